@@ -1,0 +1,322 @@
+// f32 matrix products of real networks: the generated kernels beside OpenBLAS, weights packed ahead,
+// one and two threads, both measured alternately in one run. Prints a table and, with --json FILE,
+// writes the same numbers as JSON.
+//
+//   pyc_bench_matmul [--json FILE] [--shape SUBSTRING] [--seconds S] [--threads LIST]
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/matmul.h"
+#include "base/aligned_buffer.h"
+#include "base/thread_pool.h"
+#include "loop/builder.h"
+
+#ifdef PYC_HAVE_OPENBLAS
+#include <cblas.h>
+extern "C" char* openblas_get_config();
+extern "C" char* openblas_get_corename();
+extern "C" void openblas_set_num_threads(int threads);
+#endif
+
+namespace {
+
+using namespace pyc;
+
+struct Shape {
+  const char* name;
+  int64_t m;
+  int64_t k;
+  int64_t n;
+  int64_t batch = 1;
+};
+
+constexpr Shape kShapes[] = {
+    {"bert_qkv", 128, 768, 768},       {"bert_ffn_up", 128, 768, 3072},
+    {"bert_ffn_down", 128, 3072, 768}, {"bert_pooler", 1, 768, 768},
+    {"attention_qk", 128, 64, 128, 12}, {"attention_pv", 128, 128, 64, 12},
+    {"gpt2_qkv", 128, 768, 2304},      {"gpt2_decode_up", 1, 768, 3072},
+    {"vit_qkv", 197, 768, 2304},       {"vit_ffn_down", 197, 3072, 768},
+    {"resnet_c2_expand", 3136, 64, 256}, {"resnet_c3_reduce", 784, 512, 128},
+    {"resnet_c4_reduce", 196, 1024, 256}, {"resnet_c4_expand", 196, 256, 1024},
+    {"resnet_c5_reduce", 49, 2048, 512}, {"resnet_fc", 1, 2048, 1000},
+    {"mlp_in", 32, 512, 4096},         {"mlp_hidden", 32, 4096, 4096},
+    {"lstm_step", 1, 512, 2048},       {"llama_ffn_up", 128, 768, 2048},
+};
+
+// out[b, m, n] = a[b, m, k] · b[b, k, n], B shared when batch is 1.
+lower::Group product(const Shape& s) {
+  using namespace loop;
+  lower::Group g;
+  g.name = s.name;
+  g.kind = lower::GroupKind::kContraction;
+  g.bytes = 4 * s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
+  Kernel& k = g.kernel;
+  k.name = s.name;
+  Pool& p = k.pool;
+  k.buffers = {{"a", DType::kF32, s.batch * s.m * s.k, Access::kRead},
+               {"b", DType::kF32, s.batch * s.k * s.n, Access::kRead},
+               {"y", DType::kF32, s.batch * s.m * s.n, Access::kWrite}};
+  g.buffer_values = {0, 1, 2};
+  lower::Contraction c;
+  c.m = s.m;
+  c.n = s.n;
+  c.k = s.k;
+  c.segment = cpu::kMatmulSegment;
+  const VarId batch = p.new_var("b", DType::kI64, s.batch);
+  c.m_var = p.new_var("i", DType::kI64, s.m);
+  c.n_var = p.new_var("j", DType::kI64, s.n);
+  const VarId depth = p.new_var("k", DType::kI64, s.k);
+  c.result = p.new_var("r", DType::kF32, kResult);
+  c.batch_vars = {batch};
+  c.batch = {s.batch};
+  c.a = {0, DType::kF32, 0, s.k, 1, {s.m * s.k}};
+  c.b = {1, DType::kF32, 0, 1, s.n, {s.k * s.n}};
+  const auto var = [&](VarId v) { return Expr{&p, p.var(v)}; };
+  const auto at = [&](int64_t v) { return index(p, v); };
+  const Expr left = var(batch) * at(s.m * s.k) + var(c.m_var) * at(s.k) + var(depth);
+  const Expr right = var(batch) * at(s.k * s.n) + var(depth) * at(s.n) + var(c.n_var);
+  const Expr out = var(batch) * at(s.m * s.n) + var(c.m_var) * at(s.n) + var(c.n_var);
+  k.parallel = {batch, c.m_var};
+  Loop columns{.var = c.n_var, .extent = s.n, .vector = true, .body = {}, .reductions = {}};
+  columns.body = {{StmtKind::kLoop, 1}, {StmtKind::kStore, 0}};
+  Loop products{.var = depth, .extent = s.k, .body = {}, .reductions = {}};
+  products.reductions.push_back({.kind = ReduceKind::kChain,
+                                 .value = p.load(0, DType::kF32, left.id),
+                                 .value2 = p.load(1, DType::kF32, right.id),
+                                 .segment = c.segment,
+                                 .result = c.result});
+  k.loops = {columns, products};
+  k.stores.push_back({2, out.id, p.var(c.result)});
+  k.body = {{StmtKind::kLoop, 0}};
+  g.contraction = c;
+  return g;
+}
+
+double now_s() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+AlignedBuffer random_floats(int64_t count, uint32_t seed) {
+  AlignedBuffer buffer = std::move(AlignedBuffer::create(static_cast<size_t>(count) * 4)).value();
+  auto* p = reinterpret_cast<float*>(buffer.data());
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    p[i] = static_cast<float>(static_cast<int32_t>(seed)) * 0x1p-31f;
+  }
+  return buffer;
+}
+
+// A compiled product with its buffers.
+class Ours {
+ public:
+  Ours(const Shape& s, int threads, float* a, float* b, float* y)
+      : group_(product(s)),
+        plan_(cpu::plan_matmul(group_, true, cpu::CodegenTarget::host(), threads)) {
+    const cpu::CodegenTarget target = cpu::CodegenTarget::host();
+    Result<std::string> object = cpu::emit_matmul_object(group_, plan_, target);
+    PYC_CHECK(object.ok(), object.status().to_string());
+    Result<std::unique_ptr<cpu::CodeModule>> module = cpu::CodeModule::load(*object);
+    PYC_CHECK(module.ok(), module.status().to_string());
+    module_ = std::move(module).value();
+    fn_ = module_->lookup(cpu::kDefaultSymbol);
+    packed_ = cpu::pack_b(plan_, *group_.contraction, b);
+    pool_ = std::move(ThreadPool::create(threads)).value();
+    buffers_ = {a, const_cast<void*>(packed_.data), y};
+    for (int t = 0; t < threads; ++t) {
+      scratch_.push_back(
+          std::move(AlignedBuffer::create(static_cast<size_t>(plan_.scratch_bytes))).value());
+    }
+  }
+
+  const cpu::MatmulPlan& plan() const { return plan_; }
+
+  void run() {
+    pool_->parallel_for(
+        plan_.tasks(),
+        [](void* ctx, int thread, int64_t begin, int64_t end) {
+          Ours* self = static_cast<Ours*>(ctx);
+          pyc_kernel_args args{};
+          args.buffers = self->buffers_.data();
+          args.scratch = self->scratch_[static_cast<size_t>(thread)].data();
+          args.thread = thread;
+          args.threads = self->pool_->threads();
+          self->fn_(&args, begin, end);
+        },
+        this);
+  }
+
+ private:
+  lower::Group group_;
+  cpu::MatmulPlan plan_;
+  std::unique_ptr<cpu::CodeModule> module_;
+  pyc_kernel_fn fn_ = nullptr;
+  runtime::Parameter packed_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<void*> buffers_;
+  std::vector<AlignedBuffer> scratch_;
+};
+
+// Seconds of OpenBLAS's sgemm, batch entry by batch entry.
+void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
+           [[maybe_unused]] const float* b, [[maybe_unused]] float* y) {
+#ifdef PYC_HAVE_OPENBLAS
+  const auto m = static_cast<int>(s.m);
+  const auto n = static_cast<int>(s.n);
+  const auto k = static_cast<int>(s.k);
+  for (int64_t i = 0; i < s.batch; ++i) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, a + i * s.m * s.k, k,
+                b + i * s.k * s.n, n, 0.0f, y + i * s.m * s.n, n);
+  }
+#endif
+}
+
+// f32 operations a second of one thread that does nothing but fma in registers: the best of many
+// short runs, which no other process interrupted.
+double probe_rate() {
+  const cpu::CodegenTarget target = cpu::CodegenTarget::host();
+  Result<std::string> object = cpu::emit_fma_probe_object(target);
+  PYC_CHECK(object.ok(), object.status().to_string());
+  Result<std::unique_ptr<cpu::CodeModule>> module = cpu::CodeModule::load(*object);
+  PYC_CHECK(module.ok(), module.status().to_string());
+  const pyc_kernel_fn fn = (*module)->lookup(cpu::kDefaultSymbol);
+  AlignedBuffer data = random_floats(2 * target.lanes, 1);
+  void* buffers[] = {data.data()};
+  pyc_kernel_args args{};
+  args.buffers = buffers;
+  constexpr int64_t kPoints = 20000;
+  const double flops = static_cast<double>(kPoints * cpu::fma_probe_flops(target));
+  double best = 0.0;
+  for (int round = 0; round < 200; ++round) {
+    const double start = now_s();
+    fn(&args, 0, kPoints);
+    best = std::max(best, flops / (now_s() - start));
+  }
+  return best;
+}
+
+struct Row {
+  Shape shape;
+  int threads;
+  std::string kernel;
+  double ours;       // GFLOP/s, medians
+  double openblas;
+  double ratio;      // median of the ratios of neighbouring measurements
+};
+
+Row measure(const Shape& s, int threads, double seconds) {
+  AlignedBuffer a = random_floats(s.batch * s.m * s.k, 1);
+  AlignedBuffer b = random_floats(s.batch * s.k * s.n, 2);
+  AlignedBuffer y = random_floats(s.batch * s.m * s.n, 3);
+  AlignedBuffer z = random_floats(s.batch * s.m * s.n, 4);
+  const auto floats = [](AlignedBuffer& x) { return reinterpret_cast<float*>(x.data()); };
+  Ours ours(s, threads, floats(a), floats(b), floats(y));
+#ifdef PYC_HAVE_OPENBLAS
+  openblas_set_num_threads(threads);
+#endif
+  const double flops = 2.0 * double(s.batch * s.m * s.n) * double(s.k);
+  const auto repeats = static_cast<int>(std::clamp(2e7 / flops, 1.0, 1000.0));
+  const auto timed = [&](const auto& f) {
+    const double start = now_s();
+    for (int i = 0; i < repeats; ++i) f();
+    return (now_s() - start) / repeats;
+  };
+  const auto one = [&] { return timed([&] { ours.run(); }); };
+  const auto other = [&] { return timed([&] { rival(s, floats(a), floats(b), floats(z)); }); };
+  one();
+  other();
+  std::vector<double> mine;
+  std::vector<double> theirs;
+  std::vector<double> ratios;
+  const double start = now_s();
+  while (now_s() - start < seconds || mine.size() < 15) {
+    mine.push_back(one());
+    theirs.push_back(other());
+    ratios.push_back(theirs.back() / mine.back());
+  }
+  return {s, threads, ours.plan().name, flops / median(mine) * 1e-9, flops / median(theirs) * 1e-9,
+          median(ratios)};
+}
+
+std::string json(const std::vector<Row>& rows, double peak) {
+  std::string text = fmt::format("{{\n  \"bench\": \"matmul\",\n  \"peak_gflops\": {:.2f},\n", peak);
+#ifdef PYC_HAVE_OPENBLAS
+  text += fmt::format("  \"rival\": \"{} core {}\",\n", openblas_get_config(),
+                      openblas_get_corename());
+#endif
+  text += "  \"rows\": [\n";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& r = rows[i];
+    text += fmt::format(
+        "    {{\"name\": \"{}\", \"batch\": {}, \"m\": {}, \"k\": {}, \"n\": {}, \"threads\": {}, "
+        "\"kernel\": \"{}\", \"gflops\": {:.2f}, \"openblas_gflops\": {:.2f}, \"ratio\": {:.3f}, "
+        "\"of_peak\": {:.3f}}}{}\n",
+        r.shape.name, r.shape.batch, r.shape.m, r.shape.k, r.shape.n, r.threads, r.kernel, r.ours,
+        r.openblas, r.ratio, r.ours / (peak * r.threads), i + 1 < rows.size() ? "," : "");
+  }
+  return text + "  ]\n}\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string json_file;
+  std::string only;
+  std::string threads_list = "1,2";
+  double seconds = 0.5;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--json") json_file = argv[i + 1];
+    if (flag == "--shape") only = argv[i + 1];
+    if (flag == "--seconds") seconds = std::atof(argv[i + 1]);
+    if (flag == "--threads") threads_list = argv[i + 1];
+  }
+  const double peak = probe_rate() * 1e-9;
+  fmt::print("probe: {:.1f} GFLOP/s per thread\n", peak);
+  std::vector<Row> rows;
+  for (size_t at = 0; at < threads_list.size();) {
+    const int threads = std::atoi(threads_list.c_str() + at);
+    at = std::min(threads_list.find(',', at), threads_list.size() - 1) + 1;
+    fmt::print("\n{:<18} {:>22} {:<22} {:>8} {:>8} {:>6} {:>7}\n", "shape", "batch m k n", "kernel",
+               "pyc", "openblas", "ratio", "of peak");
+    double log_sum = 0.0;
+    int count = 0;
+    for (const Shape& s : kShapes) {
+      if (std::string(s.name).find(only) == std::string::npos) continue;
+      rows.push_back(measure(s, threads, seconds));
+      const Row& r = rows.back();
+      fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.0f}%\n", s.name,
+                 fmt::format("{} {} {} {}", s.batch, s.m, s.k, s.n), r.kernel, r.ours, r.openblas,
+                 r.ratio, 100.0 * r.ours / (peak * threads));
+      std::fflush(stdout);
+      log_sum += std::log(r.ratio);
+      ++count;
+    }
+    if (count > 0) {
+      fmt::print("{} thread(s): geometric mean {:.3f}\n", threads, std::exp(log_sum / count));
+    }
+  }
+  if (json_file.empty()) return 0;
+  std::FILE* file = std::fopen(json_file.c_str(), "w");
+  if (file == nullptr) return 1;
+  const std::string text = json(rows, peak);
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fclose(file);
+  return 0;
+}

@@ -1,0 +1,85 @@
+"""Prints the f64 coefficients used in src/loop/functions*.cpp; needs mpmath. Takes a few minutes."""
+import sys
+
+from mpmath import mp, mpf, asin, atan, cos, erf, erfc, exp, log, pi, sin, sqrt, taylor
+
+from minimax import rounded, show
+
+TINY = mpf(2) ** -40
+
+
+def one(x):
+    return mpf(1)
+
+
+def series(f, order):
+    """f near 0, where its closed form cancels: its Taylor series, by powers of x."""
+    return taylor(f, 0, order)
+
+
+def ratio(f, drop, step):
+    """(f(s) - the terms below s^drop) / s^drop as a function of z = s^step, for odd or even f."""
+    terms = series(f, 60)
+
+    def g(z):
+        s = z if step == 1 else sqrt(z)
+        if abs(s) < mpf("0.05"):
+            return sum(terms[k] * s ** (k - drop) for k in range(drop, 61))
+        return (f(s) - sum(terms[k] * s**k for k in range(drop))) / s**drop
+
+    return g
+
+
+def fit(name, f, drop, step, count, lo, hi, weight):
+    show(name, *rounded(ratio(f, drop, step), list(range(count)), lo, hi, weight, 53))
+
+
+def main():
+    mp.prec = 200
+    ln2 = log(2)
+    edge = ln2 / 2 + mpf(2) ** -20
+    z_log = ((sqrt(2) - 1) / (sqrt(2) + 1)) ** 2 + mpf(2) ** -30
+    z_trig = (pi / 4) ** 2 + mpf(2) ** -20
+    z_atan = (sqrt(2) - 1) ** 2 + mpf(2) ** -30
+    two_atanh = lambda s: log((1 + s) / (1 - s))
+    fit("exp wide: from r^3", exp, 3, 1, 10, -edge, edge, one)
+    fit("exp narrow: from r^2", exp, 2, 1, 7, -edge, edge, one)
+    fit("log wide: from s^5", two_atanh, 5, 2, 8, TINY, z_log, lambda z: z)
+    fit("log narrow: from s^3", two_atanh, 3, 2, 5, TINY, z_log, lambda z: z)
+    fit("sin wide: from r^3", sin, 3, 2, 7, TINY, z_trig, lambda z: z)
+    fit("cos wide: from r^4", cos, 4, 2, 7, TINY, z_trig, lambda z: z * z)
+    fit("sin narrow: from r^3", sin, 3, 2, 5, TINY, z_trig, lambda z: z)
+    fit("cos narrow: from r^2", cos, 2, 2, 6, TINY, z_trig, lambda z: z)
+    fit("asin wide: from x^3", asin, 3, 2, 14, TINY, mpf("0.2501"), lambda z: z)
+    fit("asin narrow: from x^3", asin, 3, 2, 8, TINY, mpf("0.2501"), lambda z: z)
+    fit("atan wide: from t^3", atan, 3, 2, 12, TINY, z_atan, lambda z: z)
+    fit("atan narrow: from t^3", atan, 3, 2, 7, TINY, z_atan, lambda z: z)
+    fit("erf wide: from x^3", erf, 3, 2, 13, TINY, mpf(1), lambda z: z)
+    erf_pieces()
+    two_over_pi()
+
+
+def erf_pieces():
+    """erfc(c + t) for c = 1.125, 1.375 ... 5.875 and |t| <= 1/8."""
+    for i in range(20):
+        c = mpf(1) + mpf(2 * i + 1) / 8
+        show(f"erfc at {float(c)}", *rounded(lambda t: erfc(c + t), list(range(12)), -0.125, 0.125, one, 53))
+
+
+def two_over_pi():
+    """For x = 2^(g w) X: 2^(g w) 2/pi less what only adds multiples of 4 to X 2/pi, in pieces."""
+    for name, bits, width, groups, pieces in (("f64", 53, 32, 32, 4), ("f32", 24, 16, 8, 2)):
+        mp.prec = 1600
+        print(f"2/pi for {name}")
+        for g in range(groups):
+            rest = mpf(2) ** (g * width) * 2 / pi
+            rest = rest % (mpf(2) ** (bits - 1 + 2))
+            row = []
+            for _ in range(pieces):
+                row.append(float(rest))
+                rest -= mpf(row[-1])
+            print("  " + ", ".join(v.hex() for v in row))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+# shellcheck shell=bash disable=SC2034  # sourced by ./dev
+# The Debian and Ubuntu packages PyC needs, all in this one place.
+
+# Building the library, the program and the tests.
+packages_build=(
+  g++ cmake ninja-build ccache python3
+  llvm-16-dev zlib1g-dev libzstd-dev # LLVM's CMake package asks for the last two
+  libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
+)
+# Sanitizer builds; setarch comes from util-linux.
+packages_test=(clang-16 libclang-rt-16-dev llvm-16 util-linux)
+packages_lint=(git clang-format-16 clang-tidy-16)
+# Rivals and the measuring harness.
+packages_bench=(libopenblas-dev libbenchmark-dev)

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy over src/ except backends/cpu, whose LLVM headers cost more time than the checks are worth.
+
+A file that passed is stamped with a hash of everything its result depends on (its text, the project headers it reaches,
+its compile command, .clang-tidy, the tool's version), and is not checked again until that changes.
+Usage: tidy.py BUILD_DIR STAMP_DIR JOBS
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
+SKIPPED = ("backends/cpu/", "backends/cuda/kernels/")
+INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+def project_headers(source, search, includes_of):
+    """The project's files that `source` reaches through #include, itself included, sorted."""
+    seen = {source}
+    queue = [source]
+    while queue:
+        path = queue.pop()
+        if path not in includes_of:
+            includes_of[path] = [name.decode() for name in INCLUDE.findall(path.read_bytes())]
+        for name in includes_of[path]:
+            for folder in (path.parent, *search):
+                header = folder / name
+                if header.is_file():
+                    header = header.resolve()
+                    if header not in seen:
+                        seen.add(header)
+                        queue.append(header)
+                    break
+    return sorted(seen)
+
+
+def stamp_of(entry, files, common):
+    digest = hashlib.sha256(common)
+    digest.update(entry["command"].encode())
+    for path in files:
+        digest.update(str(path).encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def run_tidy(build, source):
+    done = subprocess.run([TIDY, "--quiet", "-p", str(build), str(source)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def main():
+    build, stamps, jobs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), int(sys.argv[3])
+    stamps.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
+    common = version + (ROOT / ".clang-tidy").read_bytes()
+    search = (ROOT / "src", ROOT / "include", build / "generated")
+
+    todo = []
+    checked = 0
+    includes_of = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        source = Path(entry["file"]).resolve()
+        if not source.is_relative_to(ROOT / "src") or not source.is_file():
+            continue
+        if source.relative_to(ROOT / "src").as_posix().startswith(SKIPPED):
+            continue
+        checked += 1
+        stamp = stamps / stamp_of(entry, project_headers(source, search, includes_of), common)
+        if not stamp.exists():
+            todo.append((source, stamp))
+
+    print(f"clang-tidy: {checked} files, {checked - len(todo)} unchanged since they passed, {len(todo)} to check", flush=True)
+    failed = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(run_tidy, build, source): (source, stamp) for source, stamp in todo}
+        for count, future in enumerate(as_completed(running), start=1):
+            source, stamp = running[future]
+            code, out, err = future.result()
+            print(f"[{count}/{len(todo)}] {source.relative_to(ROOT)}{'' if code == 0 else ' FAILED'}", flush=True)
+            if code == 0:
+                stamp.touch()
+            else:
+                failed += 1
+                print(out or err, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+#pragma once
+
+// Loop IR → machine code for a CPU, in three steps that stand alone: emit an object for a target
+// (this machine's or a foreign one), load an object made for this machine, call it. Nothing here
+// aborts, prints or calls back; all functions are thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/kernel_abi.h"
+#include "base/status.h"
+#include "loop/loop.h"
+
+namespace pyc::cpu {
+
+// What code is made for. Results never depend on it, speed does.
+struct CodegenTarget {
+  std::string triple;    // "aarch64-…" or "x86_64-…", Linux (ELF)
+  std::string cpu;       // LLVM's name
+  std::string features;  // LLVM's list, "+avx2,-sve"; x86 must have FMA
+  int lanes = 4;         // elements per vector body: 4, 8 or 16, whatever the hardware's width
+
+  bool is_aarch64() const { return triple.starts_with("aarch64"); }
+
+  // This machine, with its native f32 width: NEON 4, AVX2 8, AVX-512 16.
+  static CodegenTarget host();
+  // Fixed targets for ahead-of-time and cross-ISA objects.
+  static CodegenTarget aarch64_neon();
+  static CodegenTarget x86_avx2();
+  static CodegenTarget x86_avx512();
+};
+
+inline constexpr std::string_view kDefaultSymbol = "pyc_kernel";
+
+// The kernel as LLVM IR after the pass list, as assembly, and as a relocatable ELF object whose
+// one public symbol is a pyc_kernel_fn. The kernel must pass loop::verify_kernel. Refuses (kUnsupported)
+// targets that lack exactly rounded fma or that LLVM does not know. Objects refer to nothing
+// outside themselves. Equal arguments give equal bytes.
+Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target);
+Result<std::string> emit_assembly(const loop::Kernel& kernel, const CodegenTarget& target);
+Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget& target,
+                                const std::string& symbol = std::string(kDefaultSymbol));
+
+// Names an ELF object refers to but does not define, in the object's order.
+Result<std::vector<std::string>> undefined_symbols(std::string_view object);
+
+// The machine code of one object, loaded into this process; unloaded with this handle. Loading
+// does not need LLVM.
+class CodeModule {
+ public:
+  // Refuses an object of another machine (kInvalidArgument), one that refers to a symbol it does
+  // not define (kInternal, naming it) and one that is not well formed (kParseError).
+  static Result<std::unique_ptr<CodeModule>> load(std::string_view object);
+  virtual ~CodeModule() = default;
+  // The function of that name, or null.
+  virtual pyc_kernel_fn lookup(std::string_view symbol) const = 0;
+  // Bytes of memory mapped for it.
+  virtual int64_t mapped_bytes() const = 0;
+};
+
+}  // namespace pyc::cpu

@@ -1,0 +1,128 @@
+#pragma once
+
+// The f32 matrix product of the CPU backend: register tiles of exact size over a B packed in panels,
+// the group's own stores as the epilogue of each tile. Bits are those of the generic kernel
+// (docs/NUMERICS.md, contractions): one fma chain per segment of 256, joined in order. Tiles,
+// blocks, packing, lanes and threads never enter.
+//
+// How it runs. A tile of `tile_rows` rows and `tile_columns` columns stays in registers over one
+// segment; between segments its totals lie in memory. A task computes one block of tiles: some
+// rows × some panels of one batch entry. It walks the tiles of its rows and, for each, all its
+// panels, so that A's rows stay in the first-level cache and the block of B in the second. A long k
+// is cut into blocks of whole segments, and the totals of the task's tiles wait in scratch memory.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cpu/codegen.h"
+#include "lower/types.h"
+#include "runtime/program.h"
+
+namespace pyc::cpu {
+
+// Steps of k whose fma chain is one segment.
+inline constexpr int64_t kMatmulSegment = 256;
+
+// What a matmul kernel is made from; all of it follows from the arguments of plan_matmul.
+struct MatmulPlan {
+  enum class Weights : uint8_t {
+    kPackedAhead,   // a constant, packed by pack_b when the model is compiled
+    kPackedAtRun,   // packed by the kernel's first step into the workspace
+    kInPlace,       // read where it lies
+  };
+
+  std::string name;             // "f32_matmul__neon_8x8"
+  int64_t m = 1;
+  int64_t n = 1;
+  int64_t k = 0;
+  int64_t segments = 1;
+
+  int lanes = 4;                // elements of one vector value
+  int tile_rows = 8;            // of the first `tall_tiles` tiles; the others have one row less
+  int tile_columns = 8;         // a multiple of `lanes`
+  int unroll = 4;               // steps of k per iteration
+  bool a_by_lanes = false;      // four k of a row are loaded as one vector
+  int64_t row_tiles = 1;
+  int64_t tall_tiles = 1;
+  int64_t panels = 1;           // of tile_columns columns; the last may be padded
+
+  int64_t m_blocks = 1;         // tasks are (batch, m block, n block), the last fastest
+  int64_t n_blocks = 1;
+  int64_t batch = 1;
+  int64_t k_block = 0;          // k steps per pass over a task's tiles: whole segments, or k
+
+  bool pack_a = false;          // each tile's rows are copied into scratch first
+  Weights weights = Weights::kPackedAhead;
+  uint32_t b_slot = 0;          // the matmul step's operand that is B as the tiles read it
+  int64_t b_matrices = 1;       // distinct ones
+  int64_t b_panel_stride = 0;   // in elements, of B as the tiles read it
+  int64_t b_k_stride = 0;
+  std::vector<int64_t> b_batch_strides;
+
+  int64_t packed_bytes = 0;     // of B, with padding; 0 when read in place
+  int64_t totals_bytes = 0;     // scratch of a thread: totals, then one tile's rows
+  int64_t scratch_bytes = 0;
+
+  int64_t tasks() const { return batch * m_blocks * n_blocks; }
+};
+
+// "" when the generator can compute the group, else the reason: "no_contraction", "dtype_not_f32",
+// "k_is_zero", "segment_not_256", "empty", "has_scratch", "epilogue_not_stores", "no_fma".
+std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target);
+
+// The group must not be rejected. `b_is_constant`: the value of buffer contraction->b.buffer is a
+// constant whose bytes are at hand when the model is compiled. `threads` steers the sizes of tasks.
+MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const CodegenTarget& target,
+                       int threads);
+
+// Workspace for a B packed at run time, scratch per thread, and the packed constant, whose source
+// is group.buffer_values[contraction->b.buffer]. A constant that the epilogue reads too is packed
+// at run time like any other B.
+lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& plan);
+
+// Estimated time of one run: the slowest of arithmetic, memory and the busiest thread's tasks.
+double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
+                      const CodegenTarget& target, int threads);
+
+// B in the plan's layout, from the contraction's buffer `b_data`: panels of tile_columns columns,
+// each [k][tile_columns], columns beyond n zero. Requires weights == kPackedAhead.
+runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
+                          const void* b_data);
+
+// One step of the compiled group. A run executes them in order.
+struct MatmulStep {
+  std::string symbol;                       // in the object
+  std::vector<backends::Operand> operands;  // in the order of the pointer table
+  int64_t parallel = 1;
+};
+
+// [pack B,] multiply. The multiply step's operands are the group's kernel buffers in their order
+// (kValue of group.buffer_values), where B's own place holds the packed B unless the kernel also
+// reads B as it is; then packed B is appended as one more operand. Packed B is
+// {kPacked, packed = 0} for a constant and {kWorkspace, offset = 0} otherwise. The pack step's
+// operands are {kValue of B, kWorkspace}. No operand may overlap one that is written.
+std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan& plan,
+                                     const std::string& symbol = std::string(kDefaultSymbol));
+
+// Equal keys give equal objects: everything the code depends on but the target and the symbol.
+std::string matmul_key(const lower::Group& group, const MatmulPlan& plan);
+
+// Both steps' functions as one relocatable object, as LLVM IR after the pass list, as assembly.
+Result<std::string> emit_matmul_object(const lower::Group& group, const MatmulPlan& plan,
+                                       const CodegenTarget& target,
+                                       const std::string& symbol = std::string(kDefaultSymbol));
+Result<std::string> emit_matmul_llvm_text(const lower::Group& group, const MatmulPlan& plan,
+                                          const CodegenTarget& target);
+Result<std::string> emit_matmul_assembly(const lower::Group& group, const MatmulPlan& plan,
+                                         const CodegenTarget& target);
+
+// A kernel that does nothing but fma in registers, to measure what a core can do: each of its
+// parallel points does `fma_probe_flops` operations. Its one buffer holds 2 · lanes floats.
+inline constexpr int kFmaProbeDepth = 4;
+Result<std::string> emit_fma_probe_object(const CodegenTarget& target,
+                                          const std::string& symbol = std::string(kDefaultSymbol));
+int64_t fma_probe_flops(const CodegenTarget& target);
+
+}  // namespace pyc::cpu

@@ -1,0 +1,258 @@
+// Which tile, which blocks, which packing: decisions from sizes alone. None of them changes bits.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "backends/cpu/matmul.h"
+
+namespace pyc::cpu {
+namespace {
+
+using loop::ExprId;
+using loop::kNone;
+
+// What a block of B may take of the second-level cache.
+constexpr int64_t kBlockBytes = 512 << 10;
+// A B that is small enough to be read in place.
+constexpr int64_t kInPlaceBytes = 32 << 10;
+// Rows of A this far apart (or a multiple) fall on the same lines of the first-level cache.
+constexpr int64_t kConflictStride = 4096;
+
+// Estimates, per thread: f32 operations and bytes a nanosecond, and a step's start.
+constexpr double kFlopsPerNsPerLane = 16.0;
+constexpr double kBytesPerNs = 20.0;
+constexpr double kStepOverheadNs = 2000.0;
+constexpr double kTaskOverheadNs = 100.0;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool reads_buffer(const loop::Kernel& kernel, ExprId id, uint32_t buffer) {
+  if (id == kNone) return false;
+  const loop::ExprNode& n = kernel.pool.node(id);
+  if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer) return true;
+  return reads_buffer(kernel, n.a, buffer) || reads_buffer(kernel, n.b, buffer) ||
+         reads_buffer(kernel, n.c, buffer);
+}
+
+// Whether B is also read as it is: by the epilogue, or as A.
+bool reads_b_elsewhere(const lower::Group& group) {
+  const lower::Contraction& c = *group.contraction;
+  if (c.a.buffer == c.b.buffer) return true;
+  return std::any_of(group.kernel.stores.begin(), group.kernel.stores.end(),
+                     [&](const loop::Store& s) {
+                       return reads_buffer(group.kernel, s.value, c.b.buffer) ||
+                              reads_buffer(group.kernel, s.offset, c.b.buffer);
+                     });
+}
+
+struct Registers {
+  const char* isa;
+  int native_lanes;   // of the registers that are used
+  int accumulators;   // vectors of native width the tile may hold
+  int rows;           // of the largest tile
+};
+
+Registers registers_of(const CodegenTarget& target) {
+  if (target.is_aarch64()) return {"neon", 4, 16, 8};
+  const bool wide = target.cpu == "x86-64-v4" ||
+                    target.features.find("+avx512vl") != std::string::npos;
+  if (wide) return {"avx512", std::min(16, target.lanes), 24, 12};
+  return {"avx2", std::min(8, target.lanes), 12, 6};
+}
+
+// The widest panel whose tile fits the registers; narrower when padding would cost too much.
+void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
+  const Registers r = registers_of(target);
+  p.lanes = target.lanes;
+  p.a_by_lanes = target.is_aarch64();
+  const int unit = std::max(r.native_lanes, p.lanes);  // a panel is a multiple of it
+  int rows = static_cast<int>(std::min<int64_t>(r.rows, p.m));
+  // A vector value wider than the registers takes several of them.
+  if (unit > r.accumulators * r.native_lanes / rows) rows = r.accumulators * r.native_lanes / unit;
+  p.row_tiles = ceil_div(p.m, rows);
+  p.tile_rows = static_cast<int>(ceil_div(p.m, p.row_tiles));
+  p.tall_tiles = p.m - p.row_tiles * (p.tile_rows - 1);
+  int columns = unit;
+  while (columns * 2 <= r.accumulators * r.native_lanes / p.tile_rows) columns *= 2;
+  const auto padded = [&](int c) { return ceil_div(p.n, c) * c; };
+  while (columns > unit && padded(columns) * 16 > padded(columns / 2) * 17) columns /= 2;
+  p.tile_columns = columns;
+  p.panels = ceil_div(p.n, columns);
+  p.name = fmt::format("f32_matmul__{}_{}x{}", r.isa, p.tile_rows, p.tile_columns);
+  if (p.lanes != r.native_lanes) p.name += fmt::format("_l{}", p.lanes);
+}
+
+void choose_weights(const lower::Group& group, bool b_is_constant, MatmulPlan& p) {
+  const lower::Contraction& c = *group.contraction;
+  using Weights = MatmulPlan::Weights;
+  const bool elsewhere = reads_b_elsewhere(group);
+  const bool readable = c.b.row_stride == 1 && p.n % p.tile_columns == 0 && c.b.k_stride > 0;
+  const bool small = p.k * c.b.k_stride * 4 <= kInPlaceBytes || p.m <= p.tile_rows;
+  if (b_is_constant && !elsewhere) {
+    p.weights = Weights::kPackedAhead;
+  } else if (readable && small) {
+    p.weights = Weights::kInPlace;
+    p.b_slot = c.b.buffer;
+    p.b_panel_stride = p.tile_columns;
+    p.b_k_stride = c.b.k_stride;
+    p.b_batch_strides = c.b.batch_strides;
+    return;
+  } else {
+    p.weights = Weights::kPackedAtRun;
+  }
+  p.b_slot = elsewhere ? static_cast<uint32_t>(group.kernel.buffers.size()) : c.b.buffer;
+  p.b_panel_stride = p.k * p.tile_columns;
+  p.b_k_stride = p.tile_columns;
+  p.b_batch_strides.assign(c.batch.size(), 0);
+  for (size_t i = c.batch.size(); i-- > 0;) {
+    if (c.b.batch_strides[i] == 0) continue;
+    p.b_batch_strides[i] = p.b_matrices * p.panels * p.b_panel_stride;
+    p.b_matrices *= c.batch[i];
+  }
+  p.packed_bytes = p.b_matrices * p.panels * p.b_panel_stride * 4;
+}
+
+// Long rows whose distance makes them fall on one another in the cache are copied, and so is an A
+// whose k does not lie together.
+bool wants_packed_a(const lower::Contraction& c, const MatmulPlan& p) {
+  if (c.a.k_stride != 1) return true;
+  const bool conflicts = (c.a.row_stride * 4) % kConflictStride == 0;
+  return conflicts && p.tile_rows > 4 && p.n >= 16 * p.tile_columns;
+}
+
+// The number of blocks in m and n whose busiest thread has least to do.
+void choose_blocks(int threads, MatmulPlan& p) {
+  const int64_t panel_bytes = p.k_block * p.tile_columns * 4;
+  const int64_t panels_per_block = std::max<int64_t>(1, kBlockBytes / panel_bytes);
+  const int64_t fewest = ceil_div(p.panels, panels_per_block);
+  double best = std::numeric_limits<double>::max();
+  for (int64_t m_blocks = 1; m_blocks <= std::min<int64_t>(p.row_tiles, 4 * threads); ++m_blocks) {
+    for (int64_t n_blocks = fewest; n_blocks <= std::min(p.panels, fewest + 4 * threads);
+         ++n_blocks) {
+      const int64_t tasks = p.batch * m_blocks * n_blocks;
+      const int64_t per_thread = ceil_div(tasks, threads);
+      const double tiles = static_cast<double>(ceil_div(p.row_tiles, m_blocks));
+      const double panels = static_cast<double>(ceil_div(p.panels, n_blocks));
+      // In units of one tile over the whole k; reading A and B anew costs a little each.
+      const double task = tiles * panels + 0.05 * tiles + 0.1 * panels + 0.1;
+      const double time = task * static_cast<double>(per_thread);
+      if (time < best * 0.999) {
+        best = time;
+        p.m_blocks = m_blocks;
+        p.n_blocks = n_blocks;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target) {
+  if (!group.contraction) return "no_contraction";
+  const lower::Contraction& c = *group.contraction;
+  if (c.dtype != DType::kF32 || c.a.dtype != DType::kF32 || c.b.dtype != DType::kF32) {
+    return "dtype_not_f32";
+  }
+  if (c.k <= 0) return "k_is_zero";
+  if (c.m <= 0 || c.n <= 0 || c.batch_size() <= 0) return "empty";
+  if (c.segment != kMatmulSegment) return "segment_not_256";
+  if (c.n_var == kNone) return "no_free_column";
+  if (group.kernel.scratch_bytes() != 0) return "has_scratch";
+  if (!group.kernel.checks.empty()) return "has_checks";
+  if (target.lanes != 4 && target.lanes != 8 && target.lanes != 16) return "lanes_not_supported";
+  return "";
+}
+
+MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const CodegenTarget& target,
+                       int threads) {
+  const lower::Contraction& c = *group.contraction;
+  MatmulPlan p;
+  p.m = c.m;
+  p.n = c.n;
+  p.k = c.k;
+  p.batch = c.batch_size();
+  p.segments = ceil_div(c.k, kMatmulSegment);
+  choose_tile(target, p);
+  choose_weights(group, b_is_constant, p);
+  p.k_block = p.k;
+  p.pack_a = wants_packed_a(c, p);
+  choose_blocks(std::max(threads, 1), p);
+  const bool blocked = p.k_block < p.k;
+  if (blocked) {
+    p.totals_bytes = ceil_div(p.row_tiles, p.m_blocks) * ceil_div(p.panels, p.n_blocks) *
+                     p.tile_rows * p.tile_columns * 4;
+  }
+  p.scratch_bytes = p.totals_bytes;
+  if (p.pack_a) p.scratch_bytes += p.tile_rows * ceil_div(p.k_block, p.unroll) * p.unroll * 4;
+  return p;
+}
+
+lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& plan) {
+  lower::KernelNeeds needs;
+  needs.scratch_bytes = plan.scratch_bytes;
+  switch (plan.weights) {
+    case MatmulPlan::Weights::kPackedAhead:
+      needs.packed.push_back(
+          {group.buffer_values[group.contraction->b.buffer], plan.packed_bytes});
+      break;
+    case MatmulPlan::Weights::kPackedAtRun: needs.workspace_bytes = plan.packed_bytes; break;
+    case MatmulPlan::Weights::kInPlace: break;
+  }
+  return needs;
+}
+
+double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
+                      const CodegenTarget& target, int threads) {
+  const int native = registers_of(target).native_lanes;
+  const double rate = kFlopsPerNsPerLane * (target.is_aarch64() ? native : native * 0.75);
+  const double rows = static_cast<double>(plan.row_tiles) * plan.tile_rows;
+  const double columns = static_cast<double>(plan.panels) * plan.tile_columns;
+  const double flops = 2.0 * static_cast<double>(plan.batch) * rows * columns *
+                       static_cast<double>(plan.k);
+  const double tasks = static_cast<double>(plan.tasks());
+  const double rounds = static_cast<double>(ceil_div(plan.tasks(), threads));
+  const double share = rounds / tasks;
+  const double bytes = static_cast<double>(group.bytes);
+  double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
+  ns += rounds * kTaskOverheadNs + kStepOverheadNs;
+  if (plan.weights == MatmulPlan::Weights::kPackedAtRun) {
+    ns += static_cast<double>(plan.packed_bytes) / (kBytesPerNs / 4) / threads + kStepOverheadNs;
+  }
+  return ns;
+}
+
+std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan& plan,
+                                     const std::string& symbol) {
+  using backends::Operand;
+  using Weights = MatmulPlan::Weights;
+  const auto value = [&](size_t buffer) {
+    return Operand{Operand::Kind::kValue, group.buffer_values[buffer], 0, 0};
+  };
+  const Operand workspace{Operand::Kind::kWorkspace, ir::kNoId, 0, 0};
+  const Operand packed{Operand::Kind::kPacked, ir::kNoId, 0, 0};
+  std::vector<MatmulStep> steps;
+  if (plan.weights == Weights::kPackedAtRun) {
+    steps.push_back({symbol + "_pack",
+                     {value(group.contraction->b.buffer), workspace},
+                     plan.b_matrices * plan.panels});
+  }
+  MatmulStep multiply{symbol, {}, plan.tasks()};
+  for (size_t i = 0; i < group.buffer_values.size(); ++i) multiply.operands.push_back(value(i));
+  if (plan.weights != Weights::kInPlace) {
+    multiply.operands.resize(std::max<size_t>(multiply.operands.size(), plan.b_slot + 1));
+    multiply.operands[plan.b_slot] = plan.weights == Weights::kPackedAhead ? packed : workspace;
+  }
+  steps.push_back(std::move(multiply));
+  return steps;
+}
+
+std::string matmul_key(const lower::Group& group, const MatmulPlan& plan) {
+  return fmt::format("{} {}x{} blocks {} {} {} pack {} {}\n{}", plan.name, plan.row_tiles,
+                     plan.panels, plan.m_blocks, plan.n_blocks, plan.k_block, plan.pack_a,
+                     static_cast<int>(plan.weights), loop::print(group.kernel));
+}
+
+}  // namespace pyc::cpu

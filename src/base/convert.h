@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace pyc {
+
+// Conversions between element types by the rules of docs/NUMERICS.md: one rounding, to nearest
+// even, straight from the source type; float to int truncates and saturates with NaN to 0; int to
+// int keeps the low bits; anything to bool is x != 0 (NaN is true). f8e4m3fn has no infinity:
+// values that round beyond 448 become NaN; f8e5m2 overflows to infinity. A NaN becomes the
+// positive canonical NaN of the other float type (f32 0x7FC00000, f16 0x7E00, bf16 0x7FC0,
+// f8e4m3fn 0x7F, f8e5m2 0x7E); converting a type to itself keeps the bits.
+
+uint16_t f32_to_f16(float x);
+uint16_t f32_to_bf16(float x);
+uint8_t f32_to_f8e4m3fn(float x);
+uint8_t f32_to_f8e5m2(float x);
+uint16_t f64_to_f16(double x);
+uint16_t f64_to_bf16(double x);
+uint8_t f64_to_f8e4m3fn(double x);
+uint8_t f64_to_f8e5m2(double x);
+float f16_to_f32(uint16_t bits);
+float bf16_to_f32(uint16_t bits);
+float f8e4m3fn_to_f32(uint8_t bits);
+float f8e5m2_to_f32(uint8_t bits);
+
+// One element held in a 64-bit word: floats as their bit pattern in the low bits, signed integers
+// sign-extended, unsigned integers and bool zero-extended. This is the form of constants in Loop IR
+// and of the evaluator's registers.
+using Word = uint64_t;
+
+// The value of `x`, an element of type `from`, as an element of type `to`.
+Word convert_word(Word x, DType from, DType to);
+
+// Reads or writes the element at `p` (any alignment). Any bool byte but 0 reads as 1.
+Word load_word(const void* p, DType t);
+void store_word(void* p, DType t, Word x);
+
+// The element of type `t` nearest to `x` (saturating for integers, as convert_word does).
+Word word_from_double(double x, DType t);
+Word word_from_int(int64_t x, DType t);
+double word_to_double(Word x, DType t);
+
+}  // namespace pyc

@@ -1,0 +1,164 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace pyc {
+namespace {
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  bool valid() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  // Says whether the system took everything that was written.
+  bool close() {
+    const int fd = std::exchange(fd_, -1);
+    return fd < 0 || ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+// The failure of the system call that just set errno.
+Status io_failure(std::string_view what, const std::string& path) {
+  const int error = errno;
+  const Code code = error == ENOENT || error == ENOTDIR ? Code::kNotFound : Code::kIoError;
+  return Status(
+      code, fmt::format("cannot {} '{}': {}", what, path, std::generic_category().message(error)));
+}
+
+template <class Call>
+auto retry_interrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+Status too_large(const std::string& path, uint64_t max_bytes) {
+  return Status(
+      Code::kBudgetExceeded,
+      fmt::format("cannot read '{}': it holds more than the {} bytes allowed", path, max_bytes));
+}
+
+// Reads to the end of the file: its stated size is a hint only, as files in /proc state none.
+Result<std::string> read_descriptor(int fd, const std::string& path, uint64_t max_bytes) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) return io_failure("read", path);
+  const uint64_t stated = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+  if (stated > max_bytes) return too_large(path, max_bytes);
+
+  constexpr uint64_t kMinRoom = 4096;
+  std::string content;
+  uint64_t filled = 0;
+  // One byte more than stated, so that the read that finds the end does not grow the buffer.
+  content.resize(std::max(stated + 1, kMinRoom));
+  while (true) {
+    if (filled == content.size()) content.resize(content.size() * 2);
+    const ssize_t got = retry_interrupted(
+        [&] { return ::read(fd, content.data() + filled, content.size() - filled); });
+    if (got < 0) return io_failure("read", path);
+    if (got == 0) break;
+    filled += static_cast<uint64_t>(got);
+    if (filled > max_bytes) return too_large(path, max_bytes);
+  }
+  content.resize(filled);
+  return content;
+}
+
+Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t put = retry_interrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (put < 0) return io_failure("write", path);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+  return Status();
+}
+
+// Creates a new file in `folder` and puts its path into `path`. A taken name belongs to another
+// writer of this process or was left behind by one that was killed.
+int create_temporary(const std::string& folder, std::string* path) {
+  constexpr int kAttempts = 10'000;
+  for (int i = 0; i < kAttempts; ++i) {
+    *path = fmt::format("{}.pyc-tmp.{}.{}", folder, getpid(), i);
+    const int fd = retry_interrupted(
+        [&] { return ::open(path->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+Status write_temporary(Descriptor& file, std::span<const std::byte> bytes,
+                       const std::string& path) {
+  PYC_TRY(write_all(file.get(), bytes, path));
+  if (retry_interrupted([&] { return ::fsync(file.get()); }) != 0) return io_failure("sync", path);
+  if (!file.close()) return io_failure("close", path);
+  return Status();
+}
+
+Status sync_folder(const std::string& folder) {
+  const Descriptor handle(retry_interrupted(
+      [&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (!handle.valid()) return io_failure("sync folder", folder);
+  // Some file systems cannot sync a folder and say so with EINVAL.
+  if (retry_interrupted([&] { return ::fsync(handle.get()); }) != 0 && errno != EINVAL) {
+    return io_failure("sync folder", folder);
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
+  const Descriptor file(
+      retry_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!file.valid()) return io_failure("open", path);
+  const auto no_memory = [&] {
+    return Status(Code::kOutOfMemory, fmt::format("no memory for the content of '{}'", path));
+  };
+  try {
+    return read_descriptor(file.get(), path, max_bytes);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::length_error&) {
+    return no_memory();
+  }
+}
+
+Status write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);  // with its slash, or empty
+  std::string temporary;
+  Descriptor file(create_temporary(folder, &temporary));
+  if (!file.valid()) return io_failure("create a temporary file for", path);
+  Status status = write_temporary(file, bytes, temporary);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = io_failure("replace", path);
+  }
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return sync_folder(folder.empty() ? "." : folder);
+}
+
+Status write_file_atomic(const std::string& path, std::string_view text) {
+  return write_file_atomic(path, std::as_bytes(std::span(text)));
+}
+
+}  // namespace pyc

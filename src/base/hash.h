@@ -1,0 +1,51 @@
+#pragma once
+
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pyc {
+
+// A 128-bit XXH3 digest: for fingerprints and checksums, not against forgery.
+struct Digest {
+  uint64_t hi = 0;
+  uint64_t lo = 0;
+
+  // 32 lower-case hexadecimal digits, `hi` first (the form xxh128sum prints).
+  std::string hex() const;
+  auto operator<=>(const Digest&) const = default;
+};
+
+// The digest of `bytes`: the same on every machine.
+Digest hash128(std::span<const std::byte> bytes);
+
+// A digest of many parts. Copies go on independently.
+class Hasher {
+ public:
+  Hasher();
+
+  // The bytes alone, no length: in pieces or at once is the same.
+  Hasher& update(std::span<const std::byte> bytes);
+  // The length and the characters, so that ("ab", "c") and ("a", "bc") differ.
+  Hasher& update(std::string_view text);
+  // The value, extended to 64 bits and little-endian: the integer's type does not matter.
+  template <std::integral T>
+  Hasher& update(T value) {
+    return update_word(static_cast<uint64_t>(value));
+  }
+
+  // The digest of all updates so far; more may follow.
+  Digest finish() const;
+
+ private:
+  Hasher& update_word(uint64_t value);
+
+  static constexpr size_t kStateBytes = 576;
+  alignas(64) std::byte state_[kStateBytes];  // an XXH3_state_t
+};
+
+}  // namespace pyc

@@ -1,0 +1,131 @@
+#include "base/thread_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/fp_state.h"
+
+namespace pyc {
+namespace {
+
+// About as long as waking a parked thread takes, so that spinning at most doubles a wait.
+constexpr int64_t kSpinNs = 20'000;
+
+void relax_cpu() {
+#if defined(__x86_64__)
+  asm volatile("pause");
+#else
+  asm volatile("yield");
+#endif
+}
+
+// Waits until `done()` or until `spin_ns` have passed, without giving up the core.
+template <class Done>
+void spin_until(Done done, int64_t spin_ns) {
+  if (spin_ns == 0) return;
+  const int64_t deadline = now_ns() + spin_ns;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return;
+      relax_cpu();
+    }
+  } while (now_ns() < deadline);
+}
+
+}  // namespace
+
+struct alignas(64) ThreadPool::Worker {
+  std::atomic<uint32_t> ticket{0};  // counts the jobs given to this worker
+  std::thread thread;
+};
+
+// Spinning only pays when the thread that is waited for has a core to run on.
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads),
+      spin_ns_(static_cast<unsigned>(threads) <= std::thread::hardware_concurrency() ? kSpinNs : 0),
+      workers_(std::make_unique<Worker[]>(static_cast<size_t>(threads - 1))) {}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
+  if (threads < 1 || threads > kMaxThreads) {
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("thread pool: expected 1 to {} threads, found {}", kMaxThreads, threads));
+  }
+  try {
+    std::unique_ptr<ThreadPool> pool(new ThreadPool(threads));
+    pool->start();
+    return pool;
+  } catch (const std::system_error& error) {
+    return Status(Code::kOutOfMemory,
+                  fmt::format("thread pool: cannot start {} threads: {}", threads, error.what()));
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kOutOfMemory,
+                  fmt::format("thread pool: no memory for {} threads", threads));
+  }
+}
+
+void ThreadPool::start() {
+  for (int t = 1; t < threads_; ++t) {
+    workers_[t - 1].thread = std::thread([this, t] { worker_loop(t); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_ = true;
+  for (int t = 1; t < threads_; ++t) {
+    Worker& worker = workers_[t - 1];
+    if (!worker.thread.joinable()) continue;  // start() failed before it
+    worker.ticket.fetch_add(1);
+    worker.ticket.notify_one();
+    worker.thread.join();
+  }
+}
+
+void ThreadPool::parallel_for(int64_t n, Task task, void* ctx) {
+  if (n <= 0) return;
+  const int parts = static_cast<int>(std::min<int64_t>(n, threads_));
+  const Job job = {task, ctx, n};
+  if (parts == 1 || busy_.exchange(true, std::memory_order_acquire)) {
+    for (int t = 0; t < parts; ++t) run_part(job, t);
+    return;
+  }
+  job_ = job;
+  pending_.store(parts - 1, std::memory_order_relaxed);
+  for (int t = 1; t < parts; ++t) {
+    std::atomic<uint32_t>& ticket = workers_[t - 1].ticket;
+    ticket.fetch_add(1);
+    ticket.notify_one();
+  }
+  run_part(job, 0);
+  spin_until([this] { return pending_.load(std::memory_order_relaxed) == 0; }, spin_ns_);
+  for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
+  busy_.store(false, std::memory_order_release);
+}
+
+void ThreadPool::run_part(const Job& job, int thread) const {
+  const int64_t length = job.n / threads_;
+  const int64_t longer = job.n % threads_;  // that many parts, the first ones, have one more
+  const int64_t begin = length * thread + std::min<int64_t>(thread, longer);
+  const int64_t end = begin + length + (thread < longer ? 1 : 0);
+  job.task(job.ctx, thread, begin, end);
+}
+
+void ThreadPool::worker_loop(int thread) {
+  const FpStateGuard fp_state;
+  const std::atomic<uint32_t>& ticket = workers_[thread - 1].ticket;
+  for (uint32_t seen = 0;; ++seen) {
+    spin_until([&] { return ticket.load(std::memory_order_relaxed) != seen; }, spin_ns_);
+    ticket.wait(seen);
+    if (stopping_) return;
+    run_part(job_, thread);
+    // The last one wakes the caller; the others leave it asleep.
+    if (pending_.fetch_sub(1) == 1) pending_.notify_one();
+  }
+}
+
+}  // namespace pyc

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "backends/backend.h"
+#include "base/status.h"
+#include "plan/types.h"
+#include "runtime/model.h"
+#include "runtime/program.h"
+
+namespace pyc::driver {
+
+// Joins the plan's places with the backend's compiled steps into a Program. Input and output names
+// are those of `io`, the graph the user gave.
+Result<std::shared_ptr<const runtime::Program>> assemble(
+    const ir::Graph& io, const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
+    std::span<const backends::CompiledGroup> groups);
+
+// The plan's account of memory as the runtime reports it.
+runtime::MemoryReport memory_report(const plan::ExecutionPlan& plan, int threads);
+
+}  // namespace pyc::driver

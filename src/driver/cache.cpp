@@ -1,0 +1,68 @@
+#include "driver/cache.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <list>
+#include <map>
+#include <mutex>
+
+namespace pyc::driver {
+namespace {
+
+struct Cache {
+  std::mutex mutex;
+  std::list<std::pair<std::string, std::shared_ptr<const Compiled>>> entries;  // newest first
+};
+
+Cache& cache() {
+  static Cache instance;
+  return instance;
+}
+
+}  // namespace
+
+std::string cache_key(const ir::Graph& graph, const CompileOptions& o, int threads) {
+  return fmt::format("device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} "
+                     "excluded={}\n",
+                     o.device, static_cast<int>(o.determinism), threads, o.lanes, o.memory_budget,
+                     o.fuse, o.reuse, fmt::join(o.kernels, ",")) +
+         ir::fingerprint_key(graph);
+}
+
+std::shared_ptr<const Compiled> cache_find(const std::string& key) {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  for (auto it = c.entries.begin(); it != c.entries.end(); ++it) {
+    if (it->first != key) continue;
+    c.entries.splice(c.entries.begin(), c.entries, it);
+    return it->second;
+  }
+  return nullptr;
+}
+
+void cache_insert(const std::string& key, std::shared_ptr<const Compiled> compiled) {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  c.entries.emplace_front(key, std::move(compiled));
+  if (c.entries.size() > kCacheEntries) c.entries.pop_back();
+}
+
+void cache_clear() {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  c.entries.clear();
+}
+
+Result<std::shared_ptr<ThreadPool>> shared_pool(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  const std::lock_guard lock(mutex);
+  if (auto pool = pools[threads].lock()) return pool;
+  PYC_ASSIGN(std::unique_ptr<ThreadPool> made, ThreadPool::create(threads));
+  std::shared_ptr<ThreadPool> pool = std::move(made);
+  pools[threads] = pool;
+  return pool;
+}
+
+}  // namespace pyc::driver

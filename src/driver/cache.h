@@ -1,0 +1,32 @@
+#pragma once
+
+// The in-memory compile cache: bounded, shared by all threads, keyed by the whole graph and every
+// option that reaches the program. Constants enter the key by their 128-bit hash.
+
+#include <memory>
+#include <string>
+
+#include "driver/compile.h"
+#include "runtime/model.h"
+
+namespace pyc::driver {
+
+// What a compile produced, before it became a model.
+struct Compiled {
+  std::shared_ptr<const runtime::Program> program;
+  DecisionLog log;
+  runtime::MemoryReport memory;
+};
+
+std::string cache_key(const ir::Graph& graph, const CompileOptions& options, int threads);
+// The entry whose key equals `key` byte for byte, or null.
+std::shared_ptr<const Compiled> cache_find(const std::string& key);
+// Keeps it; the entry least recently found goes when there are more than kCacheEntries.
+void cache_insert(const std::string& key, std::shared_ptr<const Compiled> compiled);
+void cache_clear();
+inline constexpr size_t kCacheEntries = 32;
+
+// One pool per thread count, shared by all models while any of them lives.
+Result<std::shared_ptr<ThreadPool>> shared_pool(int threads);
+
+}  // namespace pyc::driver

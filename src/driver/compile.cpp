@@ -1,0 +1,170 @@
+#include "driver/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+#include "driver/assemble.h"
+#include "driver/cache.h"
+#include "driver/devices.h"
+#include "loop/loop.h"
+#include "lower/lower.h"
+#include "ops/registry.h"
+#include "passes/pipeline.h"
+#include "plan/plan.h"
+#include "tune/select.h"
+
+namespace pyc::driver {
+namespace {
+
+int thread_count(const CompileOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Status check_options(const CompileOptions& o) {
+  if (o.threads < 0 || o.threads > ThreadPool::kMaxThreads) {
+    return {Code::kInvalidArgument, fmt::format("threads must be between 1 and {} (or 0 for one "
+                                                "per core), found {}",
+                                                ThreadPool::kMaxThreads, o.threads)};
+  }
+  if (o.lanes != 0 && o.lanes != 4 && o.lanes != 8 && o.lanes != 16) {
+    return {Code::kInvalidArgument,
+            fmt::format("lanes must be 4, 8 or 16 (or 0 for the CPU's own), found {}", o.lanes)};
+  }
+  return {};
+}
+
+std::string_view determinism_name(Determinism d) {
+  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
+  return kNames[static_cast<int>(d)];
+}
+
+// Everything up to the plan: what compile and dump share.
+struct Front {
+  ir::VerifiedGraph given;
+  lower::LoweredGraph lowered;
+  tune::Selection selection;
+  plan::ExecutionPlan plan;
+  const backends::Backend* backend;
+  backends::BackendOptions backend_options;
+  DecisionLog log;
+};
+
+Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
+  DecisionLog log;
+  log.push_back({.what = "determinism",
+                 .chosen = std::string(determinism_name(o.determinism)),
+                 .reason = "caller_or_default",
+                 .detail = "",
+                 .alternatives = {}});
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  const backends::BackendOptions backend_options{.threads = thread_count(o), .lanes = o.lanes};
+
+  PYC_ASSIGN(ir::VerifiedGraph canonical, passes::run_pipeline(given, ops::all_ops(), &log));
+  PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
+  PYC_ASSIGN(tune::Selection selection,
+             tune::select_kernels(lowered, *backend, backend_options, o.kernels));
+  PYC_ASSIGN(plan::ExecutionPlan plan,
+             plan::build_plan(lowered, selection.needs,
+                              {.threads = backend_options.threads,
+                               .memory_budget = o.memory_budget,
+                               .reuse = o.reuse}));
+
+  for (const DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
+    log.insert(log.end(), part->begin(), part->end());
+  }
+  return Front{.given = std::move(given),
+               .lowered = std::move(lowered),
+               .selection = std::move(selection),
+               .plan = std::move(plan),
+               .backend = backend,
+               .backend_options = backend_options,
+               .log = std::move(log)};
+}
+
+Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
+  backends::CompileStats stats;
+  PYC_ASSIGN(std::vector<backends::CompiledGroup> groups,
+             front.backend->compile(front.lowered, front.selection.chosen, front.backend_options,
+                                    &stats));
+  PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
+             assemble(*front.given, front.lowered, front.plan, groups));
+  front.log.push_back({.what = "compile",
+                       .chosen = fmt::format("{} distinct kernels", stats.distinct),
+                       .reason = "equal_kernels_once",
+                       .detail = fmt::format("{} asked for", stats.kernels),
+                       .alternatives = {}});
+  return Compiled{.program = std::move(program),
+                  .log = std::move(front.log),
+                  .memory = memory_report(front.plan, front.backend_options.threads)};
+}
+
+Result<std::unique_ptr<runtime::Model>> compile_checked(ir::Graph graph,
+                                                        const CompileOptions& o) {
+  const int64_t start = MonotonicClock().now_ns();
+  PYC_TRY(check_options(o));
+  PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
+  const std::string key = o.cache ? cache_key(*given, o, thread_count(o)) : "";
+  std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
+  const bool hit = compiled != nullptr;
+  if (!hit) {
+    PYC_ASSIGN(Compiled fresh, build(std::move(given), o));
+    compiled = std::make_shared<const Compiled>(std::move(fresh));
+    if (o.cache) cache_insert(key, compiled);
+  }
+  PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(thread_count(o)));
+  PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
+             runtime::Model::create(compiled->program, std::move(pool), compiled->log,
+                                    compiled->memory));
+  model->set_compile_stats(MonotonicClock().now_ns() - start, hit);
+  return model;
+}
+
+Result<std::string> dump_checked(ir::Graph graph, const CompileOptions& o,
+                                 std::string_view stage) {
+  PYC_TRY(check_options(o));
+  PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
+  if (stage == "graph") return ir::print(*given);
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
+  if (stage == "passes") return ir::print(*front.lowered.graph);
+  if (stage == "groups") return lower::print_groups(front.lowered);
+  if (stage == "plan") return plan::print(front.plan);
+  std::string text;
+  for (size_t g = 0; g < front.lowered.groups.size(); ++g) {
+    if (stage == "loop") {
+      text += loop::print(front.lowered.groups[g].kernel);
+      continue;
+    }
+    PYC_ASSIGN(const std::string code,
+               front.backend->dump(front.lowered, g, front.selection.chosen[g],
+                                   front.backend_options, stage));
+    text += code;
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
+
+Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& options) {
+  return compile_checked(std::move(graph), options);
+}
+
+Result<std::string> dump(ir::Graph graph, const CompileOptions& options, std::string_view stage) {
+  constexpr std::string_view kStages[] = {"graph", "passes", "groups", "loop",
+                                          "plan",  "llvm",   "asm"};
+  if (std::find(std::begin(kStages), std::end(kStages), stage) == std::end(kStages)) {
+    return Status(Code::kUnknownOption,
+                  fmt::format("stage '{}' is not known; known stages: graph, passes, groups, loop, "
+                              "plan, llvm, asm",
+                              stage));
+  }
+  return dump_checked(std::move(graph), options, stage);
+}
+
+}  // namespace pyc::driver

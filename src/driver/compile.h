@@ -1,0 +1,39 @@
+#pragma once
+
+// From a graph to a model that runs: the only place that knows the order of the stages.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/graph.h"
+#include "runtime/model.h"
+
+namespace pyc::driver {
+
+enum class Determinism : uint8_t { kStrict, kBalanced, kFast };
+
+struct CompileOptions {
+  std::string device = "cpu";        // cpu, reference, null
+  Determinism determinism = Determinism::kBalanced;
+  int threads = 0;                   // 0: one per core
+  int lanes = 0;                     // vector width of generated code in f32 lanes; 0: the CPU's own
+  int64_t memory_budget = -1;        // bytes for everything a run needs; -1: none
+  std::vector<std::string> kernels;  // candidates to leave out, by name (tests, what-if)
+  bool fuse = true;                  // off: one group per node
+  bool reuse = true;                 // off: no two buffers share memory
+  bool cache = true;                 // look in the in-memory compile cache
+};
+
+// A graph from text IR over all of PyC's ops.
+Result<ir::Graph> parse_model(std::string_view text);
+
+// Refuses with the code and message of the stage that cannot go on.
+Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& options);
+
+// The text of every stage of a compile, for `pyc dump` and docs/ARCHITECTURE.md.
+// stage: graph, passes, groups, loop, plan, llvm, asm.
+Result<std::string> dump(ir::Graph graph, const CompileOptions& options, std::string_view stage);
+
+}  // namespace pyc::driver

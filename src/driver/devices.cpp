@@ -1,0 +1,40 @@
+#include "driver/devices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "backends/cpu/backend.h"
+#include "backends/null/null.h"
+#include "backends/reference/reference.h"
+
+namespace pyc::driver {
+namespace {
+
+const auto& backends_table() {
+  static const std::array<std::unique_ptr<backends::Backend>, 3> table = {
+      backends::make_cpu_backend(),
+      backends::make_reference_backend(),
+      backends::make_null_backend(),
+  };
+  return table;
+}
+
+}  // namespace
+
+Result<const backends::Backend*> find_backend(std::string_view device) {
+  for (const auto& backend : backends_table()) {
+    if (backend->name() == device) return backend.get();
+  }
+  return Status(Code::kUnknownOption, fmt::format("device '{}' is not known; known devices: {}",
+                                                  device, fmt::join(device_names(), ", ")));
+}
+
+std::vector<std::string_view> device_names() {
+  std::vector<std::string_view> names;
+  for (const auto& backend : backends_table()) names.push_back(backend->name());
+  return names;
+}
+
+}  // namespace pyc::driver

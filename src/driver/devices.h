@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.h"
+#include "base/status.h"
+
+namespace pyc::driver {
+
+// The backend of a device name, alive for the whole process; kUnknownOption with the known names
+// otherwise.
+Result<const backends::Backend*> find_backend(std::string_view device);
+std::vector<std::string_view> device_names();
+
+}  // namespace pyc::driver

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/types.h"
+
+namespace pyc::loop {
+struct Expr;
+}
+namespace pyc::ops {
+class LowerContext;
+}
+
+namespace pyc::ir {
+
+class GraphBuilder;
+struct Node;
+using ValueId = uint32_t;
+
+struct AttrDef {
+  std::string_view name;
+  AttrKind kind;
+  bool required = false;
+  Attr fallback = int64_t{0};  // the value when the attribute is absent and not required
+};
+
+// What an op's type rule sees. Attributes are complete: defaults are filled in.
+struct InferArgs {
+  std::span<const TensorType> inputs;
+  const Attrs& attrs;
+
+  int64_t attr_int(std::string_view name) const;
+  double attr_float(std::string_view name) const;
+  bool attr_bool(std::string_view name) const;
+  DType attr_dtype(std::string_view name) const;
+  const std::string& attr_string(std::string_view name) const;
+  const std::vector<int64_t>& attr_ints(std::string_view name) const;
+};
+
+// Everything PyC knows about one op. No other place names the op.
+//
+// `infer` gives the output types or refuses the inputs with a message that says what was expected
+// and found. Exactly one of `decompose` and `lower` is its meaning:
+//   decompose  builds the op out of others: returns the values that replace the node's outputs.
+//   lower      gives, as a Loop IR expression, the element of output `output` at `index` (one i64
+//              expression per output dim, in range). See ops/lowering.h.
+struct OpDef {
+  std::string_view name;
+  std::string_view summary;   // one line for docs/ops.md
+  int min_inputs = 1;
+  int max_inputs = 1;         // kVariadic: no limit
+  int outputs = 1;
+  std::vector<AttrDef> attrs = {};
+  Result<std::vector<TensorType>> (*infer)(const InferArgs& args) = nullptr;
+  Result<std::vector<ValueId>> (*decompose)(GraphBuilder& builder, const Node& node) = nullptr;
+  loop::Expr (*lower)(ops::LowerContext& context, int output,
+                      std::span<const loop::Expr> index) = nullptr;
+};
+inline constexpr int kVariadic = 1 << 20;
+
+// The ops a graph may use, sorted by name.
+class OpSet {
+ public:
+  explicit OpSet(std::vector<const OpDef*> ops);
+  const OpDef* find(std::string_view name) const;  // null when there is none
+  // The known name closest to `name`, or "" when none is near: for messages.
+  std::string_view suggest(std::string_view name) const;
+  std::span<const OpDef* const> all() const { return ops_; }
+
+ private:
+  std::vector<const OpDef*> ops_;
+};
+
+// Checks names and kinds of `attrs` against the definition and adds the defaults.
+Result<Attrs> complete_attrs(const OpDef& op, Attrs attrs);
+
+}  // namespace pyc::ir

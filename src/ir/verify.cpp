@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/literal.h"
+#include "ir/rules.h"
+
+// Nothing in the graph is trusted: an id is used as an index only after it was compared with the
+// size. Checks run in a fixed order, so that a graph with several faults is always refused for the
+// same one.
+
+namespace pyc::ir {
+namespace {
+
+Status refuse(std::string_view reason, std::string_view where, std::string_view detail) {
+  return {Code::kVerifyFailed, fmt::format("[{}] {}: {}", reason, where, detail)};
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : graph_(graph) {}
+
+  Status run() {
+    if (graph_.outputs.empty()) {
+      return refuse("empty_graph", "graph", "expected at least one output, found none");
+    }
+    if (graph_.values.size() >= kNoId || graph_.nodes.size() >= kNoId) {
+      return refuse("too_large", "graph", "more values or nodes than there are ids");
+    }
+    PYC_TRY(check_values());
+    PYC_TRY(check_inputs());
+    PYC_TRY(find_producers());
+    PYC_TRY(check_producers());
+    for (NodeId i = 0; i < graph_.nodes.size(); ++i) PYC_TRY(check_node(i));
+    return check_outputs();
+  }
+
+ private:
+  bool in_range(ValueId id) const { return id < graph_.values.size(); }
+
+  std::string value_text(ValueId id) const {
+    return in_range(id) ? "%" + shown_name(graph_.values[id].name) : fmt::format("value {}", id);
+  }
+
+  std::string node_text(NodeId i) const {
+    const Node& node = graph_.nodes[i];
+    const std::string result = node.outputs.empty() ? "()" : value_text(node.outputs[0]);
+    const std::string loc = node.loc.empty() ? "" : fmt::format(", from {}", shown_name(node.loc));
+    return fmt::format("node {} ({} = {}{})", i, result,
+                       node.op != nullptr ? node.op->name : "no op", loc);
+  }
+
+  Status bad_id(std::string_view where, ValueId id) const {
+    return refuse("bad_id", where,
+                  fmt::format("expected a value id under {}, found {}", graph_.values.size(), id));
+  }
+
+  Status check_values() const {
+    std::set<std::string_view> names;
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      const Value& value = graph_.values[id];
+      if (value.name.empty()) {
+        return refuse("bad_name", fmt::format("value {}", id), "it has no name");
+      }
+      if (!names.insert(value.name).second) {
+        return refuse("duplicate_name", value_text(id), "two values have this name");
+      }
+      const Status type = check_type(value.type);
+      if (!type.ok()) return placed(type, Code::kVerifyFailed, value_text(id));
+      PYC_TRY(check_kind(id));
+    }
+    return {};
+  }
+
+  // That a value has what its kind calls for and nothing else.
+  Status check_kind(ValueId id) const {
+    const Value& value = graph_.values[id];
+    switch (value.kind) {
+      case ValueKind::kInput:
+      case ValueKind::kConstant:
+        if (value.producer != kNoId) {
+          return refuse(
+              "bad_producer", value_text(id),
+              fmt::format("an input or constant is said to be made by node {}", value.producer));
+        }
+        break;
+      case ValueKind::kResult:
+        break;
+      default:
+        return refuse("bad_kind", value_text(id),
+                      fmt::format("kind number {} is unknown", static_cast<int>(value.kind)));
+    }
+    if (value.kind != ValueKind::kConstant) {
+      if (value.constant == nullptr) return {};
+      return refuse("bad_constant", value_text(id), "it has data but is no constant");
+    }
+    const Status data = check_constant(value.type, value.constant.get());
+    return data.ok() ? Status() : placed(data, Code::kVerifyFailed, value_text(id));
+  }
+
+  Status check_inputs() const {
+    std::vector<bool> listed(graph_.values.size());
+    for (const ValueId id : graph_.inputs) {
+      if (!in_range(id)) return bad_id("graph inputs", id);
+      if (graph_.values[id].kind != ValueKind::kInput) {
+        return refuse("bad_input", value_text(id), "it is listed as an input but is none");
+      }
+      if (listed[id]) return refuse("bad_input", value_text(id), "it is listed twice as an input");
+      listed[id] = true;
+    }
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      if (graph_.values[id].kind == ValueKind::kInput && !listed[id]) {
+        return refuse("bad_input", value_text(id), "it is an input but is not listed as one");
+      }
+    }
+    return {};
+  }
+
+  Status find_producers() {
+    makers_.assign(graph_.values.size(), kNoId);
+    for (NodeId i = 0; i < graph_.nodes.size(); ++i) {
+      for (const ValueId id : graph_.nodes[i].outputs) {
+        if (!in_range(id)) return bad_id(node_text(i), id);
+        if (graph_.values[id].kind != ValueKind::kResult) {
+          return refuse("multiple_producers", node_text(i),
+                        fmt::format("it makes {}, an input or constant", value_text(id)));
+        }
+        if (makers_[id] != kNoId) {
+          return refuse(
+              "multiple_producers", node_text(i),
+              fmt::format("it makes {}, which node {} makes too", value_text(id), makers_[id]));
+        }
+        makers_[id] = i;
+      }
+    }
+    return {};
+  }
+
+  Status check_producers() const {
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      const Value& value = graph_.values[id];
+      if (value.kind != ValueKind::kResult) continue;
+      if (makers_[id] == kNoId) {
+        return refuse("undefined_value", value_text(id), "no node makes it");
+      }
+      if (makers_[id] != value.producer) {
+        return refuse(
+            "bad_producer", value_text(id),
+            fmt::format("it is made by node {}, but says node {}", makers_[id], value.producer));
+      }
+    }
+    return {};
+  }
+
+  Status check_node(NodeId i) const {
+    const Node& node = graph_.nodes[i];
+    const std::string where = node_text(i);
+    if (node.op == nullptr || node.op->infer == nullptr) {
+      return refuse("bad_op", where, "it has no op, or one without a type rule");
+    }
+    for (const ValueId id : node.inputs) {
+      if (!in_range(id)) return bad_id(where, id);
+      if (graph_.values[id].kind == ValueKind::kResult && makers_[id] >= i) {
+        return refuse("forward_reference", where,
+                      fmt::format("it reads {}, which node {} makes only then or later",
+                                  value_text(id), makers_[id]));
+      }
+    }
+    Status status = check_arity(*node.op, node.inputs.size());
+    if (status.ok()) status = check_attrs(*node.op, node.attrs);
+    if (!status.ok()) return placed(status, Code::kVerifyFailed, where);
+    if (node.outputs.size() != static_cast<size_t>(node.op->outputs)) {
+      return refuse(
+          "bad_output_count", where,
+          fmt::format("expected {} outputs, found {}", node.op->outputs, node.outputs.size()));
+    }
+    return check_node_types(node, where);
+  }
+
+  Status check_node_types(const Node& node, const std::string& where) const {
+    std::vector<TensorType> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId id : node.inputs) inputs.push_back(graph_.values[id].type);
+    const auto types = infer_outputs(*node.op, inputs, node.attrs);
+    if (!types.ok()) {
+      const Status& status = types.status();
+      if (status.message().starts_with('[')) return placed(status, Code::kVerifyFailed, where);
+      return {status.code(), fmt::format("[type_rule] {}: {}", where, status.message())};
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const TensorType& recorded = graph_.values[node.outputs[k]].type;
+      if (recorded != (*types)[k]) {
+        return refuse("type_mismatch", where,
+                      fmt::format("expected {} for {}, found {}", (*types)[k].to_string(),
+                                  value_text(node.outputs[k]), recorded.to_string()));
+      }
+    }
+    return {};
+  }
+
+  Status check_outputs() const {
+    for (const ValueId id : graph_.outputs) {
+      if (in_range(id)) continue;
+      return refuse(
+          "bad_output", "graph outputs",
+          fmt::format("expected a value id under {}, found {}", graph_.values.size(), id));
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  std::vector<NodeId> makers_;  // by value id: the node that has it among its outputs
+};
+
+}  // namespace
+
+Result<VerifiedGraph> verify_graph(Graph graph) {
+  PYC_TRY(Verifier(graph).run());
+  return VerifiedGraph(std::make_shared<const Graph>(std::move(graph)));
+}
+
+}  // namespace pyc::ir

@@ -1,0 +1,34 @@
+#pragma once
+
+// The elementary functions as Loop IR expressions: one definition each, the same on every backend.
+// The argument's dtype is f32 or f64 and so is the result's. Error bounds are in docs/NUMERICS.md
+// and checked in tests/loop.
+
+#include "loop/builder.h"
+
+namespace pyc::loop {
+
+Expr exp(Expr x);      // exp(0) = 1, exp(-inf) = +0 exactly
+Expr exp2(Expr x);
+Expr expm1(Expr x);
+Expr log(Expr x);      // log(x < 0) = NaN, log(±0) = -inf, log(1) = +0
+Expr log2(Expr x);
+Expr log1p(Expr x);
+Expr pow(Expr x, Expr y);  // IEEE 754 pow, with its special cases
+Expr sin(Expr x);
+Expr cos(Expr x);
+Expr tan(Expr x);
+Expr asin(Expr x);
+Expr acos(Expr x);
+Expr atan(Expr x);
+Expr sinh(Expr x);
+Expr cosh(Expr x);
+Expr tanh(Expr x);
+Expr asinh(Expr x);
+Expr acosh(Expr x);
+Expr atanh(Expr x);
+Expr erf(Expr x);
+// 1 / (1 + exp(-x)), without overflow.
+Expr sigmoid(Expr x);
+
+}  // namespace pyc::loop

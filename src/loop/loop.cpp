@@ -1,0 +1,500 @@
+#include "loop/loop.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/status.h"
+
+namespace pyc::loop {
+namespace {
+
+constexpr int64_t kMinI64 = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMaxI64 = std::numeric_limits<int64_t>::max();
+
+struct Range {
+  int64_t lo;
+  int64_t hi;
+};
+constexpr Range kAll{kMinI64, kMaxI64};
+
+int64_t clamp128(__int128 v) {
+  return static_cast<int64_t>(std::clamp<__int128>(v, kMinI64, kMaxI64));
+}
+
+// A range that left i64 means the value may have wrapped: nothing is known then.
+Range checked(__int128 lo, __int128 hi) {
+  if (lo < kMinI64 || hi > kMaxI64) return kAll;
+  return {clamp128(lo), clamp128(hi)};
+}
+
+Range range_of_dtype(DType t) {
+  switch (t) {
+    case DType::kBool: return {0, 1};
+    case DType::kI8: return {-128, 127};
+    case DType::kI16: return {-32768, 32767};
+    case DType::kI32: return {INT32_MIN, INT32_MAX};
+    case DType::kU8: return {0, 255};
+    case DType::kU16: return {0, 65535};
+    case DType::kU32: return {0, UINT32_MAX};
+    default: return kAll;
+  }
+}
+
+Range range_of_product(Range a, Range b) {
+  __int128 lo = static_cast<__int128>(a.lo) * b.lo;
+  __int128 hi = lo;
+  for (int64_t x : {a.lo, a.hi}) {
+    for (int64_t y : {b.lo, b.hi}) {
+      const __int128 v = static_cast<__int128>(x) * y;
+      lo = std::min(lo, v);
+      hi = std::max(hi, v);
+    }
+  }
+  return checked(lo, hi);
+}
+
+int64_t floor_div_i64(int64_t a, int64_t b) {
+  const int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+int64_t floor_mod_i64(int64_t a, int64_t b) {
+  const int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
+  return h * 0xBF58476D1CE4E5B9ull;
+}
+
+bool same(const ExprNode& x, const ExprNode& y) {
+  return x.op == y.op && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c &&
+         x.imm == y.imm && x.word == y.word;
+}
+
+bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kLe; }
+
+}  // namespace
+
+ExprId Pool::intern(ExprNode n) {
+  uint64_t h = mix(static_cast<uint64_t>(n.op) * 64 + static_cast<uint64_t>(n.dtype), n.a);
+  h = mix(mix(mix(mix(h, n.b), n.c), static_cast<uint64_t>(n.imm)), n.word);
+  std::vector<ExprId>& bucket = index_[h];
+  for (ExprId id : bucket) {
+    if (same(nodes_[id], n)) return id;
+  }
+  const auto id = static_cast<ExprId>(nodes_.size());
+  nodes_.push_back(n);
+  bucket.push_back(id);
+  return id;
+}
+
+ExprId Pool::constant(DType t, Word word) {
+  ExprNode n{.op = Op::kConst, .dtype = t, .word = word};
+  const Range r = is_float(t) || t == DType::kU64
+                      ? kAll
+                      : Range{static_cast<int64_t>(word), static_cast<int64_t>(word)};
+  n.lo = r.lo;
+  n.hi = r.hi;
+  return intern(n);
+}
+
+VarId Pool::new_var(std::string name, DType t, int64_t extent) {
+  vars_.push_back({std::move(name), t, extent});
+  return static_cast<VarId>(vars_.size() - 1);
+}
+
+ExprId Pool::var(VarId v) {
+  const Var& info = vars_[v];
+  ExprNode n{.op = Op::kVar, .dtype = info.dtype, .imm = v};
+  const Range r = info.extent != kResult ? Range{0, std::max<int64_t>(info.extent - 1, 0)}
+                                         : range_of_dtype(info.dtype);
+  n.lo = r.lo;
+  n.hi = r.hi;
+  return intern(n);
+}
+
+ExprId Pool::load(uint32_t buffer, DType t, ExprId offset, ExprId guard, ExprId fallback) {
+  PYC_CHECK((guard == kNone) == (fallback == kNone), "a guarded load needs a fallback");
+  ExprNode n{.op = Op::kLoad, .dtype = t, .a = offset, .b = guard, .c = fallback, .imm = buffer};
+  const Range r = range_of_dtype(t);
+  n.lo = r.lo;
+  n.hi = r.hi;
+  return intern(n);
+}
+
+uint32_t Pool::table(DType t, std::vector<Word> words) {
+  for (uint32_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i].dtype == t && tables_[i].words == words) return i;
+  }
+  tables_.push_back({t, std::move(words)});
+  return static_cast<uint32_t>(tables_.size() - 1);
+}
+
+ExprId Pool::table_load(uint32_t table, ExprId index) {
+  const Range r = range_of_dtype(tables_[table].dtype);
+  return intern({.op = Op::kTable,
+                 .dtype = tables_[table].dtype,
+                 .a = index,
+                 .imm = table,
+                 .lo = r.lo,
+                 .hi = r.hi});
+}
+
+ExprId Pool::unary(Op op, ExprId a) {
+  const DType t = dtype(a);
+  if (op == Op::kNeg && t == DType::kI64) return binary(Op::kMul, a, integer(-1));
+  if (op == Op::kNot && t == DType::kBool && nodes_[a].op == Op::kConst) {
+    return constant(t, nodes_[a].word ^ 1);
+  }
+  const Range r = range_of_dtype(t);
+  return intern({.op = op, .dtype = t, .a = a, .lo = r.lo, .hi = r.hi});
+}
+
+bool Pool::is_integer(ExprId id, int64_t value) const {
+  const ExprNode& n = nodes_[id];
+  return n.op == Op::kConst && n.dtype == DType::kI64 && static_cast<int64_t>(n.word) == value;
+}
+
+int64_t Affine::coefficient(ExprId atom) const {
+  for (const auto& [id, c] : terms) {
+    if (id == atom) return c;
+  }
+  return 0;
+}
+
+namespace {
+
+void add_term(Affine& sum, ExprId atom, int64_t coefficient) {
+  auto it = std::lower_bound(sum.terms.begin(), sum.terms.end(), atom,
+                             [](const auto& t, ExprId id) { return t.first < id; });
+  if (it != sum.terms.end() && it->first == atom) {
+    it->second =
+        static_cast<int64_t>(static_cast<uint64_t>(it->second) + static_cast<uint64_t>(coefficient));
+    if (it->second == 0) sum.terms.erase(it);
+  } else if (coefficient != 0) {
+    sum.terms.insert(it, {atom, coefficient});
+  }
+}
+
+int64_t wrap_mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+void add_scaled(const Pool& pool, ExprId id, int64_t scale, Affine& sum) {
+  const ExprNode& n = pool.node(id);
+  if (n.dtype == DType::kI64) {
+    if (n.op == Op::kConst) {
+      sum.constant = static_cast<int64_t>(
+          static_cast<uint64_t>(sum.constant) +
+          static_cast<uint64_t>(wrap_mul(static_cast<int64_t>(n.word), scale)));
+      return;
+    }
+    if (n.op == Op::kAdd || n.op == Op::kSub) {
+      add_scaled(pool, n.a, scale, sum);
+      add_scaled(pool, n.b, n.op == Op::kAdd ? scale : wrap_mul(scale, -1), sum);
+      return;
+    }
+    if (n.op == Op::kMul && pool.node(n.b).op == Op::kConst) {
+      add_scaled(pool, n.a, wrap_mul(scale, static_cast<int64_t>(pool.node(n.b).word)), sum);
+      return;
+    }
+  }
+  add_term(sum, id, scale);
+}
+
+Range range_of(const Pool& pool, const Affine& sum) {
+  __int128 lo = sum.constant;
+  __int128 hi = sum.constant;
+  for (const auto& [id, c] : sum.terms) {
+    const ExprNode& n = pool.node(id);
+    if (n.lo == kMinI64 || n.hi == kMaxI64) return kAll;
+    const Range r = range_of_product({n.lo, n.hi}, {c, c});
+    if (r.lo == kMinI64 || r.hi == kMaxI64) return kAll;
+    lo += r.lo;
+    hi += r.hi;
+  }
+  return checked(lo, hi);
+}
+
+}  // namespace
+
+Affine affine_of(const Pool& pool, ExprId id) {
+  Affine sum;
+  add_scaled(pool, id, 1, sum);
+  return sum;
+}
+
+ExprId from_affine(Pool& pool, const Affine& sum) {
+  ExprId total = kNone;
+  for (const auto& [atom, c] : sum.terms) {
+    ExprId term = atom;
+    if (c != 1) term = pool.binary(Op::kMul, atom, pool.integer(c));
+    total = total == kNone ? term : pool.binary(Op::kAdd, total, term);
+  }
+  if (total == kNone) return pool.integer(sum.constant);
+  if (sum.constant != 0) total = pool.binary(Op::kAdd, total, pool.integer(sum.constant));
+  return total;
+}
+
+// c·m·floor_div(x, c) + m·floor_mod(x, c) = m·x: undoes the split of an index into digits.
+void Pool::recombine(Affine& sum) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& [atom, m] : sum.terms) {
+      const ExprNode n = nodes_[atom];
+      if (n.op != Op::kFloorMod) continue;
+      const auto c = static_cast<int64_t>(nodes_[n.b].word);
+      const ExprId quotient = floor_div(n.a, c);
+      const int64_t factor = wrap_mul(m, c);
+      if (sum.coefficient(quotient) != factor) continue;
+      const int64_t scale = m;
+      add_term(sum, atom, wrap_mul(scale, -1));
+      add_term(sum, quotient, wrap_mul(factor, -1));
+      add_scaled(*this, n.a, scale, sum);
+      changed = true;
+      break;
+    }
+  }
+}
+
+// Sums and constant multiples of i64 values, brought to the one normal form that affine_of reads.
+ExprId Pool::fold_integer(Op op, ExprId a, ExprId b) {
+  if (op == Op::kMul && nodes_[a].op == Op::kConst) std::swap(a, b);
+  if (op == Op::kMul && nodes_[b].op != Op::kConst) return kNone;
+  Affine sum;
+  if (op == Op::kMul) {
+    add_scaled(*this, a, static_cast<int64_t>(nodes_[b].word), sum);
+  } else {
+    add_scaled(*this, a, 1, sum);
+    add_scaled(*this, b, op == Op::kAdd ? 1 : -1, sum);
+  }
+  recombine(sum);
+  const Range r = range_of(*this, sum);
+  ExprId total = kNone;
+  auto raw = [&](Op o, ExprId x, ExprId y, Range range) {
+    return intern({.op = o, .dtype = DType::kI64, .a = x, .b = y, .lo = range.lo, .hi = range.hi});
+  };
+  Affine partial;
+  for (const auto& [atom, c] : sum.terms) {
+    ExprId term = atom;
+    if (c != 1) {
+      const Range product = range_of_product({nodes_[atom].lo, nodes_[atom].hi}, {c, c});
+      term = raw(Op::kMul, atom, integer(c), product);
+    }
+    partial.terms.push_back({atom, c});
+    total = total == kNone ? term : raw(Op::kAdd, total, term, range_of(*this, partial));
+  }
+  if (total == kNone) return integer(sum.constant);
+  if (sum.constant != 0) total = raw(Op::kAdd, total, integer(sum.constant), r);
+  return total;
+}
+
+// floor((Σ d·q + rest) / d) = Σ q + floor(rest / d), and 0 for the last part if 0 <= rest < d.
+ExprId Pool::floor_div(ExprId a, int64_t divisor) {
+  if (divisor == 1) return a;
+  const Affine sum = affine_of(*this, a);
+  Affine quotient;
+  Affine rest;
+  for (const auto& [atom, c] : sum.terms) {
+    if (c % divisor == 0) {
+      quotient.terms.push_back({atom, c / divisor});
+    } else {
+      rest.terms.push_back({atom, c});
+    }
+  }
+  quotient.constant = floor_div_i64(sum.constant, divisor);
+  rest.constant = floor_mod_i64(sum.constant, divisor);
+  const Range r = range_of(*this, rest);
+  if (range_of(*this, sum).lo == kMinI64 || r.lo == kMinI64) {  // may wrap: leave it alone
+    return intern({.op = Op::kFloorDiv,
+                   .dtype = DType::kI64,
+                   .a = a,
+                   .b = integer(divisor),
+                   .lo = kMinI64,
+                   .hi = kMaxI64});
+  }
+  const int64_t lo = floor_div_i64(r.lo, divisor);
+  const int64_t hi = floor_div_i64(r.hi, divisor);
+  const ExprId q = from_affine(*this, quotient);
+  if (lo == hi) return binary(Op::kAdd, q, integer(lo));
+  // Divide numerator and divisor by what is common to all coefficients: the constant's remainder
+  // cannot reach the next multiple.
+  int64_t g = divisor;
+  for (const auto& [atom, c] : rest.terms) g = std::gcd(g, c);
+  if (g > 1) {
+    Affine reduced;
+    for (const auto& [atom, c] : rest.terms) reduced.terms.push_back({atom, c / g});
+    reduced.constant = floor_div_i64(rest.constant, g);
+    return binary(Op::kAdd, q, floor_div(from_affine(*this, reduced), divisor / g));
+  }
+  const ExprId numerator = from_affine(*this, rest);
+  const ExprNode inner = nodes_[numerator];
+  if (inner.op == Op::kFloorDiv) {  // floor(floor(x / c) / d) = floor(x / (c·d))
+    const auto c = static_cast<int64_t>(nodes_[inner.b].word);
+    if (c <= kMaxI64 / divisor) return binary(Op::kAdd, q, floor_div(inner.a, c * divisor));
+  }
+  const ExprId part = intern({.op = Op::kFloorDiv,
+                              .dtype = DType::kI64,
+                              .a = numerator,
+                              .b = integer(divisor),
+                              .lo = lo,
+                              .hi = hi});
+  return binary(Op::kAdd, q, part);
+}
+
+ExprId Pool::floor_mod(ExprId a, int64_t divisor) {
+  if (divisor == 1) return integer(0);
+  const Affine sum = affine_of(*this, a);
+  Affine rest;
+  for (const auto& [atom, c] : sum.terms) {
+    if (c % divisor != 0) rest.terms.push_back({atom, c});
+  }
+  rest.constant = floor_mod_i64(sum.constant, divisor);
+  const Range r = range_of(*this, rest);
+  const bool known = range_of(*this, sum).lo != kMinI64 && r.lo != kMinI64;
+  if (known && r.lo >= 0 && r.hi < divisor) return from_affine(*this, rest);
+  return intern({.op = Op::kFloorMod,
+                 .dtype = DType::kI64,
+                 .a = known ? from_affine(*this, rest) : a,
+                 .b = integer(divisor),
+                 .lo = 0,
+                 .hi = divisor - 1});
+}
+
+ExprId Pool::binary(Op op, ExprId a, ExprId b) {
+  const DType t = dtype(a);
+  PYC_CHECK(t == dtype(b), "operands of different dtype");
+  if (op == Op::kFloorDiv || op == Op::kFloorMod) {
+    const ExprNode& d = nodes_[b];
+    PYC_CHECK(t == DType::kI64 && d.op == Op::kConst && static_cast<int64_t>(d.word) > 0,
+              "floor_div and floor_mod take i64 and a positive constant");
+    const auto divisor = static_cast<int64_t>(d.word);
+    return op == Op::kFloorDiv ? floor_div(a, divisor) : floor_mod(a, divisor);
+  }
+  if (t == DType::kI64 && (op == Op::kAdd || op == Op::kSub || op == Op::kMul)) {
+    const ExprId folded = fold_integer(op, a, b);
+    if (folded != kNone) return folded;
+  }
+  const ExprNode x = nodes_[a];
+  const ExprNode y = nodes_[b];
+  const bool known = t == DType::kI64;
+  if (known && is_comparison(op)) {
+    const auto truth = [&](bool v) { return constant(DType::kBool, v ? 1 : 0); };
+    if (op == Op::kLt && x.hi < y.lo) return truth(true);
+    if (op == Op::kLt && x.lo >= y.hi) return truth(false);
+    if (op == Op::kLe && x.hi <= y.lo) return truth(true);
+    if (op == Op::kLe && x.lo > y.hi) return truth(false);
+  }
+  if (t == DType::kBool && (op == Op::kAnd || op == Op::kOr)) {
+    const bool is_and = op == Op::kAnd;
+    if (x.op == Op::kConst) return (x.word != 0) == is_and ? b : a;
+    if (y.op == Op::kConst) return (y.word != 0) == is_and ? a : b;
+    if (a == b) return a;
+  }
+  if (known && op == Op::kMin && x.hi <= y.lo) return a;
+  if (known && op == Op::kMin && y.hi <= x.lo) return b;
+  if (known && op == Op::kMax && x.lo >= y.hi) return a;
+  if (known && op == Op::kMax && y.lo >= x.hi) return b;
+  Range r = is_comparison(op) ? Range{0, 1} : range_of_dtype(t);
+  if (known && op == Op::kMin) r = {std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
+  if (known && op == Op::kMax) r = {std::max(x.lo, y.lo), std::max(x.hi, y.hi)};
+  return intern({.op = op,
+                 .dtype = is_comparison(op) ? DType::kBool : t,
+                 .a = a,
+                 .b = b,
+                 .lo = r.lo,
+                 .hi = r.hi});
+}
+
+ExprId Pool::fma(ExprId a, ExprId b, ExprId c) {
+  const Range r = kAll;
+  return intern(
+      {.op = Op::kFma, .dtype = dtype(a), .a = a, .b = b, .c = c, .lo = r.lo, .hi = r.hi});
+}
+
+ExprId Pool::select(ExprId cond, ExprId a, ExprId b) {
+  PYC_CHECK(dtype(cond) == DType::kBool && dtype(a) == dtype(b), "select of different dtypes");
+  if (nodes_[cond].op == Op::kConst) return nodes_[cond].word != 0 ? a : b;
+  if (a == b) return a;
+  const ExprNode& x = nodes_[a];
+  const ExprNode& y = nodes_[b];
+  return intern({.op = Op::kSelect,
+                 .dtype = dtype(a),
+                 .a = cond,
+                 .b = a,
+                 .c = b,
+                 .lo = std::min(x.lo, y.lo),
+                 .hi = std::max(x.hi, y.hi)});
+}
+
+ExprId Pool::convert(ExprId a, DType to) {
+  const ExprNode x = nodes_[a];
+  if (x.dtype == to) return a;
+  Range r = range_of_dtype(to);
+  const bool from_int = !is_float(x.dtype) && x.dtype != DType::kU64;
+  if (from_int && !is_float(to) && x.lo >= r.lo && x.hi <= r.hi) r = {x.lo, x.hi};
+  if (from_int && to == DType::kI64 && x.op == Op::kConst) {
+    return integer(static_cast<int64_t>(x.word));
+  }
+  return intern({.op = Op::kConvert, .dtype = to, .a = a, .lo = r.lo, .hi = r.hi});
+}
+
+ExprId Pool::bitcast(ExprId a, DType to) {
+  if (dtype(a) == to) return a;
+  PYC_CHECK(dtype_size(dtype(a)) == dtype_size(to), "bitcast between different sizes");
+  const Range r = range_of_dtype(to);
+  return intern({.op = Op::kBitcast, .dtype = to, .a = a, .lo = r.lo, .hi = r.hi});
+}
+
+namespace {
+
+bool depends(const Pool& pool, ExprId id, VarId var, std::vector<uint8_t>& seen) {
+  if (id == kNone) return false;
+  if (seen[id] != 0) return seen[id] == 2;
+  seen[id] = 1;
+  const ExprNode& n = pool.node(id);
+  const bool yes = (n.op == Op::kVar && static_cast<VarId>(n.imm) == var) ||
+                   depends(pool, n.a, var, seen) || depends(pool, n.b, var, seen) ||
+                   depends(pool, n.c, var, seen);
+  if (yes) seen[id] = 2;
+  return yes;
+}
+
+}  // namespace
+
+bool depends_on(const Pool& pool, ExprId id, VarId var) {
+  std::vector<uint8_t> seen(pool.size(), 0);
+  return depends(pool, id, var, seen);
+}
+
+int64_t Kernel::parallel_size() const {
+  int64_t n = 1;
+  for (VarId v : parallel) n *= pool.var_info(v).extent;
+  return n;
+}
+
+std::vector<int64_t> Kernel::scratch_offsets() const {
+  std::vector<int64_t> offsets(buffers.size(), -1);
+  int64_t at = 0;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].access != Access::kScratch) continue;
+    offsets[i] = at;
+    at += (buffers[i].elements * dtype_size(buffers[i].dtype) + 63) / 64 * 64;
+  }
+  return offsets;
+}
+
+int64_t Kernel::scratch_bytes() const {
+  int64_t total = 0;
+  for (const Buffer& b : buffers) {
+    if (b.access == Access::kScratch) {
+      total += (b.elements * dtype_size(b.dtype) + 63) / 64 * 64;
+    }
+  }
+  return total;
+}
+
+}  // namespace pyc::loop

@@ -1,0 +1,521 @@
+#include "loop/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pyc::loop {
+namespace {
+
+using Wide = __int128;
+
+bool is_real(DType t) { return t == DType::kF32 || t == DType::kF64; }
+
+bool has_operation(Op op, DType t) {
+  switch (op) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kDiv:
+    case Op::kNeg:
+    case Op::kAbs: return is_real(t) || is_int(t);
+    case Op::kRem:
+    case Op::kShl:
+    case Op::kShr: return is_int(t);
+    case Op::kFloorDiv:
+    case Op::kFloorMod: return t == DType::kI64;
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kEq:
+    case Op::kNe:
+    case Op::kLt:
+    case Op::kLe: return is_real(t) || is_int(t) || t == DType::kBool;
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+    case Op::kNot: return is_int(t) || t == DType::kBool;
+    case Op::kSqrt:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kTrunc:
+    case Op::kRoundEven:
+    case Op::kFma: return is_real(t);
+    default: return true;
+  }
+}
+
+bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kLe; }
+
+std::string name_of(DType t) { return std::string(dtype_name(t)); }
+
+// The digits [low, high) of a variable that an expression over it shows: its value is
+// (variable mod high) div low. kAll stands for no upper end.
+struct Digits {
+  VarId var = kNone;
+  int64_t low = 1;
+  int64_t high = 0;
+};
+constexpr int64_t kAll = INT64_MAX;
+
+Digits digits_of(const Pool& pool, ExprId e) {
+  const ExprNode& n = pool.node(e);
+  if (n.op == Op::kVar) return {static_cast<VarId>(n.imm), 1, kAll};
+  if (n.op != Op::kFloorDiv && n.op != Op::kFloorMod) return {};
+  Digits d = digits_of(pool, n.a);
+  if (d.var == kNone) return {};
+  const auto divisor = static_cast<int64_t>(pool.node(n.b).word);
+  const Wide edge = static_cast<Wide>(d.low) * divisor;
+  if (edge >= kAll || (d.high != kAll && d.high % edge != 0)) return {};
+  (n.op == Op::kFloorDiv ? d.low : d.high) = static_cast<int64_t>(edge);
+  return d;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel)
+      : kernel_(kernel), pool_(kernel.pool), live_(pool_.var_count()), made_(pool_.var_count()),
+        checked_(pool_.size()) {}
+
+  Status run() {
+    Status status = verify();
+    return std::move(status).with_context("loop kernel '" + kernel_.name + "'");
+  }
+
+ private:
+  struct Placed {
+    uint32_t store = 0;
+    std::vector<uint32_t> loops;  // those around it
+  };
+
+  static Status refuse(const std::string& where, const std::string& message) {
+    return {Code::kVerifyFailed, where + ": " + message};
+  }
+
+  Status verify() {
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      if (kernel_.buffers[i].elements < 0) {
+        return refuse("buffer b" + std::to_string(i), "a negative number of elements");
+      }
+    }
+    Wide points = 1;
+    for (VarId v : kernel_.parallel) {
+      PYC_TRY(declare("parallel", v));
+      const Var& info = pool_.var_info(v);
+      if (info.dtype != DType::kI64 || info.extent < 0) {
+        return refuse("parallel", "its variables are i64 with an extent");
+      }
+      points *= info.extent;
+      if (points > kAll) return refuse("parallel", "more points than an i64 can count");
+    }
+    dead_ = points == 0;
+    scopes_.emplace_back();
+    store_seen_.resize(kernel_.stores.size());
+    loop_seen_.resize(kernel_.loops.size());
+    check_seen_.resize(kernel_.checks.size());
+    PYC_TRY(verify_body(kernel_.body));
+    return verify_disjoint();
+  }
+
+  // Each variable is made once.
+  Status declare(const std::string& where, VarId v) {
+    if (v >= made_.size()) return refuse(where, "a variable that does not exist");
+    if (made_[v]) return refuse(where, "its variable already belongs to another statement");
+    made_[v] = true;
+    live_[v] = true;
+    return {};
+  }
+
+  static Status first_time(std::vector<bool>& seen, uint32_t index, const std::string& where) {
+    if (index >= seen.size()) return refuse(where, "there is no such statement");
+    if (seen[index]) return refuse(where, "the statement stands in two places");
+    seen[index] = true;
+    return {};
+  }
+
+  Status verify_body(const std::vector<Stmt>& body) {
+    for (const Stmt& s : body) {
+      const std::string number = std::to_string(s.index);
+      switch (s.kind) {
+        case StmtKind::kStore:
+          PYC_TRY(first_time(store_seen_, s.index, "store " + number));
+          PYC_TRY(verify_store("store " + number, s.index));
+          break;
+        case StmtKind::kLoop:
+          PYC_TRY(first_time(loop_seen_, s.index, "loop " + number));
+          PYC_TRY(verify_loop("loop " + number, s.index));
+          break;
+        case StmtKind::kCheck: {
+          const std::string where = "check " + number;
+          PYC_TRY(first_time(check_seen_, s.index, where));
+          const Check& c = kernel_.checks[s.index];
+          PYC_TRY(verify_value(where, c.ok));
+          if (pool_.dtype(c.ok) != DType::kBool) return refuse(where, "its condition is no bool");
+          if (c.code == 0) return refuse(where, "its code is 0, which means no fault");
+          break;
+        }
+      }
+    }
+    return {};
+  }
+
+  Status verify_store(const std::string& where, uint32_t index) {
+    const Store& s = kernel_.stores[index];
+    if (s.buffer >= kernel_.buffers.size()) return refuse(where, "a buffer that does not exist");
+    const Buffer& b = kernel_.buffers[s.buffer];
+    const std::string name = "b" + std::to_string(s.buffer);
+    if (b.access == Access::kRead) return refuse(where, "buffer " + name + " is only read");
+    PYC_TRY(verify_value(where, s.offset));
+    PYC_TRY(verify_value(where, s.value));
+    if (pool_.dtype(s.offset) != DType::kI64) return refuse(where, "its offset is no i64");
+    if (pool_.dtype(s.value) != b.dtype) {
+      return refuse(where, "a value of type " + name_of(pool_.dtype(s.value)) + " for buffer " +
+                               name + " of type " + name_of(b.dtype));
+    }
+    PYC_TRY(verify_bounds(where, "buffer " + name, s.offset, b.elements));
+    if (b.access == Access::kWrite && !dead_) placed_[s.buffer].push_back({index, open_loops_});
+    return {};
+  }
+
+  Status verify_bounds(const std::string& where, const std::string& what, ExprId offset,
+                       int64_t elements) const {
+    const ExprNode& n = pool_.node(offset);
+    if (dead_ || (n.lo >= 0 && n.hi < elements)) return {};
+    return refuse(where, "offset in [" + std::to_string(n.lo) + ", " + std::to_string(n.hi) +
+                             "] of " + what + ", which has " + std::to_string(elements) +
+                             " elements");
+  }
+
+  Status verify_loop(const std::string& where, uint32_t index) {
+    const Loop& l = kernel_.loops[index];
+    PYC_TRY(declare(where, l.var));
+    const Var& var = pool_.var_info(l.var);
+    if (var.dtype != DType::kI64 || l.extent < 0 || var.extent != l.extent) {
+      return refuse(where, "its variable is not an i64 of its extent");
+    }
+    if (l.chunk_var != kNone) PYC_TRY(verify_chunk(where, l));
+    for (const Reduction& r : l.reductions) {
+      if (r.value == kNone || r.result >= pool_.var_count()) {
+        return refuse(where, "a reduction without value or result");
+      }
+      if (made_[r.result] || pool_.var_info(r.result).extent != kResult) {
+        return refuse(where, "the result of a reduction is a variable of its own");
+      }
+    }
+    const bool dead_outside = dead_;
+    dead_ = dead_ || l.extent == 0;
+    scopes_.emplace_back();
+    open_loops_.push_back(index);
+    PYC_TRY(verify_body(l.body));
+    for (size_t i = 0; i < l.reductions.size(); ++i) {
+      PYC_TRY(verify_reduction(where + ", reduction " + std::to_string(i), l, l.reductions[i]));
+    }
+    open_loops_.pop_back();
+    for (ExprId e : scopes_.back()) checked_[e] = false;
+    scopes_.pop_back();
+    for (VarId v : results_of(l.body)) live_[v] = false;
+    live_[l.var] = false;
+    dead_ = dead_outside;
+    for (const Reduction& r : l.reductions) PYC_TRY(declare(where, r.result));
+    return {};
+  }
+
+  std::vector<VarId> results_of(const std::vector<Stmt>& body) const {
+    std::vector<VarId> results;
+    for (const Stmt& s : body) {
+      if (s.kind != StmtKind::kLoop) continue;
+      for (const Reduction& r : kernel_.loops[s.index].reductions) results.push_back(r.result);
+    }
+    return results;
+  }
+
+  Status verify_chunk(const std::string& where, const Loop& l) const {
+    const auto& parallel = kernel_.parallel;
+    if (std::find(parallel.begin(), parallel.end(), l.chunk_var) == parallel.end()) {
+      return refuse(where, "its chunks are not counted by a parallel variable");
+    }
+    if (l.chunk <= 0) return refuse(where, "its chunks are empty");
+    if (static_cast<Wide>(pool_.var_info(l.chunk_var).extent) * l.chunk < l.extent && !dead_) {
+      return refuse(where, "its chunks do not cover its extent");
+    }
+    return {};
+  }
+
+  Status verify_reduction(const std::string& where, const Loop& l, const Reduction& r) {
+    const DType t = pool_.var_info(r.result).dtype;
+    for (ExprId e : {r.value, r.value2, r.guard}) {
+      if (e == kNone) continue;
+      PYC_TRY(verify_value(where, e));
+      const DType expected = e == r.guard ? DType::kBool : t;
+      if (pool_.dtype(e) != expected) {
+        return refuse(where, "an operand of type " + name_of(pool_.dtype(e)) + ", expected " +
+                                 name_of(expected));
+      }
+    }
+    const bool sum_or_product = r.op == ReduceOp::kSum || r.op == ReduceOp::kProd;
+    switch (r.kind) {
+      case ReduceKind::kChain:
+        if (l.vector) return refuse(where, "a chain in a vector loop");
+        if (r.op != ReduceOp::kSum || !(is_real(t) || is_int(t))) {
+          return refuse(where, "a chain is a sum of f32, f64 or integers");
+        }
+        if (r.segment < 0) return refuse(where, "a negative segment");
+        if (l.chunk_var != kNone && r.segment != 0 && l.chunk % r.segment != 0) {
+          return refuse(where, "chunks that cut a segment");
+        }
+        return {};
+      case ReduceKind::kTree:
+        if (l.chunk_var != kNone) return refuse(where, "a tree in a chunked loop");
+        if (!sum_or_product || !(is_real(t) || is_int(t))) {
+          return refuse(where, "a tree is a sum or product of f32, f64 or integers");
+        }
+        break;
+      case ReduceKind::kExact: {
+        const bool order = r.op == ReduceOp::kMax || r.op == ReduceOp::kMin;
+        const bool fits = sum_or_product ? is_int(t)
+                          : order        ? is_real(t) || is_int(t) || t == DType::kBool
+                                         : is_int(t) || t == DType::kBool;
+        if (!fits) return refuse(where, "an exact reduction whose order could change the result");
+        break;
+      }
+    }
+    if (r.value2 != kNone || r.segment != 0) {
+      return refuse(where, "only a chain has a second value or segments");
+    }
+    return {};
+  }
+
+  // The value and all it is made of, once as long as the scope is open.
+  Status verify_value(const std::string& where, ExprId e) {
+    if (e >= pool_.size()) return refuse(where, "a value that does not exist");
+    if (checked_[e]) return {};
+    const ExprNode& n = pool_.node(e);
+    for (ExprId o : {n.a, n.b, n.c}) {
+      if (o != kNone) PYC_TRY(verify_value(where, o));
+    }
+    PYC_TRY(verify_node(where, n));
+    checked_[e] = true;
+    scopes_.back().push_back(e);
+    return {};
+  }
+
+  Status verify_node(const std::string& where, const ExprNode& n) const {
+    switch (n.op) {
+      case Op::kConst: return {};
+      case Op::kVar:
+        if (static_cast<size_t>(n.imm) < live_.size() && live_[static_cast<size_t>(n.imm)]) {
+          return {};
+        }
+        return refuse(where, "a variable is used outside its scope");
+      case Op::kLoad: return verify_load(where, n);
+      case Op::kTable: {
+        if (static_cast<size_t>(n.imm) >= pool_.tables().size() ||
+            pool_.dtype(n.a) != DType::kI64) {
+          return refuse(where, "a table load needs a table and an i64");
+        }
+        const auto size =
+            static_cast<int64_t>(pool_.tables()[static_cast<size_t>(n.imm)].words.size());
+        return verify_bounds(where, "table " + std::to_string(n.imm), n.a, size);
+      }
+      case Op::kConvert: return {};
+      case Op::kBitcast:
+        if (dtype_size(n.dtype) == dtype_size(pool_.dtype(n.a))) return {};
+        return refuse(where, "a bitcast between types of different size");
+      case Op::kSelect:
+        if (pool_.dtype(n.a) == DType::kBool && pool_.dtype(n.b) == n.dtype &&
+            pool_.dtype(n.c) == n.dtype) {
+          return {};
+        }
+        return refuse(where, "a select needs a bool and two values of its type");
+      default: break;
+    }
+    const DType t = pool_.dtype(n.a);
+    if (!has_operation(n.op, t)) {
+      return refuse(where, "an operation that " + name_of(t) + " does not have");
+    }
+    for (ExprId o : {n.b, n.c}) {
+      if (o != kNone && pool_.dtype(o) != t) return refuse(where, "operands of different types");
+    }
+    if (n.dtype != (is_comparison(n.op) ? DType::kBool : t)) {
+      return refuse(where, "an operation of another type than its operands");
+    }
+    return {};
+  }
+
+  Status verify_load(const std::string& where, const ExprNode& n) const {
+    if (static_cast<size_t>(n.imm) >= kernel_.buffers.size()) {
+      return refuse(where, "a load of a buffer that does not exist");
+    }
+    const Buffer& b = kernel_.buffers[static_cast<size_t>(n.imm)];
+    const std::string name = "buffer b" + std::to_string(n.imm);
+    if (b.access == Access::kWrite) return refuse(where, "a load of " + name + ", which is written");
+    if (b.dtype != n.dtype || pool_.dtype(n.a) != DType::kI64) {
+      return refuse(where, "a load of type " + name_of(n.dtype) + " from " + name + " of type " +
+                               name_of(b.dtype) + " needs equal types and an i64 offset");
+    }
+    if (n.b == kNone) return verify_bounds(where, name, n.a, b.elements);
+    if (n.c == kNone || pool_.dtype(n.b) != DType::kBool || pool_.dtype(n.c) != n.dtype) {
+      return refuse(where, "a guarded load needs a bool and a fallback of its type");
+    }
+    return {};
+  }
+
+  Status verify_disjoint() const {
+    for (const auto& [buffer, stores] : placed_) {
+      for (size_t i = 0; i < stores.size(); ++i) {
+        for (size_t j = 0; j <= i; ++j) {
+          if (disjoint(stores[i], stores[j])) continue;
+          const std::string other =
+              i == j ? "itself" : "store " + std::to_string(stores[j].store);
+          return refuse("store " + std::to_string(stores[i].store),
+                        "cannot be proven apart from " + other +
+                            " at another parallel point, both to buffer b" +
+                            std::to_string(buffer));
+        }
+      }
+    }
+    return {};
+  }
+
+  // One term of an offset, or of two offsets that must not meet.
+  struct Term {
+    int64_t coefficient = 0;
+    ExprId atom = kNone;   // of the first offset, kNone if only the second has the coefficient
+    ExprId other = kNone;  // of the second offset
+    int64_t lo = 0;        // the values both atoms can have
+    int64_t hi = 0;
+    bool names_point = false;
+  };
+
+  // Whether two stores at different parallel points always hit different elements. The offsets
+  // are read as numbers in a mixed radix: a term whose coefficient exceeds the span of all smaller
+  // terms can be read off the offset, and from the terms read off every parallel variable must
+  // follow.
+  bool disjoint(const Placed& x, const Placed& y) const {
+    std::vector<VarId> wanted;
+    for (VarId v : kernel_.parallel) {
+      if (pool_.var_info(v).extent > 1) wanted.push_back(v);
+    }
+    if (wanted.empty()) return true;
+    const ExprId first = kernel_.stores[x.store].offset;
+    const ExprId second = kernel_.stores[y.store].offset;
+    const ExprNode& a = pool_.node(first);
+    const ExprNode& b = pool_.node(second);
+    if (x.store != y.store && (a.hi < b.lo || b.hi < a.lo)) return true;
+
+    const Affine sum = affine_of(pool_, first);
+    const Affine sum2 = affine_of(pool_, second);
+    std::vector<Term> terms = joined(sum, sum2);
+    for (Term& t : terms) t.names_point = point_var(t, x, y) != kNone;
+    // Below the smallest term that names the point, terms need not be told apart.
+    const auto lowest = std::find_if(terms.begin(), terms.end(),
+                                     [](const Term& t) { return t.names_point; });
+    Wide span = static_cast<Wide>(sum.constant) - sum2.constant;
+    if (span < 0) span = -span;
+    if (span > kAll) return false;
+    for (auto t = terms.begin(); t != terms.end(); ++t) {
+      const Wide size = t->coefficient < 0 ? -static_cast<Wide>(t->coefficient) : t->coefficient;
+      if (t >= lowest && size <= span) return false;
+      const Wide width = static_cast<Wide>(t->hi) - t->lo;
+      if (width > 0 && size > (kAll - span) / width) return false;
+      span += size * width;
+    }
+    return std::all_of(wanted.begin(), wanted.end(),
+                       [&](VarId v) { return follows(v, terms, x, y); });
+  }
+
+  // The terms of both sums by coefficient, the smallest first. Terms of one sum with equal
+  // coefficients stay apart.
+  std::vector<Term> joined(const Affine& x, const Affine& y) const {
+    std::vector<Term> terms;
+    for (const auto& [atom, c] : x.terms) {
+      terms.push_back({c, atom, kNone, pool_.node(atom).lo, pool_.node(atom).hi, false});
+    }
+    for (const auto& [atom, c] : y.terms) {
+      const ExprNode& n = pool_.node(atom);
+      auto match = std::find_if(terms.begin(), terms.end(), [&, c = c](const Term& t) {
+        return t.coefficient == c && t.other == kNone;
+      });
+      if (match == terms.end()) match = terms.insert(terms.end(), {c, kNone, kNone, n.lo, n.hi, false});
+      match->other = atom;
+      match->lo = std::min(match->lo, n.lo);
+      match->hi = std::max(match->hi, n.hi);
+    }
+    for (Term& t : terms) {
+      if (t.atom != kNone && t.other != kNone) continue;
+      t.lo = std::min<int64_t>(t.lo, 0);
+      t.hi = std::max<int64_t>(t.hi, 0);
+    }
+    std::stable_sort(terms.begin(), terms.end(), [](const Term& s, const Term& t) {
+      const auto size = [](int64_t c) { return c < 0 ? -static_cast<Wide>(c) : Wide{c}; };
+      return size(s.coefficient) < size(t.coefficient);
+    });
+    return terms;
+  }
+
+  const Loop* loop_of(VarId v, const Placed& placed) const {
+    for (uint32_t i : placed.loops) {
+      if (kernel_.loops[i].var == v) return &kernel_.loops[i];
+    }
+    return nullptr;
+  }
+
+  // The parallel variable that digits shown by the term belong to, for both stores alike; a
+  // chunked loop's variable belongs to the parallel variable that counts its chunks.
+  VarId point_var(const Term& t, const Placed& x, const Placed& y) const {
+    if (t.atom == kNone || t.other == kNone) return kNone;
+    const Digits d = digits_of(pool_, t.atom);
+    const Digits e = digits_of(pool_, t.other);
+    if (d.var == kNone || e.var == kNone || d.low != e.low || d.high != e.high) return kNone;
+    const auto& parallel = kernel_.parallel;
+    if (std::find(parallel.begin(), parallel.end(), d.var) != parallel.end()) {
+      return d.var == e.var ? d.var : kNone;
+    }
+    const Loop* l = loop_of(d.var, x);
+    const Loop* m = loop_of(e.var, y);
+    if (l == nullptr || m == nullptr || l->chunk != m->chunk) return kNone;
+    return l->chunk_var == m->chunk_var ? l->chunk_var : kNone;
+  }
+
+  // Whether the digits that the terms show make up the whole variable, be it the parallel variable
+  // itself or the variable of one loop that it cuts into chunks.
+  bool follows(VarId v, const std::vector<Term>& terms, const Placed& x, const Placed& y) const {
+    std::map<std::pair<VarId, VarId>, std::vector<Digits>> shown;
+    for (const Term& t : terms) {
+      if (!t.names_point || point_var(t, x, y) != v) continue;
+      const Digits d = digits_of(pool_, t.atom);
+      shown[{d.var, digits_of(pool_, t.other).var}].push_back(d);
+    }
+    for (auto& [vars, digits] : shown) {
+      std::sort(digits.begin(), digits.end(),
+                [](const Digits& s, const Digits& t) { return s.low < t.low; });
+      const int64_t extent =
+          std::max(pool_.var_info(vars.first).extent, pool_.var_info(vars.second).extent);
+      int64_t known = 1;
+      for (const Digits& d : digits) {
+        if (d.low == known) known = d.high;
+      }
+      if (known >= extent) return true;
+    }
+    return false;
+  }
+
+  const Kernel& kernel_;
+  const Pool& pool_;
+  std::vector<bool> live_;
+  std::vector<bool> made_;
+  std::vector<bool> checked_;
+  std::vector<std::vector<ExprId>> scopes_;  // values checked in each open scope
+  std::vector<uint32_t> open_loops_;
+  std::map<uint32_t, std::vector<Placed>> placed_;
+  std::vector<bool> store_seen_;
+  std::vector<bool> loop_seen_;
+  std::vector<bool> check_seen_;
+  bool dead_ = false;  // no iteration ever gets here
+};
+
+}  // namespace
+
+Status verify_kernel(const Kernel& kernel) { return Verifier(kernel).run(); }
+
+}  // namespace pyc::loop

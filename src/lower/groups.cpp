@@ -1,0 +1,342 @@
+#include "lower/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pyc::lower {
+namespace {
+
+// Longest chain of nodes read through one another: bounds the size of one kernel's expressions.
+constexpr int kMaxInlined = 48;
+// A row group keeps rows in per-thread scratch; longer rows are not worth it.
+constexpr int64_t kMaxRowElements = int64_t{1} << 17;
+
+struct Use {
+  std::vector<ir::NodeId> consumers;  // distinct
+  bool is_output = false;
+};
+
+std::vector<Use> uses_of(const ir::Graph& graph) {
+  std::vector<Use> uses(graph.values.size());
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
+    for (ir::ValueId v : graph.nodes[n].inputs) {
+      std::vector<ir::NodeId>& c = uses[v].consumers;
+      if (c.empty() || c.back() != n) c.push_back(n);
+    }
+  }
+  for (ir::ValueId v : graph.outputs) uses[v].is_output = true;
+  return uses;
+}
+
+class Former {
+ public:
+  Former(const ir::Graph& graph, const LowerOptions& options)
+      : graph_(graph), options_(options), uses_(uses_of(graph)) {
+    out_.inlined.assign(graph.values.size(), false);
+    out_.forwarded_output.assign(graph.values.size(), -1);
+    group_of_.assign(graph.values.size(), ir::kNoId);
+    inline_depth_.assign(graph.values.size(), 0);
+  }
+
+  Grouping run() {
+    forward_outputs();
+    if (options_.fuse) {
+      for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) decide_inline(n);
+    }
+    for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) {
+      const ir::Node& node = graph_.nodes[n];
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        const ir::ValueId v = node.outputs[i];
+        if (out_.inlined[v] || (uses_[v].consumers.empty() && !stored_for_output(v))) continue;
+        place(v, probe_node(graph_, n, static_cast<int>(i), out_.inlined));
+      }
+    }
+    out_.stored.assign(graph_.values.size(), false);
+    for (const auto& [value, reader] : reads_) {
+      if (group_of_[value] != group_of_[reader]) out_.stored[value] = true;
+    }
+    for (ir::ValueId v : out_.output_values) out_.stored[v] = true;
+    order_groups();
+    return std::move(out_);
+  }
+
+ private:
+  bool stored_for_output(ir::ValueId v) const {
+    return uses_[v].is_output || out_.forwarded_output[v] >= 0;
+  }
+
+  const std::vector<bool>& nothing_inlined() {
+    if (none_.empty()) none_.assign(graph_.values.size(), false);
+    return none_;
+  }
+
+  Probe plain_probe(ir::ValueId v) {
+    return probe_node(graph_, graph_.value(v).producer, output_index(graph_, v),
+                      nothing_inlined());
+  }
+
+  // An output that only renames or reshapes a computed value is written by that value's kernel.
+  void forward_outputs() {
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      ir::ValueId v = graph_.outputs[i];
+      std::vector<ir::ValueId> views;
+      while (options_.fuse && graph_.value(v).kind == ir::ValueKind::kResult) {
+        const Probe p = plain_probe(v);
+        if (!p.is_view()) break;
+        const ir::ValueId source = p.reads.front().value;
+        if (graph_.value(source).kind != ir::ValueKind::kResult || uses_[source].is_output ||
+            out_.forwarded_output[source] >= 0) {
+          break;
+        }
+        views.push_back(v);
+        v = source;
+      }
+      for (ir::ValueId view : views) {
+        out_.inlined[view] = true;
+        uses_[view].is_output = false;
+      }
+      out_.forwarded_output[v] = static_cast<int>(i);
+      out_.output_values.push_back(v);
+      if (!views.empty()) {
+        decide("output", graph_.outputs[i], "written by %" + graph_.value(v).name, "view_of_result");
+      }
+    }
+  }
+
+  void decide(std::string_view what, ir::ValueId v, std::string chosen, std::string reason,
+              std::string detail = "") {
+    out_.decisions.push_back({.what = fmt::format("{}:%{}", what, graph_.value(v).name),
+                              .chosen = std::move(chosen),
+                              .reason = std::move(reason),
+                              .detail = std::move(detail),
+                              .alternatives = {}});
+  }
+
+  // Whether the results of node n are read through instead of stored.
+  void decide_inline(ir::NodeId n) {
+    const ir::Node& node = graph_.nodes[n];
+    if (node.outputs.size() != 1) return;
+    const ir::ValueId v = node.outputs[0];
+    if (out_.inlined[v] || stored_for_output(v) || uses_[v].consumers.empty()) return;
+    int depth = 1;
+    for (ir::ValueId u : node.inputs) {
+      if (out_.inlined[u]) depth += inline_depth_[u];
+    }
+    const Probe p = plain_probe(v);
+    if (!p.pointwise() || depth > kMaxInlined) return;
+    if (p.is_view()) {
+      mark_inlined(v, depth, "view");
+      return;
+    }
+    if (uses_[v].consumers.size() != 1) return;
+    const ir::NodeId consumer = uses_[v].consumers[0];
+    for (size_t o = 0; o < graph_.nodes[consumer].outputs.size(); ++o) {
+      const Probe c = probe_node(graph_, consumer, static_cast<int>(o), nothing_inlined());
+      const bool repeats = c.domain() > p.elements;
+      bool guarded = false;
+      for (const ProbeRead& r : c.reads) guarded |= r.value == v && r.guarded;
+      if ((repeats || guarded) && !p.moves_data()) return;
+    }
+    mark_inlined(v, depth, p.moves_data() ? "moves_data" : "single_use");
+  }
+
+  void mark_inlined(ir::ValueId v, int depth, std::string reason) {
+    out_.inlined[v] = true;
+    inline_depth_[v] = depth;
+    decide("inline", v, "read through", std::move(reason));
+  }
+
+  // Puts the value into the group of one of its producers, or into a new one.
+  void place(ir::ValueId v, const Probe& p) {
+    std::set<uint32_t, std::greater<>> producers;
+    for (const ProbeRead& r : p.reads) {
+      reads_.push_back({r.value, v});
+      if (group_of_[r.value] != ir::kNoId) producers.insert(group_of_[r.value]);
+    }
+    std::string why_not = producers.empty() ? "no_producer_group" : "";
+    if (options_.fuse) {
+      for (uint32_t g : producers) {
+        Member m{.value = v};
+        const std::string reason = try_join(g, p, m);
+        if (reason.empty() && !makes_cycle(g, producers)) {
+          join(g, m, producers);
+          decide("fusion", v, fmt::format("joined group of %{}",
+                                          graph_.value(out_.groups[g].members[0].value).name),
+                 m.reduces ? "row_reduction" : m.per_row ? "row_value" : "same_space");
+          return;
+        }
+        why_not = reason.empty() ? "would_make_cycle" : reason;
+      }
+    } else {
+      why_not = "fusion_off";
+    }
+    start_group(v, p, producers, why_not);
+  }
+
+  bool makes_cycle(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) const {
+    return std::any_of(producers.begin(), producers.end(), [&](uint32_t h) {
+      return h != g && out_.groups[h].depends.contains(g);
+    });
+  }
+
+  // The whole output is one reduction per element whose index runs with unit stride in memory.
+  static bool reduces_rows(const Probe& p) {
+    if (p.reductions.size() != 1 || p.reductions[0].kind == loop::ReduceKind::kChain) return false;
+    const int64_t extent = p.reductions[0].extent;
+    if (extent < 2 || extent > kMaxRowElements) return false;
+    loop::Pool pool = p.pool;
+    const loop::ExprId k = pool.var(p.reductions[0].var);
+    return std::any_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
+      return r.in_reduction && !r.guarded && loop::affine_of(pool, r.offset).coefficient(k) == 1;
+    });
+  }
+
+  // Fills in `m` and returns "" when the value can be computed in group g, or the reason why not.
+  std::string try_join(uint32_t g, const Probe& p, Member& m) {
+    const GroupPlan& group = out_.groups[g];
+    loop::Pool pool = p.pool;
+    if (group.shape == GroupShape::kFlat) {
+      if (p.pointwise()) {
+        if (p.elements != group.elements) return "other_space";
+        for (const ProbeRead& r : p.reads) {
+          if (group.find(r.value) != nullptr && (r.offset != p.linear || r.guarded)) {
+            return "other_index";
+          }
+        }
+        return "";
+      }
+      if (group.lane_reduction || !reduces_rows(p)) return "reduction_after_other_space";
+      const int64_t cols = p.reductions[0].extent;
+      if (p.elements * cols != group.elements) return "other_space";
+      return join_rows(group, p.elements, cols, p, pool, m);
+    }
+    return join_rows(group, group.rows, group.cols, p, pool, m);
+  }
+
+  std::string join_rows(const GroupPlan& group, int64_t rows, int64_t cols, const Probe& p,
+                        loop::Pool& pool, Member& m) {
+    m.reduces = !p.pointwise();
+    m.per_row = m.reduces || (p.elements == rows && p.elements != rows * cols);
+    if (m.reduces && (!reduces_rows(p) || p.reductions[0].extent != cols || p.elements != rows)) {
+      return "other_rows";
+    }
+    if (!m.per_row && p.elements != rows * cols) return "other_space";
+    // What a read of a per-point and of a per-row member must look like.
+    const loop::ExprId column_count = pool.integer(cols);
+    loop::ExprId row = p.linear;
+    if (!m.per_row) row = pool.binary(loop::Op::kFloorDiv, p.linear, column_count);
+    loop::ExprId point = m.per_row ? loop::kNone : p.linear;
+    if (m.reduces) {
+      point = pool.binary(loop::Op::kAdd, pool.binary(loop::Op::kMul, p.linear, column_count),
+                          pool.var(p.reductions[0].var));
+    }
+    m.level = m.per_row && !m.reduces ? -1 : 0;
+    for (const ProbeRead& r : p.reads) {
+      const Member* read = group.find(r.value);
+      if (read == nullptr) continue;
+      if (r.guarded) return "other_index";
+      if (read->per_row) {
+        if (r.offset != row) return "other_index";
+        const bool whole_pass = !m.per_row || (m.reduces && r.in_reduction);
+        m.level = std::max(m.level, whole_pass ? read->level + 1 : read->level);
+      } else {
+        if (m.per_row && !m.reduces) return "row_value_reads_points";
+        if (r.offset != point) return "other_index";
+        m.level = std::max(m.level, read->level);
+      }
+    }
+    return "";
+  }
+
+  void join(uint32_t g, const Member& m, const std::set<uint32_t, std::greater<>>& producers) {
+    GroupPlan& group = out_.groups[g];
+    if (group.shape == GroupShape::kFlat && m.per_row) {
+      group.shape = GroupShape::kRows;
+      group.rows = graph_.type(m.value).elements();
+      group.cols = group.elements / group.rows;
+    }
+    group.members.push_back(m);
+    group_of_[m.value] = g;
+    add_dependencies(g, producers);
+  }
+
+  void add_dependencies(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) {
+    std::set<uint32_t> added;
+    for (uint32_t h : producers) {
+      if (h == g) continue;
+      added.insert(h);
+      added.insert(out_.groups[h].depends.begin(), out_.groups[h].depends.end());
+    }
+    if (added.empty()) return;
+    for (uint32_t k = 0; k < out_.groups.size(); ++k) {
+      if (k == g || out_.groups[k].depends.contains(g)) {
+        out_.groups[k].depends.insert(added.begin(), added.end());
+      }
+    }
+  }
+
+  void start_group(ir::ValueId v, const Probe& p,
+                   const std::set<uint32_t, std::greater<>>& producers, std::string why_not) {
+    GroupPlan group;
+    Member m{.value = v};
+    group.elements = p.elements;
+    if (!p.pointwise() && reduces_rows(p)) {
+      group.shape = GroupShape::kRows;
+      group.rows = p.elements;
+      group.cols = p.reductions[0].extent;
+      group.elements = group.rows * group.cols;
+      m.reduces = m.per_row = true;
+    } else {
+      group.lane_reduction = !p.pointwise();
+    }
+    group.members.push_back(m);
+    const auto g = static_cast<uint32_t>(out_.groups.size());
+    out_.groups.push_back(std::move(group));
+    group_of_[v] = g;
+    add_dependencies(g, producers);
+    decide("fusion", v, "new group", std::move(why_not));
+  }
+
+  // Groups were started in topological order, but a late member may need a later group.
+  void order_groups() {
+    std::vector<GroupPlan> ordered;
+    std::vector<bool> done(out_.groups.size(), false);
+    while (ordered.size() < out_.groups.size()) {
+      const size_t before = ordered.size();
+      for (uint32_t g = 0; g < out_.groups.size(); ++g) {
+        const std::set<uint32_t>& needs = out_.groups[g].depends;
+        if (done[g] || !std::all_of(needs.begin(), needs.end(), [&](uint32_t h) { return done[h]; }))
+          continue;
+        done[g] = true;
+        ordered.push_back(out_.groups[g]);
+      }
+      PYC_CHECK(ordered.size() > before, "groups depend on one another");
+    }
+    out_.groups = std::move(ordered);
+  }
+
+  const ir::Graph& graph_;
+  const LowerOptions& options_;
+  std::vector<Use> uses_;
+  std::vector<bool> none_;
+  std::vector<int> inline_depth_;
+  std::vector<uint32_t> group_of_;  // by value
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> reads_;  // value, stored value that reads it
+  Grouping out_;
+};
+
+}  // namespace
+
+const Member* GroupPlan::find(ir::ValueId v) const {
+  for (const Member& m : members) {
+    if (m.value == v) return &m;
+  }
+  return nullptr;
+}
+
+Grouping form_groups(const ir::Graph& graph, const LowerOptions& options) {
+  return Former(graph, options).run();
+}
+
+}  // namespace pyc::lower

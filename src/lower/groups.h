@@ -1,0 +1,53 @@
+#pragma once
+
+// Which nodes share a kernel. Private to lower/.
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/decision.h"
+#include "lower/lower.h"
+#include "lower/probe.h"
+
+namespace pyc::lower {
+
+enum class GroupShape : uint8_t {
+  kFlat,  // every member has one element per point of one space
+  kRows,  // the space is rows × cols; members have one element per point or one per row
+};
+
+// A value computed by a group and not inlined.
+struct Member {
+  ir::ValueId value = ir::kNoId;
+  bool per_row = false;   // kRows only: a row's statistic, or a function of such
+  bool reduces = false;   // kRows: it is a reduction over the row's columns
+  // kRows: the pass over the columns that computes it. A per-row member is known after pass
+  // `level` (-1: before the first); a per-point member can be computed in any pass >= level.
+  int level = 0;
+};
+
+struct GroupPlan {
+  GroupShape shape = GroupShape::kFlat;
+  bool lane_reduction = false;  // kFlat: a member reduces inside each element (matmul, conv, pool)
+  int64_t elements = 0;         // points of the space
+  int64_t rows = 0;             // kRows only
+  int64_t cols = 0;
+  std::vector<Member> members;  // in topological order
+  std::set<uint32_t> depends;   // groups it needs, transitively
+
+  const Member* find(ir::ValueId v) const;
+};
+
+struct Grouping {
+  std::vector<bool> inlined;            // by value: read through, never stored
+  std::vector<GroupPlan> groups;        // in an executable order
+  std::vector<bool> stored;             // by value: another group or the caller reads it
+  std::vector<ir::ValueId> output_values;
+  std::vector<int> forwarded_output;    // by value: the model output it is stored to, or -1
+  DecisionLog decisions;
+};
+
+Grouping form_groups(const ir::Graph& graph, const LowerOptions& options);
+
+}  // namespace pyc::lower

@@ -1,0 +1,88 @@
+#include "lower/probe.h"
+
+#include <functional>
+#include <numeric>
+
+namespace pyc::lower {
+namespace {
+
+class ProbeReader final : public Reader {
+ public:
+  ProbeReader(const ir::Graph& graph, Probe& probe, const std::vector<bool>& inlined)
+      : graph_(graph), probe_(probe), inlined_(inlined) {}
+
+  loop::Pool& pool() override { return probe_.pool; }
+
+  Expr read(ir::ValueId v, std::span<const Expr> index, Expr guard, Expr fallback) override {
+    const ir::Value& value = graph_.value(v);
+    if (inlined_[v]) {
+      const Expr x =
+          lower_node(graph_, value.producer, output_index(graph_, v), index, guard, *this);
+      return fallback.valid() ? loop::select(guard, x, fallback) : x;
+    }
+    const Expr x = load_value(probe_.pool, value, v, index, guard, fallback);
+    if (!is_immediate(value)) {
+      const loop::ExprId offset = linearize(probe_.pool, index, value.type.shape).id;
+      probe_.reads.push_back({v, offset, guard.valid(), depth_ > 0});
+    }
+    return x;
+  }
+
+  Expr reduce(const ReduceRequest& r) override {
+    const int64_t extent =
+        std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
+    const loop::VarId k = probe_.pool.new_var("k", DType::kI64, extent);
+    const ir::Shape shape(r.extents.begin(), r.extents.end());
+    ++depth_;
+    const ops::ReduceTerm term = r.term(delinearize({&probe_.pool, probe_.pool.var(k)}, shape));
+    --depth_;
+    probe_.reductions.push_back({r.kind, extent, k});
+    const loop::VarId result =
+        probe_.pool.new_var("r", term.value.dtype(), loop::kResult);
+    return {&probe_.pool, probe_.pool.var(result)};
+  }
+
+  void check(Expr, std::string) override {}
+
+ private:
+  const ir::Graph& graph_;
+  Probe& probe_;
+  const std::vector<bool>& inlined_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+int64_t Probe::domain() const {
+  int64_t n = elements;
+  for (const ProbeReduction& r : reductions) n *= std::max<int64_t>(r.extent, 1);
+  return n;
+}
+
+bool Probe::moves_data() const {
+  const loop::ExprNode& n = pool.node(result);
+  return n.op == loop::Op::kLoad && n.b == loop::kNone;
+}
+
+bool Probe::is_view() const { return moves_data() && pool.node(result).a == linear; }
+
+Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
+                 const std::vector<bool>& inlined) {
+  Probe probe;
+  const ir::TensorType& type = graph.type(graph.nodes[node].outputs[static_cast<size_t>(output)]);
+  probe.elements = type.elements();
+  std::vector<Expr> index;
+  for (int64_t d : type.shape) {
+    if (d == 1) {
+      index.push_back(loop::index(probe.pool, 0));
+    } else {
+      index.push_back({&probe.pool, probe.pool.var(probe.pool.new_var("i", DType::kI64, d))});
+    }
+  }
+  probe.linear = linearize(probe.pool, index, type.shape).id;
+  ProbeReader reader(graph, probe, inlined);
+  probe.result = lower_node(graph, node, output, index, {}, reader).id;
+  return probe;
+}
+
+}  // namespace pyc::lower

@@ -1,0 +1,46 @@
+#pragma once
+
+// A look at one node: what its element expression reads, and how. Grouping decides by this, so it
+// needs to know nothing about ops.
+
+#include <vector>
+
+#include "lower/stage.h"
+
+namespace pyc::lower {
+
+struct ProbeRead {
+  ir::ValueId value;
+  loop::ExprId offset;      // linear, in the probe's pool
+  bool guarded;
+  bool in_reduction;
+};
+
+struct ProbeReduction {
+  loop::ReduceKind kind;
+  int64_t extent;           // all axes together
+  loop::VarId var;          // the flattened index over them
+};
+
+struct Probe {
+  loop::Pool pool;
+  loop::ExprId linear = loop::kNone;   // row-major position of the output element
+  loop::ExprId result = loop::kNone;
+  int64_t elements = 0;                // of the output
+  std::vector<ProbeRead> reads;
+  std::vector<ProbeReduction> reductions;
+
+  // Elements the node touches per input at most: outputs times reduction extents.
+  int64_t domain() const;
+  // The result is one unguarded load: the node only moves data.
+  bool moves_data() const;
+  // … and it moves every element to where it already is: another name or shape of its input.
+  bool is_view() const;
+  bool pointwise() const { return reductions.empty(); }
+};
+
+// Lowers output `output` of `node` once. Producers marked in `inlined` (by value) are read through.
+Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
+                 const std::vector<bool>& inlined);
+
+}  // namespace pyc::lower

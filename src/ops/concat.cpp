@@ -1,0 +1,60 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& first = args.inputs[0];
+  PYC_TRY(require_axis(args.attr_int("axis"), first));
+  const auto axis = static_cast<size_t>(from_front(args.attr_int("axis"), first.rank()));
+  Shape shape = first.shape;
+  for (const TensorType& other : args.inputs.subspan(1)) {
+    PYC_TRY(require_same_dtype(first, other));
+    PYC_TRY(require_rank("each input", other, first.rank()));
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (i == axis || other.shape[i] == first.shape[i]) continue;
+      return refuse(Code::kShapeMismatch, "inputs may differ only in dim ",
+                    static_cast<int64_t>(axis), ", found ", first, " and ", other);
+    }
+    shape[axis] += other.shape[axis];
+    if (shape[axis] > ir::kMaxElements) {
+      return refuse(Code::kInvalidArgument, "dim ", static_cast<int64_t>(axis),
+                    " of the result is too large");
+    }
+  }
+  return one(first.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const auto axis =
+      static_cast<size_t>(from_front(context.attr_int("axis"), context.output_type(0).rank()));
+  int64_t end = context.output_type(0).shape[axis];
+  Expr result = zero(context, context.output_type(0).dtype);
+  for (int i = context.inputs(); i-- > 0;) {
+    const int64_t begin = end - context.input_type(i).shape[axis];
+    if (begin == end) continue;
+    Index at = to_index(index);
+    at[axis] = at[axis] - context.index(begin);
+    result = context.input_if(i, at, between(context, index[axis], begin, end), result);
+    end = begin;
+  }
+  return result;
+}
+
+}  // namespace
+
+const ir::OpDef& op_concat() {
+  static const ir::OpDef def{
+      .name = "concat",
+      .summary = "The inputs one after the other along an axis.",
+      .min_inputs = 1,
+      .max_inputs = ir::kVariadic,
+      .attrs = {required("axis", ir::AttrKind::kInt)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

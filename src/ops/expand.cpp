@@ -1,0 +1,34 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType y{x.dtype, args.attr_ints("shape")};
+  PYC_TRY(ir::check_type(y));
+  const auto joined = ir::broadcast_shapes(x.shape, y.shape);
+  if (!joined.ok() || *joined != y.shape) {
+    return refuse(Code::kShapeMismatch, "", x, " does not broadcast to shape ", y.shape);
+  }
+  return one(y.dtype, y.shape);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  return operand(context, 0, index);
+}
+
+}  // namespace
+
+const ir::OpDef& op_expand() {
+  static const ir::OpDef def{
+      .name = "expand",
+      .summary = "x broadcast to a shape.",
+      .attrs = {required("shape", ir::AttrKind::kInts)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

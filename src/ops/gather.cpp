@@ -1,0 +1,60 @@
+#include <algorithm>
+
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType& indices = args.inputs[1];
+  PYC_TRY(require_dtype("indices", indices, kIndices));
+  PYC_TRY(require_axis(args.attr_int("axis"), x));
+  const auto axis = from_front(args.attr_int("axis"), x.rank());
+  Shape shape(x.shape.begin(), x.shape.begin() + axis);
+  shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
+  shape.insert(shape.end(), x.shape.begin() + axis + 1, x.shape.end());
+  const bool selects = std::find(shape.begin(), shape.end(), 0) == shape.end();
+  if (x.shape[static_cast<size_t>(axis)] == 0 && selects) {
+    return refuse(Code::kShapeMismatch, "dim ", axis, " of ", x,
+                  " is empty, there is nothing to select");
+  }
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& x = context.input_type(0);
+  const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
+  const int64_t dim = x.shape[axis];
+  const auto rank = static_cast<size_t>(context.input_type(1).rank());
+  const Expr wanted = convert(context.input(1, index.subspan(axis, rank)), DType::kI64);
+  const Expr zero_index = context.index(0);
+  const Expr found = select(lt(wanted, zero_index), wanted + context.index(dim), wanted);
+  context.check(between(context, found, 0, dim), "index out of range");
+  // After a failed check the run goes on to its end, so that the access must stay in bounds.
+  const Expr last = context.index(std::max<int64_t>(dim - 1, 0));
+
+  Index at = to_index(index.first(axis));
+  at.push_back(min(max(found, zero_index), last));
+  const auto inner = index.subspan(axis + rank);
+  at.insert(at.end(), inner.begin(), inner.end());
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_gather() {
+  static const ir::OpDef def{
+      .name = "gather",
+      .summary = "Slices of x along an axis picked by indices; negative ones count from the end.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attrs = {optional("axis", int64_t{0})},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

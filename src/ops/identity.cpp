@@ -1,0 +1,19 @@
+#include "ops/lowering.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_identity() {
+  static const ir::OpDef def{
+      .name = "identity",
+      .summary = "The input, bit for bit.",
+      .infer = [](const InferArgs& args) -> Types {
+        return one(args.inputs[0].dtype, args.inputs[0].shape);
+      },
+      .lower = [](LowerContext& context, int,
+                  std::span<const Expr> index) { return context.input(0, index); },
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

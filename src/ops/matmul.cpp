@@ -1,0 +1,73 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+constexpr DTypeClass kAccepted{
+    [](DType t) { return is_float(t) || t == DType::kI32 || t == DType::kI64; },
+    "a float dtype, i32 or i64"};
+
+// The dims in front of the matrix; those of a vector or a matrix are none.
+Shape batch_dims(const Shape& shape) {
+  if (shape.size() <= 2) return {};
+  return {shape.begin(), shape.end() - 2};
+}
+
+Types infer(const InferArgs& args) {
+  const TensorType& a = args.inputs[0];
+  const TensorType& b = args.inputs[1];
+  PYC_TRY(require_dtype("lhs", a, kAccepted));
+  PYC_TRY(require_same_dtype(a, b));
+  if (a.rank() == 0 || b.rank() == 0) {
+    return refuse(Code::kRankMismatch, "operands must have rank 1 or more, found ", a, " and ", b);
+  }
+  const int64_t ka = a.shape.back();
+  const int64_t kb = b.rank() == 1 ? b.shape[0] : b.shape[b.shape.size() - 2];
+  if (ka != kb) {
+    return refuse(Code::kShapeMismatch, "inner dims differ: lhs ", a, " has ", ka, ", rhs ", b,
+                  " has ", kb);
+  }
+  auto shape = ir::broadcast_shapes(batch_dims(a.shape), batch_dims(b.shape));
+  if (!shape.ok()) {
+    return refuse(Code::kShapeMismatch, "batch dims do not broadcast: lhs ", a, ", rhs ", b);
+  }
+  if (a.rank() > 1) shape->push_back(a.shape[a.shape.size() - 2]);
+  if (b.rank() > 1) shape->push_back(b.shape.back());
+  return one(a.dtype, std::move(*shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Shape& a = context.input_type(0).shape;
+  const Shape& b = context.input_type(1).shape;
+  const size_t matrix_dims = (a.size() > 1 ? 1 : 0) + (b.size() > 1 ? 1 : 0);
+  const auto batch = index.first(index.size() - matrix_dims);
+  const auto term = [&](std::span<const Expr> k) {
+    Index at_a = broadcast_index(context, batch, batch_dims(a));
+    if (a.size() > 1) at_a.push_back(index[batch.size()]);
+    at_a.push_back(k[0]);
+    Index at_b = broadcast_index(context, batch, batch_dims(b));
+    at_b.push_back(k[0]);
+    if (b.size() > 1) at_b.push_back(index.back());
+    return ReduceTerm{.value = context.input_compute(0, at_a),
+                      .value2 = context.input_compute(1, at_b)};
+  };
+  const int64_t extent = a.back();
+  return rounded(context, context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum,
+                                         {&extent, 1}, term, kChainSegment));
+}
+
+}  // namespace
+
+const ir::OpDef& op_matmul() {
+  static const ir::OpDef def{
+      .name = "matmul",
+      .summary = "Numpy's matrix product: leading dims broadcast, rank 1 is a row or a column.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,28 @@
+#include "ops/support/elementwise.h"
+#include "ops/support/reduce.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  if (reduced_elements(context) == 0) {
+    return rounded(context, lowest(context, compute_dtype(context.input_type(0).dtype)));
+  }
+  return rounded(context,
+                 reduce_axes(context, loop::ReduceKind::kExact, loop::ReduceOp::kMax, index));
+}
+
+}  // namespace
+
+const ir::OpDef& op_reduce_max() {
+  static const ir::OpDef def{
+      .name = "reduce_max",
+      .summary = "The largest over axes (none given: all); -inf or the smallest integer for none.",
+      .attrs = reduce_attrs(),
+      .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

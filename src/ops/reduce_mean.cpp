@@ -1,0 +1,25 @@
+#include "ops/support/elementwise.h"
+#include "ops/support/reduce.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const auto n = static_cast<double>(reduced_elements(context));
+  return rounded(context, sum_axes(context, index) / n);
+}
+
+}  // namespace
+
+const ir::OpDef& op_reduce_mean() {
+  static const ir::OpDef def{
+      .name = "reduce_mean",
+      .summary = "The canonical sum over axes (none given: all) divided by the number of elements.",
+      .attrs = reduce_attrs(),
+      .infer = [](const InferArgs& args) { return infer_reduce(args, kFloats); },
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,24 @@
+#include "ops/support/elementwise.h"
+#include "ops/support/reduce.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  return rounded(context, sum_axes(context, index));
+}
+
+}  // namespace
+
+const ir::OpDef& op_reduce_sum() {
+  static const ir::OpDef def{
+      .name = "reduce_sum",
+      .summary = "The canonical sum over axes (none given: all); 0 for no elements.",
+      .attrs = reduce_attrs(),
+      .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,50 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+constexpr int64_t kRest = -1;  // stands for whatever the other dims leave
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  TensorType y{x.dtype, args.attr_ints("shape")};
+  int64_t* rest = nullptr;
+  for (int64_t& dim : y.shape) {
+    if (dim != kRest) continue;
+    if (rest != nullptr) {
+      return refuse(Code::kInvalidArgument, "shape ", y.shape, " has -1 more than once");
+    }
+    rest = &dim;
+  }
+  if (rest != nullptr) *rest = 1;
+  PYC_TRY(ir::check_type(y));
+  if (rest != nullptr && y.elements() > 0 && x.elements() % y.elements() == 0) {
+    *rest = x.elements() / y.elements();
+  }
+  if (y.elements() != x.elements() || (rest != nullptr && y.elements() == 0 && *rest != 0)) {
+    return refuse(Code::kShapeMismatch, "", x, " with ", x.elements(),
+                  " elements does not fit shape ", args.attr_ints("shape"));
+  }
+  return one(y.dtype, std::move(y.shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Expr at = position(context, index, context.output_type(0).shape);
+  return context.input(0, index_at(context, at, context.input_type(0).shape));
+}
+
+}  // namespace
+
+const ir::OpDef& op_reshape() {
+  static const ir::OpDef def{
+      .name = "reshape",
+      .summary = "The same elements in row-major order under another shape; one dim may be -1.",
+      .attrs = {required("shape", ir::AttrKind::kInts)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

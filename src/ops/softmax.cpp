@@ -1,0 +1,36 @@
+#include "ops/support/compose.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  PYC_TRY(require_dtype("input", x, kFloats));
+  PYC_TRY(require_axis(args.attr_int("axis"), x));
+  return one(x.dtype, x.shape);
+}
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const ir::Attrs axes{{"axes", Ints{std::get<int64_t>(node.attrs.at("axis"))}}};
+  const ValueId x = c.wide_input(0);
+  const ValueId e = c.op("exp", {c.op("sub", {x, c.op("reduce_max", {x}, axes)})});
+  const ValueId y = c.op("div", {e, c.op("reduce_sum", {e}, axes)});
+  return c.outputs({c.cast(y, c.input_type(0).dtype)});
+}
+
+}  // namespace
+
+const ir::OpDef& op_softmax() {
+  static const ir::OpDef def{
+      .name = "softmax",
+      .summary = "e / sum(e) with e = exp(x - max(x)), along one axis.",
+      .attrs = {optional("axis", int64_t{-1})},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

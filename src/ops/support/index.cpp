@@ -1,0 +1,49 @@
+#include "ops/support/index.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace pyc::ops {
+
+Index broadcast_index(LowerContext& context, std::span<const Expr> index, const ir::Shape& shape) {
+  const size_t skipped = index.size() - shape.size();
+  Index result;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    result.push_back(shape[i] == 1 ? context.index(0) : index[skipped + i]);
+  }
+  return result;
+}
+
+Expr position(LowerContext& context, std::span<const Expr> index, const ir::Shape& shape) {
+  const ir::Shape strides = ir::strides_of(shape);
+  Expr sum = context.index(0);
+  for (size_t i = 0; i < shape.size(); ++i) sum = sum + index[i] * context.index(strides[i]);
+  return sum;
+}
+
+Index index_at(LowerContext& context, Expr position, const ir::Shape& shape) {
+  Index result(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    const int64_t dim = std::max<int64_t>(shape[i], 1);
+    result[i] = floor_mod(floor_div(position, context.index(stride)), context.index(dim));
+    stride *= dim;
+  }
+  return result;
+}
+
+Expr between(LowerContext& context, Expr i, int64_t lo, int64_t hi) {
+  return le(context.index(lo), i) & lt(i, context.index(hi));
+}
+
+bool always(Expr condition) {
+  const loop::ExprNode& node = condition.pool->node(condition.id);
+  return node.op == loop::Op::kConst && node.word != 0;
+}
+
+Expr lowest(LowerContext& context, DType t) {
+  // Converting saturates, so -inf is also the smallest integer.
+  return loop::constant(context.pool(), t, -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace pyc::ops

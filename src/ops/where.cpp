@@ -1,0 +1,38 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& condition = args.inputs[0];
+  if (condition.dtype != DType::kBool) {
+    return refuse(Code::kDtypeMismatch, "the condition must have dtype bool, found ", condition);
+  }
+  PYC_ASSIGN(auto types, infer_elementwise({args.inputs.subspan(1), args.attrs}, kAnyDType));
+  auto shape = ir::broadcast_shapes(types[0].shape, condition.shape);
+  if (!shape.ok()) {
+    return refuse(Code::kShapeMismatch, "the condition ", condition,
+                  " does not broadcast with the values' shape ", types[0].shape);
+  }
+  return one(types[0].dtype, std::move(*shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  return select(operand(context, 0, index), operand(context, 1, index), operand(context, 2, index));
+}
+
+}  // namespace
+
+const ir::OpDef& op_where() {
+  static const ir::OpDef def{
+      .name = "where",
+      .summary = "a where the condition holds, else b; all three broadcast, bits are kept.",
+      .min_inputs = 3,
+      .max_inputs = 3,
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,239 @@
+#include "plan/buffers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace pyc::plan {
+namespace {
+
+Status broken(std::string message) { return {Code::kInternal, "plan: " + std::move(message)}; }
+
+class BufferTable {
+ public:
+  BufferTable(const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs)
+      : lowered_(lowered),
+        graph_(*lowered.graph),
+        needs_(needs),
+        writer_(graph_.values.size(), ir::kNoId),
+        output_(graph_.values.size(), ir::kNoId),
+        buffer_(graph_.values.size(), ir::kNoId) {}
+
+  Result<ExecutionPlan> build() {
+    PYC_TRY(check_sizes());
+    PYC_TRY(find_writers());
+    PYC_TRY(find_outputs());
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) PYC_TRY(check_reads(g));
+    add_inputs();
+    add_constants();
+    add_steps();
+    return std::move(plan_);
+  }
+
+ private:
+  Status check_sizes() const {
+    if (needs_.size() != lowered_.groups.size()) {
+      return broken(fmt::format("expected the needs of {} groups, found {}", lowered_.groups.size(),
+                                needs_.size()));
+    }
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      const lower::Group& group = lowered_.groups[g];
+      if (group.buffer_values.size() != group.kernel.buffers.size()) {
+        return broken(fmt::format("group '{}': expected a value for each of {} buffers, found {}",
+                                  group.name, group.kernel.buffers.size(),
+                                  group.buffer_values.size()));
+      }
+      if (needs_[g].workspace_bytes < 0 || needs_[g].scratch_bytes < 0) {
+        return broken(fmt::format("group '{}': needs a negative size", group.name));
+      }
+      for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+        PYC_TRY(check_buffer(group, group.kernel.buffers[b], group.buffer_values[b]));
+      }
+    }
+    return {};
+  }
+
+  Status check_buffer(const lower::Group& group, const loop::Buffer& buffer,
+                      ir::ValueId value) const {
+    if (buffer.access == loop::Access::kScratch) {
+      if (value == ir::kNoId) return {};
+      return broken(
+          fmt::format("group '{}': scratch buffer '{}' has a value", group.name, buffer.name));
+    }
+    if (value >= graph_.values.size()) {
+      return broken(fmt::format("group '{}': buffer '{}' has no value", group.name, buffer.name));
+    }
+    const int64_t kernel_bytes = buffer.elements * dtype_size(buffer.dtype);
+    if (kernel_bytes > graph_.type(value).bytes()) {
+      return broken(fmt::format("group '{}': the kernel takes {} bytes of '{}', which has {}",
+                                group.name, kernel_bytes, graph_.value(value).name,
+                                graph_.type(value).bytes()));
+    }
+    return {};
+  }
+
+  Status find_writers() {
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      const lower::Group& group = lowered_.groups[g];
+      for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+        if (group.kernel.buffers[b].access != loop::Access::kWrite) continue;
+        const ir::ValueId value = group.buffer_values[b];
+        if (graph_.value(value).kind != ir::ValueKind::kResult) {
+          return broken(fmt::format("group '{}' writes '{}', which no node computes", group.name,
+                                    graph_.value(value).name));
+        }
+        if (writer_[value] != ir::kNoId) {
+          return broken(fmt::format("'{}' is written by '{}' and by '{}'", graph_.value(value).name,
+                                    lowered_.groups[writer_[value]].name, group.name));
+        }
+        writer_[value] = static_cast<uint32_t>(g);
+      }
+    }
+    return {};
+  }
+
+  Status find_outputs() {
+    if (lowered_.output_values.size() != graph_.outputs.size()) {
+      return broken(fmt::format("expected storage for {} outputs, found {}", graph_.outputs.size(),
+                                lowered_.output_values.size()));
+    }
+    for (size_t i = 0; i < lowered_.output_values.size(); ++i) {
+      const ir::ValueId value = lowered_.output_values[i];
+      if (value >= graph_.values.size() || writer_[value] == ir::kNoId) {
+        return broken(fmt::format("no group writes output {}", i));
+      }
+      if (output_[value] != ir::kNoId) {
+        return broken(fmt::format("'{}' cannot be the storage of output {} and of output {}",
+                                  graph_.value(value).name, output_[value], i));
+      }
+      output_[value] = static_cast<uint32_t>(i);
+    }
+    return {};
+  }
+
+  Status check_reads(size_t g) const {
+    const lower::Group& group = lowered_.groups[g];
+    for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+      if (group.kernel.buffers[b].access != loop::Access::kRead) continue;
+      const ir::ValueId value = group.buffer_values[b];
+      if (graph_.value(value).kind != ir::ValueKind::kResult) continue;
+      if (writer_[value] >= g) {  // kNoId is larger than every group
+        return broken(fmt::format("group '{}' reads '{}', which no earlier group writes",
+                                  group.name, graph_.value(value).name));
+      }
+    }
+    for (const lower::KernelNeeds::Packed& packed : needs_[g].packed) {
+      if (packed.source >= graph_.values.size() || packed.bytes < 0 ||
+          graph_.value(packed.source).kind != ir::ValueKind::kConstant) {
+        return broken(fmt::format("group '{}' packs what is no constant", group.name));
+      }
+    }
+    return {};
+  }
+
+  uint32_t add(std::string name, BufferClass cls, ir::ValueId value, int64_t bytes) {
+    PlannedBuffer buffer;
+    buffer.name = std::move(name);
+    buffer.cls = cls;
+    buffer.value = value;
+    buffer.bytes = bytes;
+    plan_.buffers.push_back(std::move(buffer));
+    return static_cast<uint32_t>(plan_.buffers.size() - 1);
+  }
+
+  uint32_t add_value(ir::ValueId value, BufferClass cls) {
+    buffer_[value] = add(graph_.value(value).name, cls, value, graph_.type(value).bytes());
+    return buffer_[value];
+  }
+
+  void add_inputs() {
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const uint32_t buffer = add_value(graph_.inputs[i], BufferClass::kHostInput);
+      plan_.buffers[buffer].io_index = static_cast<uint32_t>(i);
+    }
+  }
+
+  bool packs(size_t group, ir::ValueId value) const {
+    return std::any_of(needs_[group].packed.begin(), needs_[group].packed.end(),
+                       [&](const lower::KernelNeeds::Packed& p) { return p.source == value; });
+  }
+
+  void add_constants() {
+    std::vector<bool> read(graph_.values.size(), false);
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      for (const ir::ValueId value : lowered_.groups[g].buffer_values) {
+        if (value != ir::kNoId && !packs(g, value)) read[value] = true;
+      }
+    }
+    uint32_t parameters = 0;
+    for (ir::ValueId value = 0; value < graph_.values.size(); ++value) {
+      if (!read[value] || graph_.value(value).kind != ir::ValueKind::kConstant) continue;
+      plan_.buffers[add_value(value, BufferClass::kParameter)].io_index = parameters++;
+    }
+    packed_.resize(lowered_.groups.size());
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      for (const lower::KernelNeeds::Packed& packed : needs_[g].packed) {
+        const ir::Value& source = graph_.value(packed.source);
+        packed_[g].push_back(add(packed_name(source, lowered_.groups[g]), BufferClass::kParameter,
+                                 ir::kNoId, packed.bytes));
+        plan_.buffers[packed_[g].back()].io_index = parameters++;
+      }
+    }
+  }
+
+  void add_steps() {
+    plan_.steps.resize(lowered_.groups.size());
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      plan_.steps[g].group = static_cast<uint32_t>(g);
+      add_operands(g, plan_.steps[g]);
+    }
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      if (needs_[g].workspace_bytes == 0) continue;
+      plan_.steps[g].workspace = add(lowered_.groups[g].name + ".workspace",
+                                     BufferClass::kWorkspace, ir::kNoId, needs_[g].workspace_bytes);
+    }
+  }
+
+  void add_operands(size_t g, PlannedStep& step) {
+    const lower::Group& group = lowered_.groups[g];
+    for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+      const ir::ValueId value = group.buffer_values[b];
+      if (value == ir::kNoId || packs(g, value)) continue;
+      if (group.kernel.buffers[b].access == loop::Access::kRead) {
+        const bool known =
+            std::find(step.reads.begin(), step.reads.end(), buffer_[value]) != step.reads.end();
+        if (!known) step.reads.push_back(buffer_[value]);
+        continue;
+      }
+      const bool is_output = output_[value] != ir::kNoId;
+      step.writes.push_back(
+          add_value(value, is_output ? BufferClass::kOutput : BufferClass::kTemporary));
+      if (is_output) plan_.buffers[step.writes.back()].io_index = output_[value];
+    }
+    step.reads.insert(step.reads.end(), packed_[g].begin(), packed_[g].end());
+  }
+
+  const lower::LoweredGraph& lowered_;
+  const ir::Graph& graph_;
+  std::span<const lower::KernelNeeds> needs_;
+  std::vector<uint32_t> writer_;               // per value: the group that writes it
+  std::vector<uint32_t> output_;               // per value: the model output it is
+  std::vector<uint32_t> buffer_;               // per value: its planned buffer
+  std::vector<std::vector<uint32_t>> packed_;  // per group: its packed constants' buffers
+  ExecutionPlan plan_;
+};
+
+}  // namespace
+
+std::string packed_name(const ir::Value& value, const lower::Group& group) {
+  return fmt::format("{}.packed[{}]", value.name, group.name);
+}
+
+Result<ExecutionPlan> make_buffers(const lower::LoweredGraph& lowered,
+                                   std::span<const lower::KernelNeeds> needs) {
+  return BufferTable(lowered, needs).build();
+}
+
+}  // namespace pyc::plan

@@ -1,0 +1,98 @@
+#pragma once
+
+// The gateway: the one way to run anything. It guards what the caller hands in, runs the program's
+// steps on the thread pool, and counts what happened.
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/buffer_class.h"
+#include "base/clock.h"
+#include "base/decision.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "runtime/program.h"
+
+namespace pyc::runtime {
+
+// Caller-owned memory, row-major. Data must be aligned to the dtype's size; `bytes` must be exactly
+// what dtype and shape say. Outputs may not overlap inputs or one another.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
+struct MemoryReport {
+  std::array<int64_t, kBufferClasses> class_bytes{};
+  int64_t arena_bytes = 0;     // temporaries + workspace after reuse, planned
+  int64_t scratch_bytes = 0;   // all threads together
+  int64_t peak_bytes = 0;      // everything: inputs, outputs, parameters, arena, scratch
+  int64_t measured_arena_bytes = 0;  // what the allocator handed out for one run (arena + scratch)
+};
+
+struct RunStats {
+  int64_t wall_ns = 0;      // from entry to return, guards included
+  int64_t steps = 0;        // that ran to their end
+  int64_t allocations = 0;  // blocks of memory made for this run; 0 on the hot path
+};
+
+struct ModelStats {
+  int64_t runs = 0;          // calls of run and profile, whatever came of them
+  int64_t failed_runs = 0;   // of those: the ones that did not return ok
+  int64_t guard_misses = 0;  // of those: the ones refused at entry
+  int64_t contexts = 0;      // run contexts made: one per concurrent run at the peak
+  int64_t compile_ns = 0;
+  bool cache_hit = false;
+};
+
+class Model {
+ public:
+  // Refusals that refusals() keeps; older ones are dropped.
+  static constexpr size_t kMaxRefusals = 64;
+
+  // `log` is the compile's decision log; `memory` the plan's account (measured_* are filled here).
+  // Makes the memory of the first run. kInternal when the program is broken or when what it takes
+  // is not what `memory` says in arena_bytes and scratch_bytes. `clock` is what times are measured
+  // with (null: the system's); it is read from every thread that runs.
+  static Result<std::unique_ptr<Model>> create(std::shared_ptr<const Program> program,
+                                               std::shared_ptr<ThreadPool> pool, DecisionLog log,
+                                               MemoryReport memory,
+                                               std::shared_ptr<Clock> clock = nullptr);
+  ~Model();
+
+  const std::vector<IoSpec>& inputs() const;
+  const std::vector<IoSpec>& outputs() const;
+
+  // Runs once. Any number of threads may call it at the same time. A refusal leaves the model
+  // usable: kInvalidArgument (wrong count), kNullPointer, kDtypeMismatch, kRankMismatch,
+  // kShapeMismatch, kSizeMismatch, kMisaligned, kInvalidArgument (overlap), kRuntimeFailed (a
+  // kernel's check failed; the message names the node), kOutOfMemory (no memory for one more run at
+  // the same time), kInternal (a kernel is wrong). Only the last three touch the outputs, which are
+  // then void. Never throws. `stats` is filled in any case.
+  Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+             RunStats* stats = nullptr);
+
+  const DecisionLog& decisions() const;
+  // One decision per run that was refused or failed, oldest first, with the code's name as reason
+  // and the message as detail.
+  DecisionLog refusals() const;
+  const MemoryReport& memory() const;
+  ModelStats stats() const;
+  void set_compile_stats(int64_t compile_ns, bool cache_hit);
+  // Nanoseconds each step took in one extra run, for reports.
+  Result<std::vector<int64_t>> profile(std::span<const TensorView> inputs,
+                                       std::span<const TensorView> outputs);
+  const Program& program() const;
+
+ private:
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pyc::runtime

@@ -1,0 +1,47 @@
+#include "tune/select.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pyc::tune {
+
+Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
+                                 const backends::Backend& backend,
+                                 const backends::BackendOptions& options,
+                                 std::span<const std::string> excluded) {
+  Selection out;
+  for (const lower::Group& group : lowered.groups) {
+    std::vector<backends::Candidate> candidates =
+        backend.candidates(*lowered.graph, group, options);
+    Decision decision{.what = "kernel:" + group.name,
+                      .chosen = "",
+                      .reason = "least_cost",
+                      .detail = "",
+                      .alternatives = {}};
+    const backends::Candidate* best = nullptr;
+    int applicable = 0;
+    for (backends::Candidate& c : candidates) {
+      if (std::find(excluded.begin(), excluded.end(), c.name) != excluded.end()) {
+        c.rejected = "excluded_by_caller";
+      }
+      decision.alternatives.push_back({c.name, c.cost_ns, c.rejected});
+      if (!c.rejected.empty()) continue;
+      ++applicable;
+      if (best == nullptr || c.cost_ns < best->cost_ns) best = &c;
+    }
+    if (best == nullptr) {
+      return Status(Code::kUnsupported,
+                    fmt::format("group {}: no kernel of backend '{}' is left for it", group.name,
+                                backend.name()));
+    }
+    decision.chosen = best->name;
+    if (applicable == 1) decision.reason = "only_applicable";
+    out.decisions.push_back(std::move(decision));
+    out.chosen.push_back(best->name);
+    out.needs.push_back(best->needs);
+  }
+  return out;
+}
+
+}  // namespace pyc::tune

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "base/decision.h"
+#include "base/status.h"
+
+namespace pyc::tune {
+
+struct Selection {
+  std::vector<std::string> chosen;             // candidate name per group
+  std::vector<lower::KernelNeeds> needs;       // what it asks for
+  DecisionLog decisions;                       // one per group, with all candidates
+};
+
+// Picks for every group the applicable candidate of least estimated cost, ties to the earlier one.
+// Candidates named in `excluded` are left out. Refuses (kUnsupported) when nothing is left.
+Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
+                                 const backends::Backend& backend,
+                                 const backends::BackendOptions& options,
+                                 std::span<const std::string> excluded);
+
+}  // namespace pyc::tune

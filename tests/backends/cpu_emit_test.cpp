@@ -1,0 +1,232 @@
+// Every operation and conversion of Loop IR on every type, generated code against the interpreter.
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu_emit_support.h"
+
+namespace pyc::cpu_test {
+namespace {
+
+using loop::Op;
+
+const std::vector<DType> kAllTypes = {
+    DType::kBool, DType::kI8,  DType::kI16, DType::kI32,      DType::kI64,
+    DType::kU8,   DType::kU16, DType::kU32, DType::kU64,      DType::kF8E4M3FN,
+    DType::kF8E5M2, DType::kF16, DType::kBF16, DType::kF32,   DType::kF64};
+
+class EmitTypes : public ::testing::TestWithParam<DType> {};
+
+std::string type_name(const ::testing::TestParamInfo<DType>& info) {
+  return std::string(dtype_name(info.param));
+}
+
+// All pairs of edge values through all binary and unary operations, in one kernel.
+TEST_P(EmitTypes, OperationsOnEdgeValues) {
+  const DType t = GetParam();
+  if (is_narrow_float(t)) GTEST_SKIP() << "no arithmetic on " << dtype_name(t);
+  const std::vector<Word> edges = edge_values(t);
+  const auto n = static_cast<int64_t>(edges.size() * edges.size());
+  Builder b;
+  const uint32_t x = b.in(t, n);
+  const uint32_t y = b.in(t, n);
+  const VarId i = b.loop_var(n);
+  const Expr ix = b.var(i);
+  const Expr vx = b.load(x, ix);
+  const Expr vy = b.load(y, ix);
+  std::vector<loop::Stmt> body;
+  const auto put = [&](Expr v) { body.push_back(b.store(b.out(v.dtype(), n), ix, v)); };
+  std::vector<Op> binary = {Op::kMin, Op::kMax, Op::kEq, Op::kNe, Op::kLt, Op::kLe};
+  std::vector<Op> unary;
+  const bool fp = is_float(t);
+  if (t != DType::kBool) {
+    binary.insert(binary.end(), {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv});
+    unary.insert(unary.end(), {Op::kNeg, Op::kAbs});
+  }
+  if (fp) {
+    unary.insert(unary.end(), {Op::kSqrt, Op::kFloor, Op::kCeil, Op::kTrunc, Op::kRoundEven});
+  } else {
+    binary.insert(binary.end(), {Op::kAnd, Op::kOr, Op::kXor});
+    unary.push_back(Op::kNot);
+  }
+  if (is_int(t)) binary.insert(binary.end(), {Op::kRem, Op::kShl, Op::kShr});
+  for (const Op op : binary) put(make(op, vx, vy));
+  for (const Op op : unary) put(make(op, vx));
+  if (fp) {
+    put(fma(vx, vy, vx));
+    put(fma(vx, vy, make(Op::kNeg, vy)));
+    for (const double c : {0.0, -0.0, 6.0}) {
+      put(max(vx, like(vx, c)));
+      put(min(like(vx, c), vy));
+    }
+  }
+  put(select(lt(vx, vy), vy, vx));
+  b.k.body.push_back(b.loop(i, true, body));
+  Harness h(b.k);
+  for (size_t a = 0; a < edges.size(); ++a) {
+    for (size_t c = 0; c < edges.size(); ++c) {
+      const size_t at = a * edges.size() + c;
+      const auto size = static_cast<size_t>(dtype_size(t));
+      store_word(h.data<uint8_t>(x).data() + at * size, t, edges[a]);
+      store_word(h.data<uint8_t>(y).data() + at * size, t, edges[c]);
+    }
+  }
+  h.check();
+}
+
+// Every value of the 8- and 16-bit types, edge and random values of the others, into every type.
+TEST_P(EmitTypes, Conversions) {
+  const DType t = GetParam();
+  const std::vector<Word> edges = edge_values(t);
+  const int64_t n = 65536 + 5;
+  Builder b;
+  const uint32_t x = b.in(t, n);
+  const VarId i = b.loop_var(n);
+  const Expr v = b.load(x, b.var(i));
+  std::vector<loop::Stmt> body;
+  for (const DType to : kAllTypes) {
+    body.push_back(b.store(b.out(to, n), b.var(i), convert(v, to)));
+    if (dtype_size(to) == dtype_size(t) && to != DType::kBool && t != DType::kBool) {
+      body.push_back(b.store(b.out(to, n), b.var(i), bitcast(v, to)));
+    }
+  }
+  b.k.body.push_back(b.loop(i, true, body));
+  Harness h(b.k);
+  std::mt19937_64 random(7);
+  uint8_t* p = h.data<uint8_t>(x).data();
+  for (int64_t at = 0; at < n; ++at) {
+    Word w = random();
+    if (at < 65536 && dtype_size(t) <= 2) w = static_cast<Word>(at);
+    if (at < static_cast<int64_t>(edges.size()) && dtype_size(t) > 2) w = edges[static_cast<size_t>(at)];
+    if (t == DType::kBool) w &= 1;
+    // Half of the wide floats near the ranges of the narrow ones.
+    if (is_float(t) && dtype_size(t) > 2 && at >= 100 && at % 2 == 0) {
+      const double scale = std::ldexp(1.0, static_cast<int>(random() % 90) - 60);
+      w = word_from_double((static_cast<double>(random() % 4096) + 0.5) * scale, t);
+    }
+    store_word(p + at * dtype_size(t), t, w);
+  }
+  h.check();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EmitTypes, ::testing::ValuesIn(kAllTypes), type_name);
+
+// Halves between neighbours of the narrow types, and the doubles around them: rounding twice
+// would show.
+TEST(Emit, ConversionsRoundOnce) {
+  for (const DType t : {DType::kF16, DType::kBF16, DType::kF8E4M3FN, DType::kF8E5M2}) {
+    const int64_t codes = dtype_size(t) == 1 ? 126 : 32000;
+    const int64_t n = codes * 3;
+    Builder b;
+    const uint32_t x = b.in(DType::kF64, n);
+    const VarId i = b.loop_var(n);
+    b.k.body.push_back(b.loop(
+        i, true, {b.store(b.out(t, n), b.var(i), convert(b.load(x, b.var(i)), t))}));
+    Harness h(b.k);
+    const std::span<double> in = h.data<double>(x);
+    for (int64_t c = 0; c < codes; ++c) {
+      const double mid = (word_to_double(static_cast<Word>(c), t) +
+                          word_to_double(static_cast<Word>(c + 1), t)) / 2;
+      in[static_cast<size_t>(c * 3)] = mid;
+      in[static_cast<size_t>(c * 3 + 1)] = std::nextafter(mid, 1e300);
+      in[static_cast<size_t>(c * 3 + 2)] = -std::nextafter(mid, -1e300);
+    }
+    h.check();
+  }
+}
+
+TEST(Emit, IndexArithmetic) {
+  const int64_t n = 1003;
+  Builder b;
+  const VarId i = b.loop_var(n);
+  const Expr x = b.var(i);
+  std::vector<loop::Stmt> body;
+  const auto put = [&](Expr v) { body.push_back(b.store(b.out(v.dtype(), n), x, v)); };
+  const Expr below = x - b.idx(500);
+  for (const int64_t d : {3, 7, 8, 64, 1000}) {
+    put(floor_div(x, b.idx(d)));
+    put(floor_mod(x, b.idx(d)));
+    put(floor_div(below, b.idx(d)));
+    put(floor_mod(below, b.idx(d)));
+    put(convert(floor_mod(x, b.idx(d)), DType::kF32));
+    put(lt(floor_mod(below, b.idx(d)), floor_div(x, b.idx(2))));
+  }
+  put(convert(x * b.idx(3) - b.idx(7), DType::kF64));
+  put(min(x, max(below, b.idx(10))) * b.idx(5000000000));
+  b.k.body.push_back(b.loop(i, true, body));
+  Harness(b.k).check();
+}
+
+TEST(Emit, Tables) {
+  const int64_t n = 300;
+  Builder b;
+  const uint32_t x = b.in(DType::kI32, n);
+  const VarId i = b.loop_var(n);
+  const uint32_t floats = b.pool.table(DType::kF32, {0x3F800000, 0x40000000, 0x40400000, 0x40800000});
+  const uint32_t bools = b.pool.table(DType::kBool, {1, 0, 0, 1});
+  const Expr at = convert(b.load(x, b.var(i)) & constant_int(b.pool, DType::kI32, 3), DType::kI64);
+  b.k.body.push_back(b.loop(
+      i, true,
+      {b.store(b.out(DType::kF32, n), b.var(i), table_load(b.pool, floats, at)),
+       b.store(b.out(DType::kBool, n), b.var(i),
+               table_load(b.pool, bools, floor_mod(b.var(i), b.idx(4))))}));
+  Harness(b.k).check();
+}
+
+TEST(Emit, ForeignObjects) {
+  Builder b;
+  const uint32_t x = b.in(DType::kF32, 100);
+  const uint32_t y = b.out(DType::kF32, 100);
+  const VarId i = b.loop_var(100);
+  b.k.body.push_back(b.loop(i, true, {b.store(y, b.var(i), sqrt(b.load(x, b.var(i))))}));
+  for (const cpu::CodegenTarget& target :
+       {cpu::CodegenTarget::aarch64_neon(), cpu::CodegenTarget::x86_avx2(),
+        cpu::CodegenTarget::x86_avx512()}) {
+    auto object = cpu::emit_object(b.k, target);
+    ASSERT_TRUE(object.ok()) << object.status().to_string();
+    auto missing = cpu::undefined_symbols(*object);
+    ASSERT_TRUE(missing.ok());
+    EXPECT_TRUE(missing->empty());
+    auto module = cpu::CodeModule::load(*object);
+    const bool native = target.is_aarch64() == cpu::CodegenTarget::host().is_aarch64();
+    EXPECT_EQ(module.ok(), native);
+    if (!native) {
+      EXPECT_EQ(module.status().code(), Code::kInvalidArgument);
+    }
+    auto again = cpu::emit_object(b.k, target);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(*object, *again);
+  }
+}
+
+TEST(Emit, RefusesTargets) {
+  Builder b;
+  cpu::CodegenTarget t = cpu::CodegenTarget::x86_avx2();
+  t.cpu = "x86-64";
+  EXPECT_EQ(cpu::emit_object(b.k, t).status().code(), Code::kUnsupported);
+  t = cpu::CodegenTarget::x86_avx2();
+  t.cpu = "no-such-cpu";
+  EXPECT_EQ(cpu::emit_object(b.k, t).status().code(), Code::kUnsupported);
+  t = cpu::CodegenTarget::x86_avx2();
+  t.triple = "riscv64-unknown-linux-gnu";
+  EXPECT_EQ(cpu::emit_object(b.k, t).status().code(), Code::kUnsupported);
+  t = cpu::CodegenTarget::host();
+  t.lanes = 5;
+  EXPECT_EQ(cpu::emit_object(b.k, t).status().code(), Code::kInvalidArgument);
+}
+
+TEST(Emit, DumpsText) {
+  Builder b;
+  const uint32_t x = b.in(DType::kF32, 64);
+  const uint32_t y = b.out(DType::kF32, 64);
+  const VarId i = b.loop_var(64);
+  b.k.body.push_back(b.loop(i, true, {b.store(y, b.var(i), b.load(x, b.var(i)) + 1.0)}));
+  auto text = cpu::emit_llvm_text(b.k, cpu::CodegenTarget::x86_avx512());
+  ASSERT_TRUE(text.ok());
+  EXPECT_NE(text->find("<16 x float>"), std::string::npos);
+  auto assembly = cpu::emit_assembly(b.k, cpu::CodegenTarget::x86_avx512());
+  ASSERT_TRUE(assembly.ok());
+  EXPECT_NE(assembly->find("zmm"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pyc::cpu_test

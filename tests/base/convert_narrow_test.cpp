@@ -1,0 +1,206 @@
+// Rounding to and from f16, bf16 and the fp8 types, against NarrowFormat.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "base/convert.h"
+#include "narrow_formats.h"
+#include "sanitizers.h"
+
+namespace pyc {
+namespace {
+
+constexpr float kInfF32 = std::numeric_limits<float>::infinity();
+constexpr double kInfF64 = std::numeric_limits<double>::infinity();
+
+uint32_t from_f32(float x, DType to) {
+  switch (to) {
+    case DType::kF8E4M3FN:
+      return f32_to_f8e4m3fn(x);
+    case DType::kF8E5M2:
+      return f32_to_f8e5m2(x);
+    case DType::kF16:
+      return f32_to_f16(x);
+    default:
+      return f32_to_bf16(x);
+  }
+}
+
+uint32_t from_f64(double x, DType to) {
+  switch (to) {
+    case DType::kF8E4M3FN:
+      return f64_to_f8e4m3fn(x);
+    case DType::kF8E5M2:
+      return f64_to_f8e5m2(x);
+    case DType::kF16:
+      return f64_to_f16(x);
+    default:
+      return f64_to_bf16(x);
+  }
+}
+
+float to_f32(uint32_t code, DType from) {
+  switch (from) {
+    case DType::kF8E4M3FN:
+      return f8e4m3fn_to_f32(static_cast<uint8_t>(code));
+    case DType::kF8E5M2:
+      return f8e5m2_to_f32(static_cast<uint8_t>(code));
+    case DType::kF16:
+      return f16_to_f32(static_cast<uint16_t>(code));
+    default:
+      return bf16_to_f32(static_cast<uint16_t>(code));
+  }
+}
+
+class NarrowTest : public testing::TestWithParam<NarrowFormat> {
+ protected:
+  // Checks x and -x. Plain comparisons: gtest's macros are too slow for millions of samples.
+  void check_f32(float x) {
+    if (from_f32(x, type_) == format_.nearest<double>(x) &&
+        from_f32(-x, type_) == format_.nearest<double>(-x)) {
+      return;
+    }
+    ADD_FAILURE() << dtype_name(type_) << " of f32 ±" << std::hexfloat << x << ": found "
+                  << std::hex << from_f32(x, type_) << " and " << from_f32(-x, type_)
+                  << ", expected " << format_.nearest<double>(x);
+  }
+
+  void check_f64(double x) {
+    if (from_f64(x, type_) == format_.nearest(x) && from_f64(-x, type_) == format_.nearest(-x)) {
+      return;
+    }
+    ADD_FAILURE() << dtype_name(type_) << " of f64 ±" << std::hexfloat << x << ": found "
+                  << std::hex << from_f64(x, type_) << " and " << from_f64(-x, type_)
+                  << ", expected " << format_.nearest(x);
+  }
+
+  const NarrowFormat& format_ = GetParam();
+  const DType type_ = GetParam().type();
+};
+
+TEST_P(NarrowTest, EveryCodeDecodesExactly) {
+  for (uint32_t code = 0; code < format_.code_count(); ++code) {
+    const uint32_t bits = std::bit_cast<uint32_t>(to_f32(code, type_));
+    const uint32_t expected =
+        format_.is_nan(code) ? 0x7FC00000
+                             : std::bit_cast<uint32_t>(static_cast<float>(format_.value(code)));
+    ASSERT_EQ(bits, expected) << "code " << std::hex << code;
+  }
+}
+
+TEST_P(NarrowTest, EveryCodeRoundTrips) {
+  for (uint32_t code = 0; code < format_.code_count(); ++code) {
+    const float x = to_f32(code, type_);
+    const uint32_t expected = format_.is_nan(code) ? format_.nan() : code;
+    ASSERT_EQ(from_f32(x, type_), expected) << "code " << std::hex << code;
+    ASSERT_EQ(from_f64(x, type_), expected) << "code " << std::hex << code;
+  }
+}
+
+TEST_P(NarrowTest, MidpointsAndTheirNeighboursRoundToNearestEven) {
+  for (const double border : format_.borders()) {
+    const float narrow = static_cast<float>(border);
+    ASSERT_EQ(narrow, border) << "midpoints are exact in f32";
+    check_f32(narrow);
+    check_f32(std::nextafterf(narrow, kInfF32));
+    check_f32(std::nextafterf(narrow, -kInfF32));
+    // The f64 neighbours would tie, the wrong way half the time, if they went through f32.
+    check_f64(border);
+    check_f64(std::nextafter(border, kInfF64));
+    check_f64(std::nextafter(border, -kInfF64));
+  }
+}
+
+TEST_P(NarrowTest, F64NearF32MidpointsRoundsOnce) {
+  for (const double border : format_.borders()) {
+    for (const double factor : {1 - 0x1p-25, 1 - 0x1p-30, 1 + 0x1p-30, 1 + 0x1p-25}) {
+      check_f64(border * factor);
+    }
+  }
+}
+
+TEST_P(NarrowTest, ExtremesOfTheSourceTypes) {
+  using F32 = std::numeric_limits<float>;
+  using F64 = std::numeric_limits<double>;
+  for (const float x : {0.0F, F32::denorm_min(), F32::min(), std::nextafterf(F32::min(), 0.0F),
+                        F32::max(), F32::infinity()}) {
+    check_f32(x);
+  }
+  for (const double x : {0.0, F64::denorm_min(), F64::min(), std::nextafter(F64::min(), 0.0),
+                         F64::max(), F64::infinity()}) {
+    check_f64(x);
+  }
+}
+
+TEST_P(NarrowTest, NanBecomesTheCanonicalOne) {
+  for (const uint32_t bits : {0x7FC00000U, 0xFFC00000U, 0x7F800001U, 0xFF800001U, 0x7FFFFFFFU,
+                              0xFFFFFFFFU, 0x7FA00000U}) {
+    EXPECT_EQ(from_f32(std::bit_cast<float>(bits), type_), format_.nan()) << std::hex << bits;
+  }
+  for (const uint64_t bits : {0x7FF8000000000000U, 0xFFF8000000000000U, 0x7FF0000000000001U,
+                              0xFFF0000000000001U, 0xFFFFFFFFFFFFFFFFU}) {
+    EXPECT_EQ(from_f64(std::bit_cast<double>(bits), type_), format_.nan()) << std::hex << bits;
+  }
+}
+
+// One random pattern out of each of equal ranges of patterns: every exponent gets its share.
+TEST_P(NarrowTest, StratifiedF32Patterns) {
+  constexpr int kRangeBits = kSanitized ? 13 : 9;
+  std::minstd_rand random(1);
+  for (uint32_t range = 0; range < (uint32_t{1} << (31 - kRangeBits)); ++range) {
+    const uint32_t offset = static_cast<uint32_t>(random()) >> (31 - kRangeBits);
+    const float x = std::bit_cast<float>((range << kRangeBits) | offset);
+    if (!std::isnan(x)) check_f32(x);
+  }
+}
+
+TEST_P(NarrowTest, StratifiedF64Patterns) {
+  constexpr int kPerExponent = kSanitized ? 400 : 16384;
+  std::mt19937_64 random(2);
+  // From below half of the smallest bf16 to beyond its largest.
+  for (int exponent = -140; exponent <= 130; ++exponent) {
+    for (int i = 0; i < kPerExponent; ++i) {
+      const uint64_t fraction = random() >> 12;
+      const uint64_t field = static_cast<uint64_t>(exponent) + 1023;
+      check_f64(std::bit_cast<double>((field << 52) | fraction));
+    }
+  }
+  for (int i = 0; i < kPerExponent * 4; ++i) {
+    const double x = std::bit_cast<double>(random() >> 1);
+    if (!std::isnan(x)) check_f64(x);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NarrowTest, testing::ValuesIn(narrow_formats()),
+                         [](const auto& row) { return std::string(dtype_name(row.param.type())); });
+
+TEST(ConvertNarrow, KnownCodes) {
+  EXPECT_EQ(f32_to_f16(1.0F), 0x3C00);
+  EXPECT_EQ(f32_to_f16(-2.0F), 0xC000);
+  EXPECT_EQ(f32_to_f16(65504.0F), 0x7BFF);
+  EXPECT_EQ(f32_to_f16(65519.0F), 0x7BFF);
+  EXPECT_EQ(f32_to_f16(65520.0F), 0x7C00);
+  EXPECT_EQ(f32_to_f16(0x1p-24F), 0x0001);
+  EXPECT_EQ(f32_to_f16(0x1p-25F), 0x0000);
+  EXPECT_EQ(f32_to_bf16(1.0F), 0x3F80);
+  EXPECT_EQ(f32_to_bf16(std::numeric_limits<float>::max()), 0x7F80);
+  EXPECT_EQ(f32_to_f8e4m3fn(448.0F), 0x7E);
+  EXPECT_EQ(f32_to_f8e4m3fn(464.0F), 0x7E);
+  EXPECT_EQ(f32_to_f8e4m3fn(std::nextafterf(464.0F, kInfF32)), 0x7F);
+  EXPECT_EQ(f32_to_f8e4m3fn(-kInfF32), 0x7F);
+  EXPECT_EQ(f32_to_f8e4m3fn(-448.0F), 0xFE);
+  EXPECT_EQ(f32_to_f8e5m2(57344.0F), 0x7B);
+  EXPECT_EQ(f32_to_f8e5m2(61440.0F), 0x7C);
+  EXPECT_EQ(f32_to_f8e5m2(-kInfF32), 0xFC);
+  // 1 + 2^-11 is a tie of f16; the rest is lost in f32.
+  EXPECT_EQ(f64_to_f16(1 + 0x1p-11), 0x3C00);
+  EXPECT_EQ(f64_to_f16(1 + 0x1p-11 + 0x1p-40), 0x3C01);
+}
+
+}  // namespace
+}  // namespace pyc

@@ -1,0 +1,4 @@
+#pragma once
+
+#include "loop/loop.h"
+#include "lower/types.h"

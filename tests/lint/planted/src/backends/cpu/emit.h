@@ -1,0 +1,6 @@
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include "backends/backend.h"
+#include "lower/group.h"
+#include "lower/types.h"

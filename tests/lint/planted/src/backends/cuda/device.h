@@ -1,0 +1,4 @@
+#pragma once
+
+#include <cuda.h>
+#include "../cpu/emit.h"

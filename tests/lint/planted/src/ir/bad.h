@@ -1,0 +1,4 @@
+#pragma once
+
+#include "backends/backend.h"
+#include "base/status.h"

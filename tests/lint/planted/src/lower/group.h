@@ -1,0 +1,4 @@
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include "types.h"

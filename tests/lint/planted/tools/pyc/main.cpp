@@ -1,0 +1,2 @@
+#include "base/status.h"
+#include "lower/group.h"

@@ -1,0 +1,311 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "lowered_builder.h"
+
+namespace pyc::plan {
+namespace {
+
+ExecutionPlan must_build(const lower::LoweredGraph& lowered,
+                         std::span<const lower::KernelNeeds> needs,
+                         const PlanOptions& options = {}) {
+  Result<ExecutionPlan> plan = build_plan(lowered, needs, options);
+  EXPECT_TRUE(plan.ok()) << plan.status().to_string();
+  return plan.ok() ? std::move(plan).value() : ExecutionPlan{};
+}
+
+int64_t class_bytes(const ExecutionPlan& plan, BufferClass cls) {
+  return plan.metrics.class_bytes[static_cast<size_t>(cls)];
+}
+
+const Decision* find_decision(const ExecutionPlan& plan, std::string_view what) {
+  for (const Decision& decision : plan.decisions) {
+    if (decision.what == what) return &decision;
+  }
+  return nullptr;
+}
+
+TEST(Plan, MetricsOfAChainAreTheHandComputedOnes) {
+  Chain chain;
+  const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs, {.threads = 3});
+  const PlanMetrics& m = plan.metrics;
+  EXPECT_EQ(class_bytes(plan, BufferClass::kHostInput), 256);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 0);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kTemporary), 256 + 256 + 128);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kOutput), 256);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kWorkspace), 0);
+  EXPECT_EQ(m.requested_bytes, 640);
+  EXPECT_EQ(m.lower_bound_bytes, 512);  // a and b, while g1 runs
+  EXPECT_EQ(m.peak_step, 1);
+  EXPECT_EQ(m.arena_bytes, 512);
+  EXPECT_EQ(m.largest_bytes, 256);
+  EXPECT_EQ(m.buffers, 3);
+  EXPECT_EQ(m.reused, 1);         // c, where a was
+  EXPECT_EQ(m.overlap_pairs, 2);  // a with b, b with c
+  EXPECT_EQ(m.scratch_bytes, 128);
+  EXPECT_EQ(m.peak_bytes, 256 + 256 + 512 + 3 * 128);
+}
+
+TEST(Plan, MetricsWithConstantsWorkspaceAndASharedValue) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 100);
+  const ir::ValueId w = builder.constant("w", 40);
+  const ir::ValueId a = builder.group({x, w}, {{"a", 100}});
+  const ir::ValueId b = builder.group({a, w}, {{"b", 200}});
+  const ir::ValueId c = builder.group({a, b}, {{"c", 64}});
+  builder.output(builder.group({c}, {{"y", 30}}));
+  builder.needs[2].workspace_bytes = 10;
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const lower::LoweredGraph lowered = std::move(builder).finish();
+  const ExecutionPlan plan = must_build(lowered, needs);
+  const PlanMetrics& m = plan.metrics;
+  EXPECT_EQ(class_bytes(plan, BufferClass::kHostInput), 100);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 40);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kTemporary), 364);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kOutput), 30);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kWorkspace), 10);
+  EXPECT_EQ(m.requested_bytes, 128 + 256 + 64 + 64);
+  EXPECT_EQ(m.lower_bound_bytes, 512);  // a, b, c and the workspace, while g2 runs
+  EXPECT_EQ(m.peak_step, 2);
+  EXPECT_EQ(m.arena_bytes, 512);
+  EXPECT_EQ(m.largest_bytes, 200);
+  EXPECT_EQ(m.buffers, 4);
+  EXPECT_EQ(m.reused, 0);
+  EXPECT_EQ(m.overlap_pairs, 6);
+  EXPECT_EQ(m.scratch_bytes, 0);
+  EXPECT_EQ(m.peak_bytes, 100 + 40 + 30 + 512);
+}
+
+TEST(Plan, PrintsAsText) {
+  Chain chain;
+  chain.builder.needs[3].workspace_bytes = 64;
+  const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs);
+  EXPECT_EQ(print(plan), R"(buffers:
+  b0 host_input[0] x: 256 bytes, steps 0-3
+  b1 temporary a: 256 bytes at 0, steps 0-1
+  b2 temporary b: 256 bytes at 256, steps 1-2
+  b3 temporary c: 128 bytes at 0, steps 2-3
+  b4 output[0] y: 256 bytes, steps 3-3
+  b5 workspace g3.workspace: 64 bytes at 128, steps 3-3
+steps:
+  0 g0 reads b0 writes b1
+  1 g1 reads b1 writes b2
+  2 g2 reads b2 writes b3
+  3 g3 reads b3 writes b4 workspace b5
+metrics:
+  host_input 256
+  parameter 0
+  temporary 640
+  output 256
+  workspace 64
+  arena 512 (requested 704, lower bound 512 at step 1)
+  arena buffers 4 (reused 2, largest 256, overlapping pairs 3)
+  scratch 128 per thread
+  peak 1152
+)");
+}
+
+TEST(Plan, WithoutReuseEveryBufferHasMemoryOfItsOwn) {
+  Chain chain;
+  const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs, {.reuse = false});
+  EXPECT_EQ(plan.metrics.arena_bytes, 640);
+  EXPECT_EQ(plan.metrics.requested_bytes, 640);
+  EXPECT_EQ(plan.metrics.lower_bound_bytes, 512);
+  EXPECT_EQ(plan.metrics.reused, 0);
+  EXPECT_EQ(find_decision(plan, "plan:placement")->reason, "reuse_off");
+}
+
+TEST(Plan, EveryPlacementIsADecision) {
+  Chain chain;
+  const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs);
+  std::string log;
+  for (const Decision& decision : plan.decisions) log += decision.to_string() + "\n";
+  EXPECT_EQ(log,
+            "plan:order -> program_order [only_order] arena 512 bytes\n"
+            "plan:placement -> size_best_fit [reaches_lower_bound] arena 512 bytes, lower bound "
+            "512, without reuse 640\n"
+            "buffer:a -> offset 0 [fresh_memory] 256 bytes, steps 0-1\n"
+            "buffer:b -> offset 256 [fresh_memory] 256 bytes, steps 1-2\n"
+            "buffer:c -> offset 0 [reuses_memory] 128 bytes, steps 2-3, after a\n");
+}
+
+// Two branches, each of which shrinks what it got: running one after the other is cheaper than
+// both side by side.
+TEST(Plan, TheOrderWithTheSmallerArenaIsKept) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId a = builder.group({x}, {{"a", 1024}});
+  const ir::ValueId b = builder.group({x}, {{"b", 1024}});
+  const ir::ValueId small_a = builder.group({a}, {{"small_a", 64}});
+  const ir::ValueId small_b = builder.group({b}, {{"small_b", 64}});
+  builder.output(builder.group({small_a, small_b}, {{"y", 64}}));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const lower::LoweredGraph lowered = std::move(builder).finish();
+
+  const ExecutionPlan plan = must_build(lowered, needs);
+  std::vector<uint32_t> order;
+  for (const PlannedStep& step : plan.steps) order.push_back(step.group);
+  EXPECT_EQ(order, (std::vector<uint32_t>{0, 2, 1, 3, 4}));
+  EXPECT_EQ(plan.metrics.arena_bytes, 1152);
+  EXPECT_EQ(plan.decisions[0].to_string(),
+            "plan:order -> memory_aware_order [smaller_arena] arena 2112 bytes in program order, "
+            "1152 in memory-aware order");
+
+  const ExecutionPlan plain = must_build(lowered, needs, {.reuse = false});
+  EXPECT_EQ(plain.decisions[0].to_string(), "plan:order -> program_order [reuse_off]");
+}
+
+// The greedy order runs g1 before g0 but gains nothing.
+TEST(Plan, ProgramOrderIsKeptWhenItIsAsGood) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId a = builder.group({x}, {{"a", 256}});
+  const ir::ValueId b = builder.group({x}, {{"b", 64}});
+  builder.output(builder.group({a, b}, {{"y", 64}}));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.steps[0].group, 0U);
+  EXPECT_EQ(plan.decisions[0].to_string(),
+            "plan:order -> program_order [no_smaller_arena] arena 320 bytes in program order, 320 "
+            "in memory-aware order");
+}
+
+TEST(Plan, PackedConstantsAreParametersOfTheirGroups) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId v = builder.constant("v", 100);
+  const ir::ValueId w = builder.constant("w", 100);
+  const ir::ValueId a = builder.group({x, v, w}, {{"a", 64}});
+  const ir::ValueId b = builder.group({a, w}, {{"b", 64}});
+  builder.output(builder.group({b, w}, {{"y", 64}}));
+  builder.needs[0].packed = {{w, 256}, {v, 128}};
+  builder.needs[1].packed = {{w, 512}};
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const lower::LoweredGraph lowered = std::move(builder).finish();
+  const ExecutionPlan plan = must_build(lowered, needs);
+  std::vector<std::string> parameters;
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    if (buffer.cls != BufferClass::kParameter) continue;
+    EXPECT_EQ(buffer.io_index, parameters.size());
+    EXPECT_EQ(buffer.value, buffer.name == "w" ? w : ir::kNoId);
+    parameters.push_back(buffer.name + " " + std::to_string(buffer.bytes));
+  }
+  EXPECT_EQ(parameters, (std::vector<std::string>{"w 100", "w.packed[g0] 256", "v.packed[g0] 128",
+                                                  "w.packed[g1] 512"}));
+  EXPECT_EQ(plan.steps[0].reads, (std::vector<uint32_t>{0, 2, 3}));
+  EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 100 + 256 + 128 + 512);
+}
+
+TEST(Plan, OutputsThatAreReadStayOutputs) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId a = builder.group({x}, {{"a", 64}});
+  const ir::ValueId b = builder.group({a}, {{"b", 64}});
+  builder.output(b);
+  builder.output(a);
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.metrics.arena_bytes, 0);
+  EXPECT_EQ(plan.metrics.buffers, 0);
+  EXPECT_EQ(plan.buffers[1].name, "a");
+  EXPECT_EQ(plan.buffers[1].cls, BufferClass::kOutput);
+  EXPECT_EQ(plan.buffers[1].io_index, 1U);
+  EXPECT_EQ(plan.buffers[2].io_index, 0U);
+}
+
+TEST(Plan, EmptyBuffersTakeOneUnit) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 0);
+  const ir::ValueId a = builder.group({x}, {{"a", 0}});
+  builder.output(builder.group({a}, {{"y", 0}}));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.metrics.arena_bytes, 64);
+  EXPECT_EQ(plan.metrics.peak_bytes, 64);
+  EXPECT_EQ(plan.metrics.largest_bytes, 0);
+}
+
+TEST(Plan, ABudgetUnderThePeakIsRefusedByName) {
+  Chain chain;
+  const auto refused =
+      build_plan(chain.lowered, chain.builder.needs, {.threads = 3, .memory_budget = 1});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kBudgetExceeded);
+  EXPECT_EQ(refused.status().message(),
+            "memory budget: expected a peak of at most 1 bytes, found 1408: host_input 256, "
+            "parameter 0, output 256, arena 512 (temporary 640 and workspace 0 before reuse), "
+            "scratch 384 (3 threads of 128)");
+  const PlanOptions exact{.threads = 3, .memory_budget = 1408};
+  EXPECT_TRUE(build_plan(chain.lowered, chain.builder.needs, exact).ok());
+  const PlanOptions one_less{.threads = 3, .memory_budget = 1407};
+  EXPECT_FALSE(build_plan(chain.lowered, chain.builder.needs, one_less).ok());
+  const PlanOptions nothing{.threads = 3, .memory_budget = 0};
+  EXPECT_FALSE(build_plan(chain.lowered, chain.builder.needs, nothing).ok());
+}
+
+TEST(Plan, RefusesThreadCountsThatAreNone) {
+  Chain chain;
+  const auto refused = build_plan(chain.lowered, chain.builder.needs, {.threads = 0});
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+}
+
+struct BrokenCase {
+  void (*spoil)(lower::LoweredGraph& lowered, std::vector<lower::KernelNeeds>& needs);
+  const char* message;
+};
+
+TEST(Plan, RefusesGroupsThatContradictOneAnother) {
+  using Lowered = lower::LoweredGraph;
+  using Needs = std::vector<lower::KernelNeeds>;
+  const BrokenCase cases[] = {
+      {[](Lowered&, Needs& n) { n.pop_back(); }, "plan: expected the needs of 4 groups, found 3"},
+      {[](Lowered& l, Needs&) { l.groups[1].buffer_values.pop_back(); },
+       "plan: group 'g1': expected a value for each of 2 buffers, found 1"},
+      {[](Lowered& l, Needs&) { l.groups[1].buffer_values[0] = ir::kNoId; },
+       "plan: group 'g1': buffer 'b' has no value"},
+      {[](Lowered& l, Needs&) { l.groups[1].kernel.buffers[0].access = loop::Access::kScratch; },
+       "plan: group 'g1': scratch buffer 'b' has a value"},
+      {[](Lowered& l, Needs&) { l.groups[1].kernel.buffers[1].elements = 257; },
+       "plan: group 'g1': the kernel takes 257 bytes of 'b', which has 256"},
+      {[](Lowered&, Needs& n) { n[0].scratch_bytes = -1; },
+       "plan: group 'g0': needs a negative size"},
+      {[](Lowered& l, Needs&) { l.groups[0].buffer_values[1] = l.graph->inputs[0]; },
+       "plan: group 'g0' writes 'x', which no node computes"},
+      {[](Lowered& l, Needs&) { l.groups[1].buffer_values[1] = l.groups[0].buffer_values[1]; },
+       "plan: 'a' is written by 'g0' and by 'g1'"},
+      {[](Lowered& l, Needs&) { l.output_values.clear(); },
+       "plan: expected storage for 1 outputs, found 0"},
+      {[](Lowered& l, Needs&) { l.output_values[0] = l.graph->inputs[0]; },
+       "plan: no group writes output 0"},
+      {[](Lowered& l, Needs&) { std::swap(l.groups[0], l.groups[1]); },
+       "plan: group 'g1' reads 'a', which no earlier group writes"},
+      {[](Lowered&, Needs& n) {
+         n[0].packed = {{0, 64}};
+       },
+       "plan: group 'g0' packs what is no constant"},
+  };
+  for (const BrokenCase& broken : cases) {
+    Chain chain;
+    broken.spoil(chain.lowered, chain.builder.needs);
+    const auto refused = build_plan(chain.lowered, chain.builder.needs, {});
+    ASSERT_FALSE(refused.ok()) << broken.message;
+    EXPECT_EQ(refused.status().code(), Code::kInternal);
+    EXPECT_EQ(refused.status().message(), broken.message);
+  }
+}
+
+TEST(Plan, OneValueCannotBeTheStorageOfTwoOutputs) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId a = builder.group({x}, {{"a", 64}});
+  builder.output(a);
+  builder.output(a);
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const auto refused = build_plan(std::move(builder).finish(), needs, {});
+  EXPECT_EQ(refused.status().to_string(),
+            "internal: plan: 'a' cannot be the storage of output 0 and of output 1");
+}
+
+}  // namespace
+}  // namespace pyc::plan
