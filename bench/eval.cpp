@@ -98,9 +98,10 @@ void measure(const Kernel& kernel, std::vector<void*> buffers, double operations
     (*made)->run(args, 0, kernel.parallel_size());
     best = std::min(best, thread_seconds() - start);
   }
-  std::printf("{\"bench\": \"eval\", \"kernel\": \"%s\", \"operations\": %.0f, \"cpu_seconds\": %.6f, "
-              "\"operations_per_second\": %.4g, \"fault\": %d}\n",
-              kernel.name.c_str(), operations, best, operations / best, fault);
+  std::printf(
+      "{\"bench\": \"eval\", \"kernel\": \"%s\", \"operations\": %.0f, \"cpu_seconds\": %.6f, "
+      "\"operations_per_second\": %.4g, \"fault\": %d}\n",
+      kernel.name.c_str(), operations, best, operations / best, fault);
 }
 
 }  // namespace

@@ -2,17 +2,16 @@
 // one and two threads, both measured alternately in one run. Prints a table and, with --json FILE,
 // writes the same numbers as JSON.
 //
-//   pyc_bench_matmul [--json FILE] [--shape SUBSTRING] [--seconds S] [--threads LIST]
+//   pyc_bench_matmul [--json FILE] [--shape SUBSTRING] [--seconds S] [--quantile Q]
+//                    [--threads LIST]
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
-#include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <functional>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,12 +38,15 @@ struct Shape {
   int64_t k;
   int64_t n;
   int64_t batch = 1;
+  bool activations = false;   // B is computed at run time, so its packing counts too
+  bool turned = false;        // B lies as [n, k]
 };
 
 constexpr Shape kShapes[] = {
     {"bert_qkv", 128, 768, 768},       {"bert_ffn_up", 128, 768, 3072},
     {"bert_ffn_down", 128, 3072, 768}, {"bert_pooler", 1, 768, 768},
-    {"attention_qk", 128, 64, 128, 12}, {"attention_pv", 128, 128, 64, 12},
+    {"attention_qk", 128, 64, 128, 12, true, true},
+    {"attention_pv", 128, 128, 64, 12, true},
     {"gpt2_qkv", 128, 768, 2304},      {"gpt2_decode_up", 1, 768, 3072},
     {"vit_qkv", 197, 768, 2304},       {"vit_ffn_down", 197, 3072, 768},
     {"resnet_c2_expand", 3136, 64, 256}, {"resnet_c3_reduce", 784, 512, 128},
@@ -81,11 +83,12 @@ lower::Group product(const Shape& s) {
   c.batch_vars = {batch};
   c.batch = {s.batch};
   c.a = {0, DType::kF32, 0, s.k, 1, {s.m * s.k}};
-  c.b = {1, DType::kF32, 0, 1, s.n, {s.k * s.n}};
+  c.b = {1, DType::kF32, 0, s.turned ? s.k : 1, s.turned ? 1 : s.n, {s.k * s.n}};
   const auto var = [&](VarId v) { return Expr{&p, p.var(v)}; };
   const auto at = [&](int64_t v) { return index(p, v); };
   const Expr left = var(batch) * at(s.m * s.k) + var(c.m_var) * at(s.k) + var(depth);
-  const Expr right = var(batch) * at(s.k * s.n) + var(depth) * at(s.n) + var(c.n_var);
+  const Expr right = var(batch) * at(s.k * s.n) + var(depth) * at(c.b.k_stride) +
+                     var(c.n_var) * at(c.b.row_stride);
   const Expr out = var(batch) * at(s.m * s.n) + var(c.m_var) * at(s.n) + var(c.n_var);
   k.parallel = {batch, c.m_var};
   Loop columns{.var = c.n_var, .extent = s.n, .vector = true, .body = {}, .reductions = {}};
@@ -103,14 +106,16 @@ lower::Group product(const Shape& s) {
   return g;
 }
 
-double now_s() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+double seconds_of(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
+double now_s() { return seconds_of(CLOCK_MONOTONIC); }
 
-double median(std::vector<double> v) {
+double quantile(std::vector<double> v, double q) {
   std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
+  return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
 }
 
 AlignedBuffer random_floats(int64_t count, uint32_t seed) {
@@ -123,57 +128,79 @@ AlignedBuffer random_floats(int64_t count, uint32_t seed) {
   return buffer;
 }
 
+AlignedBuffer bytes(int64_t count) {
+  return std::move(AlignedBuffer::create(static_cast<size_t>(count))).value();
+}
+
 // A compiled product with its buffers.
 class Ours {
  public:
   Ours(const Shape& s, int threads, float* a, float* b, float* y)
       : group_(product(s)),
-        plan_(cpu::plan_matmul(group_, true, cpu::CodegenTarget::host(), threads)) {
+        plan_(cpu::plan_matmul(group_, !s.activations, cpu::CodegenTarget::host(), threads)) {
     const cpu::CodegenTarget target = cpu::CodegenTarget::host();
     Result<std::string> object = cpu::emit_matmul_object(group_, plan_, target);
     PYC_CHECK(object.ok(), object.status().to_string());
     Result<std::unique_ptr<cpu::CodeModule>> module = cpu::CodeModule::load(*object);
     PYC_CHECK(module.ok(), module.status().to_string());
     module_ = std::move(module).value();
-    fn_ = module_->lookup(cpu::kDefaultSymbol);
-    packed_ = cpu::pack_b(plan_, *group_.contraction, b);
     pool_ = std::move(ThreadPool::create(threads)).value();
-    buffers_ = {a, const_cast<void*>(packed_.data), y};
-    for (int t = 0; t < threads; ++t) {
-      scratch_.push_back(
-          std::move(AlignedBuffer::create(static_cast<size_t>(plan_.scratch_bytes))).value());
+    const lower::KernelNeeds needs = cpu::matmul_needs(group_, plan_);
+    workspace_ = bytes(needs.workspace_bytes);
+    for (int t = 0; t < threads; ++t) scratch_.push_back(bytes(needs.scratch_bytes));
+    if (!needs.packed.empty()) packed_ = cpu::pack_b(plan_, *group_.contraction, b);
+    float* const values[] = {a, b, y};
+    for (const cpu::MatmulStep& step : cpu::matmul_steps(group_, plan_)) {
+      Step& made = steps_.emplace_back();
+      made.fn = module_->lookup(step.symbol);
+      made.parallel = step.parallel;
+      for (const backends::Operand& o : step.operands) {
+        void* packed = const_cast<void*>(packed_.data);
+        made.buffers.push_back(o.kind == backends::Operand::Kind::kValue       ? values[o.value]
+                               : o.kind == backends::Operand::Kind::kWorkspace ? workspace_.data()
+                                                                               : packed);
+      }
     }
   }
 
   const cpu::MatmulPlan& plan() const { return plan_; }
 
   void run() {
-    pool_->parallel_for(
-        plan_.tasks(),
-        [](void* ctx, int thread, int64_t begin, int64_t end) {
-          Ours* self = static_cast<Ours*>(ctx);
-          pyc_kernel_args args{};
-          args.buffers = self->buffers_.data();
-          args.scratch = self->scratch_[static_cast<size_t>(thread)].data();
-          args.thread = thread;
-          args.threads = self->pool_->threads();
-          self->fn_(&args, begin, end);
-        },
-        this);
+    for (Step& step : steps_) {
+      running_ = &step;
+      pool_->parallel_for(step.parallel, &Ours::part, this);
+    }
   }
 
  private:
+  struct Step {
+    pyc_kernel_fn fn = nullptr;
+    std::vector<void*> buffers;
+    int64_t parallel = 0;
+  };
+
+  static void part(void* ctx, int thread, int64_t begin, int64_t end) {
+    const Ours* self = static_cast<const Ours*>(ctx);
+    pyc_kernel_args args{};
+    args.buffers = self->running_->buffers.data();
+    args.scratch = const_cast<std::byte*>(self->scratch_[static_cast<size_t>(thread)].data());
+    args.thread = thread;
+    args.threads = self->pool_->threads();
+    self->running_->fn(&args, begin, end);
+  }
+
   lower::Group group_;
   cpu::MatmulPlan plan_;
   std::unique_ptr<cpu::CodeModule> module_;
-  pyc_kernel_fn fn_ = nullptr;
-  runtime::Parameter packed_;
   std::unique_ptr<ThreadPool> pool_;
-  std::vector<void*> buffers_;
+  runtime::Parameter packed_;
+  AlignedBuffer workspace_;
   std::vector<AlignedBuffer> scratch_;
+  std::vector<Step> steps_;
+  const Step* running_ = nullptr;
 };
 
-// Seconds of OpenBLAS's sgemm, batch entry by batch entry.
+// OpenBLAS's sgemm, batch entry by batch entry.
 void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
            [[maybe_unused]] const float* b, [[maybe_unused]] float* y) {
 #ifdef PYC_HAVE_OPENBLAS
@@ -181,8 +208,9 @@ void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
   const auto n = static_cast<int>(s.n);
   const auto k = static_cast<int>(s.k);
   for (int64_t i = 0; i < s.batch; ++i) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, a + i * s.m * s.k, k,
-                b + i * s.k * s.n, n, 0.0f, y + i * s.m * s.n, n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, s.turned ? CblasTrans : CblasNoTrans, m, n, k, 1.0f,
+                a + i * s.m * s.k, k, b + i * s.k * s.n, s.turned ? k : n, 0.0f,
+                y + i * s.m * s.n, n);
   }
 #endif
 }
@@ -217,10 +245,16 @@ struct Row {
   std::string kernel;
   double ours;       // GFLOP/s, medians
   double openblas;
-  double ratio;      // median of the ratios of neighbouring measurements
+  double ratio;
 };
 
-Row measure(const Shape& s, int threads, double seconds) {
+struct Settings {
+  double seconds = 0.5;    // per shape
+  double quantile = 0.5;   // of the times; a low one looks past interruptions by other processes
+};
+
+// One thread is timed by its own CPU time, several by the clock on the wall.
+Row measure(const Shape& s, int threads, const Settings& settings) {
   AlignedBuffer a = random_floats(s.batch * s.m * s.k, 1);
   AlignedBuffer b = random_floats(s.batch * s.k * s.n, 2);
   AlignedBuffer y = random_floats(s.batch * s.m * s.n, 3);
@@ -232,10 +266,11 @@ Row measure(const Shape& s, int threads, double seconds) {
 #endif
   const double flops = 2.0 * double(s.batch * s.m * s.n) * double(s.k);
   const auto repeats = static_cast<int>(std::clamp(2e7 / flops, 1.0, 1000.0));
+  const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   const auto timed = [&](const auto& f) {
-    const double start = now_s();
+    const double start = seconds_of(clock);
     for (int i = 0; i < repeats; ++i) f();
-    return (now_s() - start) / repeats;
+    return (seconds_of(clock) - start) / repeats;
   };
   const auto one = [&] { return timed([&] { ours.run(); }); };
   const auto other = [&] { return timed([&] { rival(s, floats(a), floats(b), floats(z)); }); };
@@ -243,15 +278,15 @@ Row measure(const Shape& s, int threads, double seconds) {
   other();
   std::vector<double> mine;
   std::vector<double> theirs;
-  std::vector<double> ratios;
   const double start = now_s();
-  while (now_s() - start < seconds || mine.size() < 15) {
+  while (now_s() - start < settings.seconds || mine.size() < 15) {
     mine.push_back(one());
     theirs.push_back(other());
-    ratios.push_back(theirs.back() / mine.back());
   }
-  return {s, threads, ours.plan().name, flops / median(mine) * 1e-9, flops / median(theirs) * 1e-9,
-          median(ratios)};
+  const double mine_s = quantile(mine, settings.quantile);
+  const double theirs_s = quantile(theirs, settings.quantile);
+  return {s, threads, ours.plan().name, flops / mine_s * 1e-9, flops / theirs_s * 1e-9,
+          theirs_s / mine_s};
 }
 
 std::string json(const std::vector<Row>& rows, double peak) {
@@ -279,12 +314,13 @@ int main(int argc, char** argv) {
   std::string json_file;
   std::string only;
   std::string threads_list = "1,2";
-  double seconds = 0.5;
+  Settings settings;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--json") json_file = argv[i + 1];
     if (flag == "--shape") only = argv[i + 1];
-    if (flag == "--seconds") seconds = std::atof(argv[i + 1]);
+    if (flag == "--seconds") settings.seconds = std::atof(argv[i + 1]);
+    if (flag == "--quantile") settings.quantile = std::atof(argv[i + 1]);
     if (flag == "--threads") threads_list = argv[i + 1];
   }
   const double peak = probe_rate() * 1e-9;
@@ -299,7 +335,7 @@ int main(int argc, char** argv) {
     int count = 0;
     for (const Shape& s : kShapes) {
       if (std::string(s.name).find(only) == std::string::npos) continue;
-      rows.push_back(measure(s, threads, seconds));
+      rows.push_back(measure(s, threads, settings));
       const Row& r = rows.back();
       fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.0f}%\n", s.name,
                  fmt::format("{} {} {} {}", s.batch, s.m, s.k, s.n), r.kernel, r.ours, r.openblas,

@@ -1,8 +1,9 @@
 # Writes `output`: one line PYC_OP(<stem>) for each src/ops/<stem>.cpp, sorted by bytes. Helpers that are no ops live in
-# src/ops/support/ and are not listed. The file is touched only when its content changes.
+# src/ops/support/ and are not listed. Further arguments are stems to list beside those. The file is touched only when its
+# content changes.
 function(pyc_write_op_list output)
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/ops/*.cpp")
-  set(stems "")
+  set(stems ${ARGN})
   foreach(source IN LISTS sources)
     get_filename_component(stem ${source} NAME_WE)
     if(NOT stem MATCHES "^[a-z][a-z0-9_]*$")

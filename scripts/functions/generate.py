@@ -1,7 +1,10 @@
-"""Prints the f64 coefficients used in src/loop/functions*.cpp; needs mpmath. Takes a few minutes."""
+"""Prints the coefficients used in src/loop/functions*.cpp; needs mpmath. Takes a few minutes.
+
+The polynomials of exp and log in f32 alone come from fpminimax of Sollya, see f32.sollya.
+"""
 import sys
 
-from mpmath import mp, mpf, asin, atan, cos, erf, erfc, exp, log, pi, sin, sqrt, taylor
+from mpmath import mp, mpf, asin, atan, cos, erf, erfc, exp, log, pi, sin, sqrt, tanh, taylor
 
 from minimax import rounded, show
 
@@ -56,6 +59,7 @@ def main():
     fit("atan narrow: from t^3", atan, 3, 2, 7, TINY, z_atan, lambda z: z)
     fit("erf wide: from x^3", erf, 3, 2, 13, TINY, mpf(1), lambda z: z)
     erf_pieces()
+    f32_fits()
     two_over_pi()
 
 
@@ -63,7 +67,23 @@ def erf_pieces():
     """erfc(c + t) for c = 1.125, 1.375 ... 5.875 and |t| <= 1/8."""
     for i in range(20):
         c = mpf(1) + mpf(2 * i + 1) / 8
-        show(f"erfc at {float(c)}", *rounded(lambda t: erfc(c + t), list(range(12)), -0.125, 0.125, one, 53))
+        powers = list(range(12))
+        fitted = rounded(lambda t: erfc(c + t), powers, -0.125, 0.125, one, 53)
+        show(f"erfc at {float(c)}", *fitted)
+
+
+def f32_fits():
+    z0 = mpf(2) ** -30
+    relative = lambda z: z * sqrt(z) / tanh(sqrt(z))
+    show("tanh of f32: from x^3",
+         *rounded(ratio(tanh, 3, 2), list(range(7)), z0, 0.9**2, relative, 24))
+    slope = lambda z: erf(sqrt(z)) / sqrt(z) - 1
+    show("erf of f32: erf(x)/x - 1", *rounded(slope, list(range(7)), z0, mpf(1), one, 24))
+    # The error of 1 - p^2 is 2p times that of p.
+    root = lambda t: sqrt(erfc(t + 1.25))
+    twice = lambda t: 2 * root(t)
+    show("erf of f32: sqrt(erfc(1.25 + t))",
+         *rounded(root, list(range(12)), -0.25, 2.75, twice, 24))
 
 
 def two_over_pi():

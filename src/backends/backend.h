@@ -20,6 +20,9 @@ namespace pyc::backends {
 struct BackendOptions {
   int threads = 1;
   int lanes = 0;    // vector width in f32 lanes; 0: the target's own
+  // What code is made for, by name; "": this machine. Code for another machine is emitted, not
+  // loaded: steps then have no function.
+  std::string target;
 };
 
 struct Capabilities {
@@ -47,6 +50,7 @@ struct Operand {
 
 struct CompiledStep {
   pyc_kernel_fn fn = nullptr;
+  std::string symbol;             // its name in the group's object, if there is one
   const void* self = nullptr;
   std::vector<Operand> operands;
   int64_t parallel = 1;
@@ -54,6 +58,7 @@ struct CompiledStep {
 
 struct CompiledGroup {
   std::vector<CompiledStep> steps;            // run in order
+  std::shared_ptr<const std::string> object;  // machine code for a foreign target; may be shared
   std::vector<runtime::Parameter> packed;     // one per KernelNeeds::packed, in that order
   std::vector<std::shared_ptr<const void>> owners;
 };

@@ -105,6 +105,8 @@ class Assembler {
     out.name = group.name;
     out.fn = s.fn;
     out.self = s.self;
+    out.symbol = s.symbol;
+    out.object = compiled.object;
     out.parallel = s.parallel;
     out.bytes_moved = group.bytes;
     out.flops = group.flops;

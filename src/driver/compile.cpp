@@ -61,7 +61,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                  .detail = "",
                  .alternatives = {}});
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
-  const backends::BackendOptions backend_options{.threads = thread_count(o), .lanes = o.lanes};
+  const backends::BackendOptions backend_options{
+      .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
   PYC_ASSIGN(ir::VerifiedGraph canonical, passes::run_pipeline(given, ops::all_ops(), &log));
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
@@ -103,10 +104,17 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                   .memory = memory_report(front.plan, front.backend_options.threads)};
 }
 
-Result<std::unique_ptr<runtime::Model>> compile_checked(ir::Graph graph,
-                                                        const CompileOptions& o) {
-  const int64_t start = MonotonicClock().now_ns();
+}  // namespace
+
+Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
+
+Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& o) {
+  const int64_t start = now_ns();
   PYC_TRY(check_options(o));
+  if (!o.target.empty()) {
+    return Status(Code::kUnsupported,
+                  fmt::format("code for '{}' cannot run here: leave out the target", o.target));
+  }
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
   const std::string key = o.cache ? cache_key(*given, o, thread_count(o)) : "";
   std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
@@ -120,12 +128,27 @@ Result<std::unique_ptr<runtime::Model>> compile_checked(ir::Graph graph,
   PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
              runtime::Model::create(compiled->program, std::move(pool), compiled->log,
                                     compiled->memory));
-  model->set_compile_stats(MonotonicClock().now_ns() - start, hit);
+  model->set_compile_stats(now_ns() - start, hit);
   return model;
 }
 
-Result<std::string> dump_checked(ir::Graph graph, const CompileOptions& o,
-                                 std::string_view stage) {
+Result<std::shared_ptr<const runtime::Program>> compile_ahead(ir::Graph graph,
+                                                              const CompileOptions& o) {
+  PYC_TRY(check_options(o));
+  PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
+  PYC_ASSIGN(Compiled compiled, build(std::move(given), o));
+  return compiled.program;
+}
+
+Result<std::string> dump(ir::Graph graph, const CompileOptions& o, std::string_view stage) {
+  constexpr std::string_view kStages[] = {"graph", "passes", "groups", "loop",
+                                          "plan",  "llvm",   "asm"};
+  if (std::find(std::begin(kStages), std::end(kStages), stage) == std::end(kStages)) {
+    return Status(Code::kUnknownOption,
+                  fmt::format("stage '{}' is not known; known stages: graph, passes, groups, loop, "
+                              "plan, llvm, asm",
+                              stage));
+  }
   PYC_TRY(check_options(o));
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
   if (stage == "graph") return ir::print(*given);
@@ -145,26 +168,6 @@ Result<std::string> dump_checked(ir::Graph graph, const CompileOptions& o,
     text += code;
   }
   return text;
-}
-
-}  // namespace
-
-Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
-
-Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& options) {
-  return compile_checked(std::move(graph), options);
-}
-
-Result<std::string> dump(ir::Graph graph, const CompileOptions& options, std::string_view stage) {
-  constexpr std::string_view kStages[] = {"graph", "passes", "groups", "loop",
-                                          "plan",  "llvm",   "asm"};
-  if (std::find(std::begin(kStages), std::end(kStages), stage) == std::end(kStages)) {
-    return Status(Code::kUnknownOption,
-                  fmt::format("stage '{}' is not known; known stages: graph, passes, groups, loop, "
-                              "plan, llvm, asm",
-                              stage));
-  }
-  return dump_checked(std::move(graph), options, stage);
 }
 
 }  // namespace pyc::driver

@@ -19,6 +19,9 @@ struct CompileOptions {
   Determinism determinism = Determinism::kBalanced;
   int threads = 0;                   // 0: one per core
   int lanes = 0;                     // vector width of generated code in f32 lanes; 0: the CPU's own
+  // Machine to make code for: aarch64_neon, x86_avx2, x86_avx512; "": this CPU. compile takes
+  // only the latter.
+  std::string target;
   int64_t memory_budget = -1;        // bytes for everything a run needs; -1: none
   std::vector<std::string> kernels;  // candidates to leave out, by name (tests, what-if)
   bool fuse = true;                  // off: one group per node
@@ -31,6 +34,11 @@ Result<ir::Graph> parse_model(std::string_view text);
 
 // Refuses with the code and message of the stage that cannot go on.
 Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& options);
+
+// The program for another machine (options.target): its steps name functions in relocatable
+// objects instead of pointing to them.
+Result<std::shared_ptr<const runtime::Program>> compile_ahead(ir::Graph graph,
+                                                              const CompileOptions& options);
 
 // The text of every stage of a compile, for `pyc dump` and docs/ARCHITECTURE.md.
 // stage: graph, passes, groups, loop, plan, llvm, asm.

@@ -291,7 +291,8 @@ class Flattener {
         break;
       default: break;
     }
-    const std::optional<uint16_t> typed = typed_code(n.op, pool_.dtype(n.op == Op::kSelect ? n.b : n.a));
+    const std::optional<uint16_t> typed =
+        typed_code(n.op, pool_.dtype(n.op == Op::kSelect ? n.b : n.a));
     if (!typed) fail("an operation that its operands' type does not have");
     Instr instr{.code = typed.value_or(0)};
     instr.a = value(n.a);
@@ -414,12 +415,13 @@ class Flattener {
     if (b.access == loop::Access::kRead) fail("a store to a buffer that is only read");
     const Address at = address(s.offset);
     const uint32_t stored = value(s.value);
-    code().push_back({.code = static_cast<uint16_t>(kStore + static_cast<int>(storage_type(b.dtype))),
-                      .buffer = static_cast<uint16_t>(s.buffer),
-                      .a = at.base,
-                      .b = at.index,
-                      .c = stored,
-                      .imm = at.scale});
+    code().push_back(
+        {.code = static_cast<uint16_t>(kStore + static_cast<int>(storage_type(b.dtype))),
+         .buffer = static_cast<uint16_t>(s.buffer),
+         .a = at.base,
+         .b = at.index,
+         .c = stored,
+         .imm = at.scale});
   }
 
   struct Accumulator {

@@ -49,7 +49,7 @@ enum Control : uint16_t {
   kTreeStep,                         // lane a mod 64 from dst: lane = lane <c> b
   kTreeSumF32,                       // the same with c = f32 sum
   kTreeFlush,                        // joins the lanes at dst into dst + 64; a = position, b = end
-  kChainFlush,                       // dst = dst <d> a, a = 0, at segment ends; b = position, c = end
+  kChainFlush,                       // dst = dst <d> a, a = 0, at segment ends; b = at, c = end
   kLoop,                             // dst = variable, a = end, b = limit, c = chunk; imm = loop
   kNext,                             // dst = variable, a = limit
   kStrip,                            // dst = variable, a = limit, b = end, c = loop

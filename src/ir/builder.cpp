@@ -90,10 +90,10 @@ Result<ValueId> GraphBuilder::op(std::string_view op, std::vector<ValueId> input
   const auto first = static_cast<ValueId>(graph_.values.size());
   const auto producer = static_cast<NodeId>(graph_.nodes.size());
   Node node{def, std::move(inputs), {}, std::move(complete), std::move(loc)};
-  const std::string first_name = fresh_name(name);
+  name = fresh_name(name);
   for (size_t i = 0; i < types->size(); ++i) {
     const auto id = static_cast<ValueId>(graph_.values.size());
-    std::string value_name = i == 0 ? first_name : fresh_name(fmt::format("{}.{}", first_name, i));
+    std::string value_name = i == 0 ? name : fresh_name(fmt::format("{}.{}", name, i));
     names_.emplace(value_name, id);
     node.outputs.push_back(id);
     graph_.values.push_back(

@@ -98,9 +98,9 @@ std::string shortest(Word value, DType dtype) {
   // Narrow types have few digits, so trying is cheap. All digits are better than an exponent:
   // 65504, not 6.55e+04.
   const double number = word_to_double(value, dtype);
-  const std::string all_digits = decimal(static_cast<float>(number));
+  std::string all_digits = decimal(static_cast<float>(number));
   for (int digits = 1; digits <= kNarrowDigits; ++digits) {
-    const std::string text = decimal(number, std::chars_format::general, digits);
+    std::string text = decimal(number, std::chars_format::general, digits);
     if (text.size() >= all_digits.size()) break;
     if (parse_decimal(text, dtype) == value) return text;
   }

@@ -150,6 +150,7 @@ std::string_view OpSet::suggest(std::string_view name) const {
 
 Status unknown_attr(const OpDef& op, std::string_view name) {
   std::vector<std::string_view> names;
+  names.reserve(op.attrs.size());
   for (const AttrDef& attr : op.attrs) names.push_back(attr.name);
   return {Code::kInvalidArgument,
           fmt::format("[unknown_attr] op '{}' has no attribute '{}'{}", op.name,

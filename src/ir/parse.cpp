@@ -144,6 +144,7 @@ class Parser {
     const auto found = names_.find(name);
     if (found != names_.end()) return found->second;
     std::vector<std::string_view> known;
+    known.reserve(names_.size());
     for (const auto& entry : names_) known.push_back(entry.first);
     const std::string_view close = closest_name(name, known);
     const std::string hint = close.empty() ? "" : did_you_mean("%" + format_name(close));

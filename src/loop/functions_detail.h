@@ -48,6 +48,7 @@ struct Pair {
 };
 
 inline Pair exactly(Expr x) { return {x, like(x, 0.0)}; }
+inline bool is_constant(Expr x) { return x.pool->node(x.id).op == Op::kConst; }
 inline Expr value(Pair x) { return x.hi + x.lo; }
 
 // a + b exactly.
@@ -96,7 +97,8 @@ ExpParts exp_parts_narrow(Expr x);
 // 2^n · (1 + u) - 1 for n in [-1022, 1023].
 Pair expm1_pair(const ExpParts& e);
 
-// x.hi + x.lo = 2^k · m with m in [0.7, 1.42) and log = log(m). x.hi is positive and finite.
+// x.hi + x.lo = 2^k · m with m in [0.7, 1.42) and log = log(m). x.hi is positive and finite; a
+// constant x.lo is taken for 0.
 struct LogParts {
   Expr k;
   Pair log;

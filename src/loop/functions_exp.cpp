@@ -18,9 +18,9 @@ constexpr double kExpWide[] = {0x1.5555555555556p-3,  0x1.5555555555556p-5,  0x1
                                0x1.6c16c16c15eb1p-10, 0x1.a01a01a7c3667p-13, 0x1.a01a01a91532dp-16,
                                0x1.71de0db190b96p-19, 0x1.27e4d50439bf1p-22, 0x1.af38a197c349dp-26,
                                0x1.1f7edc88e689cp-29};
-constexpr double kExpNarrow[] = {0x1.fffffffffb11bp-2,  0x1.5555556762e2dp-3, 0x1.5555556ee6ca6p-5,
-                                 0x1.1110c63234799p-7,  0x1.6c1651f07520ap-10,
-                                 0x1.a15174d52ecb7p-13, 0x1.a15ad369ab482p-16};
+constexpr double kExpNarrow[] = {0x1.fffffffffb11bp-2, 0x1.5555556762e2dp-3,  0x1.5555556ee6ca6p-5,
+                                 0x1.1110c63234799p-7, 0x1.6c1651f07520ap-10, 0x1.a15174d52ecb7p-13,
+                                 0x1.a15ad369ab482p-16};
 
 // exp(r) - 1 for |r| <= ln2/2.
 Pair expm1_reduced(Pair r) {
@@ -123,8 +123,9 @@ Expr expm1_f64(Expr x) {
   const Expr half = floor(e.n * 0.5);
   const Expr a = power_of_two(half);
   const Expr rest = e.n - half;
-  const Pair sum = two_sum(a - power_of_two(-rest), a * e.u.hi);
-  const Expr y = (sum.hi + fma(a, e.u.lo, sum.lo)) * power_of_two(rest);
+  const Pair whole = two_sum(a, -power_of_two(-rest));
+  const Pair sum = two_sum(whole.hi, a * e.u.hi);
+  const Expr y = (sum.hi + fma(a, e.u.lo, sum.lo + whole.lo)) * power_of_two(rest);
   return with_sign(abs(y), x);
 }
 

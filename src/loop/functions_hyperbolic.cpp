@@ -11,8 +11,8 @@ constexpr double kRound = 0x1.8p23;
 
 // Below 0.9 an odd polynomial; above 1 - 2 / (exp(2x) + 1), where exp(2x) = 2^n · (1 + 2u).
 Expr tanh_f32(Expr x) {
-  constexpr double kSmall[] = {-0x1.55554ep-2, 0x1.110f38p-3,  -0x1.b9ca5p-5,  0x1.62f1e8p-6,
-                               -0x1.0ed84cp-7, 0x1.52a05p-9,   -0x1.dde288p-12};
+  constexpr double kSmall[] = {-0x1.55554ep-2, 0x1.110f38p-3, -0x1.b9ca5p-5,  0x1.62f1e8p-6,
+                               -0x1.0ed84cp-7, 0x1.52a05p-9,  -0x1.dde288p-12};
   constexpr double kExp[] = {0x1.000002p0, 0x1.55548ep-1, 0x1.5551d8p-2, 0x1.123c0cp-3,
                              0x1.6f76ap-5};
   constexpr int64_t kBias = 127;
@@ -76,7 +76,9 @@ Expr half_exp(const ExpParts& e) {
   return scale(sum.hi + (sum.lo + e.u.lo), e.n - 1.0);
 }
 
-constexpr double kManyBits = 60.0;
+// exp(-2x) no longer counts from 2^-60 on, that is where the n of exp(x) = 2^n · (1 + u) is above
+// it.
+constexpr double kManyBits = 30.0;
 
 // (m + m / (m + 1)) / 2 with m = exp(|x|) - 1.
 Expr sinh_f64(Expr x) {
@@ -166,9 +168,7 @@ Expr atanh_f64(Expr x) {
   return with_sign(select(lt(a, one), inside, edge), x);
 }
 
-Expr log1p_narrow(Expr w) {
-  return value(log_pair(log_parts_narrow(two_sum(like(w, 1.0), w))));
-}
+Expr log1p_narrow(Expr w) { return value(log_pair(log_parts_narrow(two_sum(like(w, 1.0), w)))); }
 
 Expr asinh_narrow(Expr x) {
   const Expr a = abs(x);

@@ -32,7 +32,8 @@ Reduced reduce(Pair x) {
   const Expr k = exponent - select(tiny, like(x.hi, 54.0), like(x.hi, 0.0));
   const Expr mantissa = (offset & int_like(bits, kMantissa)) + int_like(bits, kSqrtHalf);
   const Expr m = bitcast(mantissa, DType::kF64);
-  // Only arguments built as sums have a tail, and those are never below 2^-1022.
+  if (is_constant(x.lo)) return {k, exactly(m - 1.0)};
+  // Arguments with a tail are sums with 1, so 2^-k need not reach further.
   const Expr tail = x.lo * power_of_two(clamp(-k, -1022.0, 1023.0));
   return {k, fast_two_sum(m - 1.0, tail)};
 }

@@ -8,7 +8,11 @@
 namespace pyc::loop {
 namespace {
 
-using Wide = __int128;
+uint64_t distance(int64_t a, int64_t b) {
+  const auto x = static_cast<uint64_t>(a);
+  const auto y = static_cast<uint64_t>(b);
+  return a < b ? y - x : x - y;
+}
 
 bool is_real(DType t) { return t == DType::kF32 || t == DType::kF64; }
 
@@ -65,9 +69,10 @@ Digits digits_of(const Pool& pool, ExprId e) {
   Digits d = digits_of(pool, n.a);
   if (d.var == kNone) return {};
   const auto divisor = static_cast<int64_t>(pool.node(n.b).word);
-  const Wide edge = static_cast<Wide>(d.low) * divisor;
-  if (edge >= kAll || (d.high != kAll && d.high % edge != 0)) return {};
-  (n.op == Op::kFloorDiv ? d.low : d.high) = static_cast<int64_t>(edge);
+  int64_t edge = 0;
+  if (__builtin_mul_overflow(d.low, divisor, &edge)) return {};
+  if (d.high != kAll && d.high % edge != 0) return {};
+  (n.op == Op::kFloorDiv ? d.low : d.high) = edge;
   return d;
 }
 
@@ -98,15 +103,16 @@ class Verifier {
         return refuse("buffer b" + std::to_string(i), "a negative number of elements");
       }
     }
-    Wide points = 1;
+    int64_t points = 1;
     for (VarId v : kernel_.parallel) {
       PYC_TRY(declare("parallel", v));
       const Var& info = pool_.var_info(v);
       if (info.dtype != DType::kI64 || info.extent < 0) {
         return refuse("parallel", "its variables are i64 with an extent");
       }
-      points *= info.extent;
-      if (points > kAll) return refuse("parallel", "more points than an i64 can count");
+      if (__builtin_mul_overflow(points, info.extent, &points)) {
+        return refuse("parallel", "more points than an i64 can count");
+      }
     }
     dead_ = points == 0;
     scopes_.emplace_back();
@@ -235,9 +241,10 @@ class Verifier {
       return refuse(where, "its chunks are not counted by a parallel variable");
     }
     if (l.chunk <= 0) return refuse(where, "its chunks are empty");
-    if (static_cast<Wide>(pool_.var_info(l.chunk_var).extent) * l.chunk < l.extent && !dead_) {
-      return refuse(where, "its chunks do not cover its extent");
-    }
+    int64_t covered = 0;
+    const int64_t parts = pool_.var_info(l.chunk_var).extent;
+    const bool all = __builtin_mul_overflow(parts, l.chunk, &covered) || covered >= l.extent;
+    if (!all && !dead_) return refuse(where, "its chunks do not cover its extent");
     return {};
   }
 
@@ -348,7 +355,8 @@ class Verifier {
     }
     const Buffer& b = kernel_.buffers[static_cast<size_t>(n.imm)];
     const std::string name = "buffer b" + std::to_string(n.imm);
-    if (b.access == Access::kWrite) return refuse(where, "a load of " + name + ", which is written");
+    if (b.access == Access::kWrite)
+      return refuse(where, "a load of " + name + ", which is written");
     if (b.dtype != n.dtype || pool_.dtype(n.a) != DType::kI64) {
       return refuse(where, "a load of type " + name_of(n.dtype) + " from " + name + " of type " +
                                name_of(b.dtype) + " needs equal types and an i64 offset");
@@ -410,15 +418,15 @@ class Verifier {
     // Below the smallest term that names the point, terms need not be told apart.
     const auto lowest = std::find_if(terms.begin(), terms.end(),
                                      [](const Term& t) { return t.names_point; });
-    Wide span = static_cast<Wide>(sum.constant) - sum2.constant;
-    if (span < 0) span = -span;
-    if (span > kAll) return false;
+    uint64_t span = distance(sum.constant, sum2.constant);
     for (auto t = terms.begin(); t != terms.end(); ++t) {
-      const Wide size = t->coefficient < 0 ? -static_cast<Wide>(t->coefficient) : t->coefficient;
+      const uint64_t size = distance(t->coefficient, 0);
       if (t >= lowest && size <= span) return false;
-      const Wide width = static_cast<Wide>(t->hi) - t->lo;
-      if (width > 0 && size > (kAll - span) / width) return false;
-      span += size * width;
+      uint64_t reach = 0;
+      if (__builtin_mul_overflow(size, distance(t->lo, t->hi), &reach) ||
+          __builtin_add_overflow(span, reach, &span)) {
+        return false;
+      }
     }
     return std::all_of(wanted.begin(), wanted.end(),
                        [&](VarId v) { return follows(v, terms, x, y); });
@@ -436,7 +444,8 @@ class Verifier {
       auto match = std::find_if(terms.begin(), terms.end(), [&, c = c](const Term& t) {
         return t.coefficient == c && t.other == kNone;
       });
-      if (match == terms.end()) match = terms.insert(terms.end(), {c, kNone, kNone, n.lo, n.hi, false});
+      if (match == terms.end())
+        match = terms.insert(terms.end(), {c, kNone, kNone, n.lo, n.hi, false});
       match->other = atom;
       match->lo = std::min(match->lo, n.lo);
       match->hi = std::max(match->hi, n.hi);
@@ -447,8 +456,7 @@ class Verifier {
       t.hi = std::max<int64_t>(t.hi, 0);
     }
     std::stable_sort(terms.begin(), terms.end(), [](const Term& s, const Term& t) {
-      const auto size = [](int64_t c) { return c < 0 ? -static_cast<Wide>(c) : Wide{c}; };
-      return size(s.coefficient) < size(t.coefficient);
+      return distance(s.coefficient, 0) < distance(t.coefficient, 0);
     });
     return terms;
   }

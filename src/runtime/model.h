@@ -29,9 +29,9 @@ struct TensorView {
 
 struct MemoryReport {
   std::array<int64_t, kBufferClasses> class_bytes{};
-  int64_t arena_bytes = 0;     // temporaries + workspace after reuse, planned
-  int64_t scratch_bytes = 0;   // all threads together
-  int64_t peak_bytes = 0;      // everything: inputs, outputs, parameters, arena, scratch
+  int64_t arena_bytes = 0;           // temporaries + workspace after reuse, planned
+  int64_t scratch_bytes = 0;         // all threads together
+  int64_t peak_bytes = 0;            // everything: inputs, outputs, parameters, arena, scratch
   int64_t measured_arena_bytes = 0;  // what the allocator handed out for one run (arena + scratch)
 };
 

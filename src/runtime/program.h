@@ -45,14 +45,17 @@ struct Parameter {
 
 // One kernel over a parallel range.
 struct Step {
-  std::string name;                    // the group's name, for traces and messages
+  std::string name;  // the group's name, for traces and messages
   pyc_kernel_fn fn = nullptr;
-  const void* self = nullptr;          // goes into pyc_kernel_args::self
-  std::vector<BufferRef> buffers;      // in the kernel's order
-  int64_t parallel = 1;                // points of the kernel's parallel box
-  int64_t bytes_moved = 0;             // read and written at least, for reports
+  const void* self = nullptr;      // goes into pyc_kernel_args::self
+  // In a program made for another machine fn is null and the function is `symbol` of `object`.
+  std::string symbol;
+  std::shared_ptr<const std::string> object;
+  std::vector<BufferRef> buffers;  // in the kernel's order
+  int64_t parallel = 1;            // points of the kernel's parallel box
+  int64_t bytes_moved = 0;         // read and written at least, for reports
   double flops = 0.0;
-  std::vector<std::string> faults;     // message of fault code i+1
+  std::vector<std::string> faults;  // message of fault code i+1
 };
 
 struct Program {
@@ -60,13 +63,13 @@ struct Program {
   std::vector<IoSpec> outputs;
   std::vector<Parameter> parameters;
   std::vector<Step> steps;
-  int64_t arena_bytes = 0;             // temporaries and workspaces, 64-byte aligned offsets
-  int64_t scratch_bytes = 0;           // per thread, the largest any step needs
+  int64_t arena_bytes = 0;    // temporaries and workspaces, 64-byte aligned offsets
+  int64_t scratch_bytes = 0;  // per thread, the largest any step needs
   std::vector<std::shared_ptr<const void>> owners;  // machine code, interpreters
 };
 
-// Refuses, with kInternal and the step's name, a program that cannot be run: a reference to a buffer
-// that does not exist, a step without a kernel, sizes that contradict shapes.
+// Refuses, with kInternal and the step's name, a program that cannot be run: a reference to a
+// buffer that does not exist, a step without a kernel, sizes that contradict shapes.
 Status check_program(const Program& program);
 
 }  // namespace pyc::runtime

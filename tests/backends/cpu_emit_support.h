@@ -57,13 +57,56 @@ inline std::vector<Word> edge_values(DType t) {
   std::vector<Word> v;
   if (is_float(t)) {
     const double inf = std::numeric_limits<double>::infinity();
-    for (const double x :
-         {0.0, 1.0, 0.5, 1.5, 2.5, 3.5, 0.49999997, 1e-3, 3e-5, 6e-8, 2e-8, 1e-40, 1e-45, 1e-300, 5e-324,
-          127.0, 127.5, 128.0, 255.5, 448.0, 464.0, 465.0, 1000.0, 32767.5, 65504.0, 65519.0,
-          65520.0, 65535.5, 2147483520.0, 2147483647.0, 2147483648.0, 4294967040.0, 4294967295.0,
-          4294967296.0, 9.2233715e18, 9.223372036854775e18, 9.223372036854775808e18,
-          1.8446742e19, 1.8446744073709550e19, 1.8446744073709551616e19, 3.3e38, 3.4028236e38,
-          1.7e308, 1.0000001, 1.00000001, 1.001953125, 1.00146484375, 1.00390625, 1.0625, inf}) {
+    for (const double x : {0.0,
+                           1.0,
+                           0.5,
+                           1.5,
+                           2.5,
+                           3.5,
+                           0.49999997,
+                           1e-3,
+                           3e-5,
+                           6e-8,
+                           2e-8,
+                           1e-40,
+                           1e-45,
+                           1e-300,
+                           5e-324,
+                           127.0,
+                           127.5,
+                           128.0,
+                           255.5,
+                           448.0,
+                           464.0,
+                           465.0,
+                           1000.0,
+                           32767.5,
+                           65504.0,
+                           65519.0,
+                           65520.0,
+                           65535.5,
+                           2147483520.0,
+                           2147483647.0,
+                           2147483648.0,
+                           4294967040.0,
+                           4294967295.0,
+                           4294967296.0,
+                           9.2233715e18,
+                           9.223372036854775e18,
+                           9.223372036854775808e18,
+                           1.8446742e19,
+                           1.8446744073709550e19,
+                           1.8446744073709551616e19,
+                           3.3e38,
+                           3.4028236e38,
+                           1.7e308,
+                           1.0000001,
+                           1.00000001,
+                           1.001953125,
+                           1.00146484375,
+                           1.00390625,
+                           1.0625,
+                           inf}) {
       v.push_back(word_from_double(x, t));
       v.push_back(word_from_double(-x, t));
     }
@@ -71,13 +114,32 @@ inline std::vector<Word> edge_values(DType t) {
     return v;
   }
   if (t == DType::kBool) return {0, 1};
-  for (const int64_t x : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{8},
-                          int64_t{31}, int64_t{32}, int64_t{63}, int64_t{64}, int64_t{100},
-                          int64_t{127}, int64_t{128}, int64_t{255}, int64_t{32767},
-                          int64_t{65535}, int64_t{65519}, int64_t{65520}, int64_t{16777217},
-                          int64_t{16777219}, int64_t{0x7FFFFFFF}, int64_t{0x80000000},
-                          int64_t{0xFFFFFFFF}, (int64_t{1} << 53) + 1,
-                          (int64_t{1} << 62) + (int64_t{1} << 54) + 1, (int64_t{1} << 40) + 1,
+  for (const int64_t x : {int64_t{0},
+                          int64_t{1},
+                          int64_t{2},
+                          int64_t{3},
+                          int64_t{7},
+                          int64_t{8},
+                          int64_t{31},
+                          int64_t{32},
+                          int64_t{63},
+                          int64_t{64},
+                          int64_t{100},
+                          int64_t{127},
+                          int64_t{128},
+                          int64_t{255},
+                          int64_t{32767},
+                          int64_t{65535},
+                          int64_t{65519},
+                          int64_t{65520},
+                          int64_t{16777217},
+                          int64_t{16777219},
+                          int64_t{0x7FFFFFFF},
+                          int64_t{0x80000000},
+                          int64_t{0xFFFFFFFF},
+                          (int64_t{1} << 53) + 1,
+                          (int64_t{1} << 62) + (int64_t{1} << 54) + 1,
+                          (int64_t{1} << 40) + 1,
                           (int64_t{1} << 61) + (int64_t{1} << 37) + 1,
                           std::numeric_limits<int64_t>::max(),
                           std::numeric_limits<int64_t>::min()}) {
@@ -124,9 +186,8 @@ class Harness {
       ASSERT_TRUE(module.ok()) << module.status().to_string();
       const pyc_kernel_fn fn = (*module)->lookup(cpu::kDefaultSymbol);
       ASSERT_NE(fn, nullptr);
-      const auto found = run([&](const pyc_kernel_args& args, int64_t begin, int64_t end) {
-        fn(&args, begin, end);
-      });
+      const auto found = run(
+          [&](const pyc_kernel_args& args, int64_t begin, int64_t end) { fn(&args, begin, end); });
       EXPECT_EQ(fault_, fault);
       if (fault == 0) compare(reference, found);
       if (::testing::Test::HasFailure()) return;

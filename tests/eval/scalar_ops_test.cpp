@@ -63,13 +63,6 @@ Word word(T v) {
 }
 
 template <class T>
-T from_word(Word w) {
-  if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(w));
-  if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(w);
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(w);
-}
-
-template <class T>
 std::vector<T> edges() {
   using L = std::numeric_limits<T>;
   if constexpr (std::is_floating_point_v<T>) {
@@ -92,50 +85,57 @@ Elements elements(const std::vector<T>& values) {
 }
 
 // A NaN is only asked to be one.
-template <class T>
-void expect_same(Word found, T expected, const std::string& what) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (expected != expected) {
-      EXPECT_TRUE(std::isnan(from_word<T>(found))) << what;
-      return;
-    }
+void expect_words(const std::vector<Word>& found, const Elements& expected,
+                  const std::string& what) {
+  ASSERT_EQ(found.size(), expected.words.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool nan = is_float(expected.dtype) &&
+                     std::isnan(word_to_double(expected.words[i], expected.dtype)) &&
+                     std::isnan(word_to_double(found[i], expected.dtype));
+    EXPECT_TRUE(nan || found[i] == expected.words[i])
+        << what << ", case " << i << ": " << found[i] << ", expected " << expected.words[i];
   }
-  EXPECT_EQ(found, word(expected)) << what;
 }
 
+void expect_binary(Op op, const Elements& a, const Elements& b, const Elements& expected) {
+  const auto make = [op](loop::Pool& p, const std::vector<ExprId>& x) {
+    return p.binary(op, x[0], x[1]);
+  };
+  expect_words(evaluate({a, b}, expected.dtype, make), expected,
+               "op " + std::to_string(static_cast<int>(op)) + " on " +
+                   std::string(dtype_name(a.dtype)));
+}
+
+void expect_unary(Op op, const Elements& a, const Elements& expected) {
+  const auto make = [op](loop::Pool& p, const std::vector<ExprId>& x) {
+    return p.unary(op, x[0]);
+  };
+  expect_words(evaluate({a}, expected.dtype, make), expected,
+               "op " + std::to_string(static_cast<int>(op)) + " on " +
+                   std::string(dtype_name(a.dtype)));
+}
+
+// Over all pairs of edge values.
 template <class R, class T, class F>
 void check_binary(Op op, F expected) {
-  std::vector<T> left;
-  std::vector<T> right;
-  for (T a : edges<T>()) {
-    for (T b : edges<T>()) {
-      left.push_back(a);
-      right.push_back(b);
+  Elements a{dtype_of<T>(), {}};
+  Elements b{dtype_of<T>(), {}};
+  Elements results{dtype_of<R>(), {}};
+  for (T x : edges<T>()) {
+    for (T y : edges<T>()) {
+      a.words.push_back(word(x));
+      b.words.push_back(word(y));
+      results.words.push_back(word<R>(expected(x, y)));
     }
   }
-  const auto found = evaluate({elements(left), elements(right)}, dtype_of<R>(),
-                              [op](loop::Pool& p, const std::vector<ExprId>& x) {
-                                return p.binary(op, x[0], x[1]);
-                              });
-  for (size_t i = 0; i < left.size(); ++i) {
-    const std::string what = "op " + std::to_string(static_cast<int>(op)) + " on " +
-                             std::string(dtype_name(dtype_of<T>())) + " " +
-                             std::to_string(left[i]) + ", " + std::to_string(right[i]);
-    expect_same<R>(found[i], expected(left[i], right[i]), what);
-  }
+  expect_binary(op, a, b, results);
 }
 
 template <class T, class F>
 void check_unary(Op op, F expected) {
-  const std::vector<T> values = edges<T>();
-  const auto found =
-      evaluate({elements(values)}, dtype_of<T>(),
-               [op](loop::Pool& p, const std::vector<ExprId>& x) { return p.unary(op, x[0]); });
-  for (size_t i = 0; i < values.size(); ++i) {
-    expect_same<T>(found[i], expected(values[i]),
-                   "op " + std::to_string(static_cast<int>(op)) + " on " +
-                       std::string(dtype_name(dtype_of<T>())) + " " + std::to_string(values[i]));
-  }
+  Elements results{dtype_of<T>(), {}};
+  for (T x : edges<T>()) results.words.push_back(word<T>(expected(x)));
+  expect_unary(op, elements(edges<T>()), results);
 }
 
 template <class T>
@@ -263,9 +263,9 @@ TYPED_TEST(FloatOps, FmaIsFused) {
                               [](loop::Pool& p, const std::vector<ExprId>& x) {
                                 return p.fma(x[0], x[1], x[2]);
                               });
-  for (size_t i = 0; i < a.size(); ++i) {
-    expect_same<T>(found[i], std::fma(a[i], b[i], c[i]), "fma " + std::to_string(i));
-  }
+  std::vector<T> expected;
+  for (size_t i = 0; i < a.size(); ++i) expected.push_back(std::fma(a[i], b[i], c[i]));
+  expect_words(found, elements(expected), "fma");
 }
 
 TEST(BoolOps, Logic) {
@@ -304,13 +304,10 @@ TEST(Convert, AllPairs) {
           evaluate({x}, t, [t](loop::Pool& p, const std::vector<ExprId>& o) {
             return p.convert(o[0], t);
           });
-      for (size_t i = 0; i < x.words.size(); ++i) {
-        const Word expected = convert_word(x.words[i], f, t);
-        const bool nan = is_float(t) && std::isnan(word_to_double(expected, t));
-        if (nan && std::isnan(word_to_double(found[i], t))) continue;
-        EXPECT_EQ(found[i], expected)
-            << dtype_name(f) << " to " << dtype_name(t) << " of " << x.words[i];
-      }
+      Elements expected{t, {}};
+      for (Word w : x.words) expected.words.push_back(convert_word(w, f, t));
+      expect_words(found, expected,
+                   std::string(dtype_name(f)) + " to " + std::string(dtype_name(t)));
     }
   }
 }

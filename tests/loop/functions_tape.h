@@ -138,14 +138,22 @@ class Tape {
   template <class F>
   void with_type(DType t, F f) {
     switch (t) {
-      case DType::kF32: return f(float{});
-      case DType::kF64: return f(double{});
-      case DType::kI32: return f(int32_t{});
-      case DType::kI64: return f(int64_t{});
-      case DType::kU32: return f(uint32_t{});
-      case DType::kU64: return f(uint64_t{});
-      case DType::kBool: return f(uint8_t{});
-      default: fail_check(__FILE__, __LINE__, "dtype", "a dtype the tape does not know");
+      case DType::kF32:
+        return f(float{});
+      case DType::kF64:
+        return f(double{});
+      case DType::kI32:
+        return f(int32_t{});
+      case DType::kI64:
+        return f(int64_t{});
+      case DType::kU32:
+        return f(uint32_t{});
+      case DType::kU64:
+        return f(uint64_t{});
+      case DType::kBool:
+        return f(uint8_t{});
+      default:
+        fail_check(__FILE__, __LINE__, "dtype", "a dtype the tape does not know");
     }
   }
 
@@ -193,8 +201,10 @@ class Tape {
     map<R, A>(id, [](A x) -> R {
       if constexpr (std::is_floating_point_v<A> && std::is_integral_v<R>) {
         if (x != x) return 0;
-        if (x <= static_cast<A>(std::numeric_limits<R>::min())) return std::numeric_limits<R>::min();
-        if (x >= static_cast<A>(std::numeric_limits<R>::max())) return std::numeric_limits<R>::max();
+        if (x <= static_cast<A>(std::numeric_limits<R>::min()))
+          return std::numeric_limits<R>::min();
+        if (x >= static_cast<A>(std::numeric_limits<R>::max()))
+          return std::numeric_limits<R>::max();
       }
       return static_cast<R>(x);
     });
@@ -221,13 +231,20 @@ class Tape {
   template <class T>
   void arithmetic(ExprId id) {
     switch (pool_.node(id).op) {
-      case Op::kEq: return map2<uint8_t, T>(id, [](T a, T b) { return a == b; });
-      case Op::kNe: return map2<uint8_t, T>(id, [](T a, T b) { return a != b; });
-      case Op::kLt: return map2<uint8_t, T>(id, [](T a, T b) { return a < b; });
-      case Op::kLe: return map2<uint8_t, T>(id, [](T a, T b) { return a <= b; });
-      case Op::kMin: return map2<T, T>(id, minimum<T>);
-      case Op::kMax: return map2<T, T>(id, maximum<T>);
-      default: break;
+      case Op::kEq:
+        return map2<uint8_t, T>(id, [](T a, T b) { return a == b; });
+      case Op::kNe:
+        return map2<uint8_t, T>(id, [](T a, T b) { return a != b; });
+      case Op::kLt:
+        return map2<uint8_t, T>(id, [](T a, T b) { return a < b; });
+      case Op::kLe:
+        return map2<uint8_t, T>(id, [](T a, T b) { return a <= b; });
+      case Op::kMin:
+        return map2<T, T>(id, minimum<T>);
+      case Op::kMax:
+        return map2<T, T>(id, maximum<T>);
+      default:
+        break;
     }
     if constexpr (std::is_floating_point_v<T>) {
       float_op<T>(id);
@@ -240,19 +257,32 @@ class Tape {
   void float_op(ExprId id) {
     const ExprNode& n = pool_.node(id);
     switch (n.op) {
-      case Op::kAdd: return map2<T, T>(id, [](T a, T b) { return a + b; });
-      case Op::kSub: return map2<T, T>(id, [](T a, T b) { return a - b; });
-      case Op::kMul: return map2<T, T>(id, [](T a, T b) { return a * b; });
-      case Op::kDiv: return map2<T, T>(id, [](T a, T b) { return a / b; });
-      case Op::kNeg: return map<T, T>(id, [](T a) { return -a; });
-      case Op::kAbs: return map<T, T>(id, [](T a) { return std::fabs(a); });
-      case Op::kSqrt: return map<T, T>(id, [](T a) { return std::sqrt(a); });
-      case Op::kFloor: return map<T, T>(id, [](T a) { return std::floor(a); });
-      case Op::kCeil: return map<T, T>(id, [](T a) { return std::ceil(a); });
-      case Op::kTrunc: return map<T, T>(id, [](T a) { return std::trunc(a); });
-      case Op::kRoundEven: return map<T, T>(id, [](T a) { return std::nearbyint(a); });
-      case Op::kFma: break;
-      default: fail_check(__FILE__, __LINE__, "op", "an op the tape does not know");
+      case Op::kAdd:
+        return map2<T, T>(id, [](T a, T b) { return a + b; });
+      case Op::kSub:
+        return map2<T, T>(id, [](T a, T b) { return a - b; });
+      case Op::kMul:
+        return map2<T, T>(id, [](T a, T b) { return a * b; });
+      case Op::kDiv:
+        return map2<T, T>(id, [](T a, T b) { return a / b; });
+      case Op::kNeg:
+        return map<T, T>(id, [](T a) { return -a; });
+      case Op::kAbs:
+        return map<T, T>(id, [](T a) { return std::fabs(a); });
+      case Op::kSqrt:
+        return map<T, T>(id, [](T a) { return std::sqrt(a); });
+      case Op::kFloor:
+        return map<T, T>(id, [](T a) { return std::floor(a); });
+      case Op::kCeil:
+        return map<T, T>(id, [](T a) { return std::ceil(a); });
+      case Op::kTrunc:
+        return map<T, T>(id, [](T a) { return std::trunc(a); });
+      case Op::kRoundEven:
+        return map<T, T>(id, [](T a) { return std::nearbyint(a); });
+      case Op::kFma:
+        break;
+      default:
+        fail_check(__FILE__, __LINE__, "op", "an op the tape does not know");
     }
     T* __restrict r = at<T>(id);
     const T* a = at<T>(n.a);
@@ -267,25 +297,34 @@ class Tape {
     constexpr U width = sizeof(T) * 8;
     const auto wrap = [](U v) { return static_cast<T>(v); };
     switch (pool_.node(id).op) {
-      case Op::kAdd: return map2<T, T>(id, [=](T a, T b) { return wrap(U(U(a) + U(b))); });
-      case Op::kSub: return map2<T, T>(id, [=](T a, T b) { return wrap(U(U(a) - U(b))); });
-      case Op::kMul: return map2<T, T>(id, [=](T a, T b) { return wrap(U(U(a) * U(b))); });
-      case Op::kAnd: return map2<T, T>(id, [](T a, T b) { return T(a & b); });
-      case Op::kOr: return map2<T, T>(id, [](T a, T b) { return T(a | b); });
-      case Op::kXor: return map2<T, T>(id, [](T a, T b) { return T(a ^ b); });
-      case Op::kNeg: return map<T, T>(id, [=](T a) { return wrap(U(U(0) - U(a))); });
+      case Op::kAdd:
+        return map2<T, T>(id, [=](T a, T b) { return wrap(U(U(a) + U(b))); });
+      case Op::kSub:
+        return map2<T, T>(id, [=](T a, T b) { return wrap(U(U(a) - U(b))); });
+      case Op::kMul:
+        return map2<T, T>(id, [=](T a, T b) { return wrap(U(U(a) * U(b))); });
+      case Op::kAnd:
+        return map2<T, T>(id, [](T a, T b) { return T(a & b); });
+      case Op::kOr:
+        return map2<T, T>(id, [](T a, T b) { return T(a | b); });
+      case Op::kXor:
+        return map2<T, T>(id, [](T a, T b) { return T(a ^ b); });
+      case Op::kNeg:
+        return map<T, T>(id, [=](T a) { return wrap(U(U(0) - U(a))); });
       case Op::kNot: {
         if (pool_.dtype(id) == DType::kBool) return map<T, T>(id, [](T a) { return T(a ^ 1); });
         return map<T, T>(id, [](T a) { return T(~a); });
       }
       case Op::kShl:
-        return map2<T, T>(id, [=](T a, T b) { return U(b) < width ? wrap(U(U(a) << U(b))) : T(0); });
+        return map2<T, T>(id,
+                          [=](T a, T b) { return U(b) < width ? wrap(U(U(a) << U(b))) : T(0); });
       case Op::kShr:
         return map2<T, T>(id, [=](T a, T b) {
           if (U(b) < width) return T(a >> U(b));
           return T(a < 0 ? -1 : 0);
         });
-      default: fail_check(__FILE__, __LINE__, "op", "an op the tape does not know");
+      default:
+        fail_check(__FILE__, __LINE__, "op", "an op the tape does not know");
     }
   }
 

@@ -108,7 +108,8 @@ class RandomKernel {
   Expr any_index(int depth) {
     if (depth == 0 || pick(0, 4) == 0) {
       if (indices_.empty() || pick(0, 3) == 0) return number(pick(-9, 9));
-      return {&k.pool, indices_[static_cast<size_t>(pick(0, static_cast<int64_t>(indices_.size()) - 1))]};
+      return {&k.pool,
+              indices_[static_cast<size_t>(pick(0, static_cast<int64_t>(indices_.size()) - 1))]};
     }
     const Expr a = any_index(depth - 1);
     switch (pick(0, 7)) {
@@ -167,7 +168,8 @@ class RandomKernel {
     if (pick(0, 4) == 0) return convert(value(other, depth - 1), t);
     const Expr b = value(t, depth - 1);
     if (is_float(t)) {
-      constexpr Op kUnary[] = {Op::kNeg, Op::kAbs, Op::kSqrt, Op::kFloor, Op::kCeil, Op::kRoundEven};
+      constexpr Op kUnary[] = {Op::kNeg,   Op::kAbs,  Op::kSqrt,
+                               Op::kFloor, Op::kCeil, Op::kRoundEven};
       constexpr Op kBinary[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMin, Op::kMax};
       if (pick(0, 3) == 0) return make(kUnary[pick(0, 5)], a);
       if (pick(0, 3) == 0) return fma(a, b, value(t, depth - 1));
@@ -246,7 +248,8 @@ b0[8] = f32(bits(0x7f):f8e4m3fn)
 }
 
 TEST(Parse, NamesOfTheText) {
-  auto parsed = parse_kernel("kernel {\nbuffer b0: f32[4] write\nparallel v7 < 4\nb0[v7] = 1:f32\n}");
+  auto parsed =
+      parse_kernel("kernel {\nbuffer b0: f32[4] write\nparallel v7 < 4\nb0[v7] = 1:f32\n}");
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->pool.var_info(parsed->parallel[0]).name, "v7");
   EXPECT_EQ(parsed->buffers[0].name, "b0");
@@ -266,7 +269,8 @@ TEST(Parse, ErrorsSayWhere) {
   EXPECT_EQ(error_of("kernel {\nbuffer b1: f32[4] read\n}"), "2:8: expected b0, found 'b1'");
   EXPECT_EQ(error_of("kernel {\nbuffer b0: f31[4] read\n}"),
             "2:12: expected an element type, found 'f31'");
-  EXPECT_EQ(error_of("kernel {\nbuffer b0: f32[4] owned\n}"), "2:19: expected 'read', found 'owned'");
+  EXPECT_EQ(error_of("kernel {\nbuffer b0: f32[4] owned\n}"),
+            "2:19: expected 'read', found 'owned'");
   EXPECT_EQ(error_of(head + "b0[0] = 1:f32"), "3:14: expected a statement, found the end");
   EXPECT_EQ(error_of(head + "b0[0] = 1:f32\n} x"), "4:3: expected the end of the text, found 'x'");
   EXPECT_EQ(error_of(head + "b0[0] = t3\n}"), "3:9: expected a value, found 't3'");

@@ -181,7 +181,8 @@ TEST(Print, ScratchValuesAreNamedWithinAStatement) {
   k.buffers = {{"s", DType::kF32, 1, Access::kScratch}, {"y", DType::kF32, 2, Access::kWrite}};
   const Expr s{&p, p.load(0, DType::kF32, p.integer(0))};
   const Expr square = s * s;
-  k.stores = {{1, p.integer(0), square.id}, {0, p.integer(0), square.id}, {1, p.integer(1), square.id}};
+  k.stores = {
+      {1, p.integer(0), square.id}, {0, p.integer(0), square.id}, {1, p.integer(1), square.id}};
   k.body = {{StmtKind::kStore, 0}, {StmtKind::kStore, 1}, {StmtKind::kStore, 2}};
   EXPECT_EQ(print(k), R"(kernel {
 buffer b0: f32[1] scratch

@@ -163,13 +163,16 @@ TEST(Verify, Bounds) {
   EXPECT_REFUSED("buffer b0: f32[4] write\nbuffer b1: i64[4] read\nb0[0] = f32(b1[b1[0]])",
                  "store 0: offset in [-9223372036854775808, 9223372036854775807] of buffer b1, "
                  "which has 4 elements");
-  EXPECT_REFUSED("buffer b0: f32[4] write\ntable c0: f32 = [1, 2]\nparallel v0 < 4\nb0[v0] = c0[v0]",
-                 "store 0: offset in [0, 3] of table 0, which has 2 elements");
+  EXPECT_REFUSED(
+      "buffer b0: f32[4] write\ntable c0: f32 = [1, 2]\nparallel v0 < 4\nb0[v0] = c0[v0]",
+      "store 0: offset in [0, 3] of table 0, which has 2 elements");
   EXPECT_ACCEPTED(kBuffers + "parallel v0 < 64\nb1[v0] = b0[v0 - 1] if 1 <= v0 else 0:f32");
   EXPECT_ACCEPTED(kBuffers + "b1[0] = b0[min(max(b3[0], 0), 63)]");
   // Nothing runs, so nothing is out of bounds.
-  EXPECT_ACCEPTED("buffer b0: f32[0] read\nbuffer b1: f32[0] write\nparallel v0 < 0\nb1[v0] = b0[v0]");
-  EXPECT_ACCEPTED("buffer b0: f32[0] read\nbuffer b1: f32[0] write\nloop v0 < 0 { b1[v0] = b0[v0] }");
+  EXPECT_ACCEPTED(
+      "buffer b0: f32[0] read\nbuffer b1: f32[0] write\nparallel v0 < 0\nb1[v0] = b0[v0]");
+  EXPECT_ACCEPTED(
+      "buffer b0: f32[0] read\nbuffer b1: f32[0] write\nloop v0 < 0 { b1[v0] = b0[v0] }");
 }
 
 TEST(Verify, Reductions) {
@@ -213,7 +216,8 @@ TEST(Verify, Chunks) {
     return verdict(kBuffers + "parallel v9 < 8\nloop v8 < 2 {\n loop v0 < 64 " + head + "{ } }");
   };
   EXPECT_EQ(chunked("chunk 8 of v9 "), "");
-  EXPECT_EQ(chunked("chunk 7 of v9 "), "loop kernel '': loop 1: its chunks do not cover its extent");
+  EXPECT_EQ(chunked("chunk 7 of v9 "),
+            "loop kernel '': loop 1: its chunks do not cover its extent");
   EXPECT_EQ(chunked("chunk 0 of v9 "), "loop kernel '': loop 1: its chunks are empty");
   EXPECT_EQ(chunked("chunk 32 of v8 "),
             "loop kernel '': loop 1: its chunks are not counted by a parallel variable");

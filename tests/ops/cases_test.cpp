@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -16,6 +17,10 @@
 #include "ir/literal.h"
 #include "ops/case_file.h"
 #include "ops/registry.h"
+
+#ifndef PYC_CASES_DIR
+#define PYC_CASES_DIR PYC_SOURCE_DIR "/tests/ops"
+#endif
 
 namespace pyc::test {
 namespace {
@@ -104,7 +109,7 @@ Status run(const Case& c, const std::vector<Tensor>& inputs, const Setting& sett
   for (const runtime::IoSpec& spec : model->outputs()) {
     PYC_ASSIGN(output_views.emplace_back(), make_view({spec.dtype, spec.shape}, {}, memory));
   }
-  const Status status = model->run(input_views, output_views);
+  Status status = model->run(input_views, output_views);
   for (const AlignedBuffer& buffer : memory) {
     EXPECT_TRUE(buffer.check_canary()) << "written outside of a buffer";
   }
@@ -178,15 +183,23 @@ void check_refusal(const Refusal& refusal, const Status& status) {
       << "\"";
 }
 
+Setting make_setting(std::string device, int threads = 1, int lanes = 0) {
+  Setting setting;
+  setting.options.device = std::move(device);
+  setting.options.threads = threads;
+  setting.options.lanes = lanes;
+  return setting;
+}
+
 std::vector<Setting> cpu_settings() {
   std::vector<Setting> settings;
   for (const int lanes : {4, 8, 16}) {
-    for (const int threads : {1, 2}) {
-      settings.push_back({{.device = "cpu", .threads = threads, .lanes = lanes, .kernels = {}}});
-    }
+    for (const int threads : {1, 2}) settings.push_back(make_setting("cpu", threads, lanes));
   }
-  settings.push_back({{.device = "cpu", .threads = 1, .kernels = {}, .fuse = false}});
-  settings.push_back({{.device = "cpu", .threads = 1, .kernels = {}}, true});
+  settings.push_back(make_setting("cpu"));
+  settings.back().options.fuse = false;
+  settings.push_back(make_setting("cpu"));
+  settings.back().constants = true;
   return settings;
 }
 
@@ -198,8 +211,7 @@ void check_case(const Case& c) {
   const std::vector<Tensor> inputs = parse_tensors(c.inputs);
   const std::vector<Tensor> expected = parse_tensors(c.outputs);
   std::vector<Tensor> reference;
-  const Setting plain{{.device = "reference", .threads = 1, .kernels = {}}};
-  const Status status = run(c, inputs, plain, &reference);
+  const Status status = run(c, inputs, make_setting("reference"), &reference);
   if (c.refusal) {
     check_refusal(*c.refusal, status);
   } else {
@@ -222,7 +234,7 @@ void check_case(const Case& c) {
 
 std::vector<std::string> case_files() {
   std::vector<std::string> stems;
-  for (const auto& entry : std::filesystem::directory_iterator(PYC_SOURCE_DIR "/tests/ops")) {
+  for (const auto& entry : std::filesystem::directory_iterator(PYC_CASES_DIR)) {
     if (entry.path().extension() == ".cases") stems.push_back(entry.path().stem().string());
   }
   std::sort(stems.begin(), stems.end());
@@ -232,7 +244,7 @@ std::vector<std::string> case_files() {
 class OpCases : public testing::TestWithParam<std::string> {};
 
 TEST_P(OpCases, AgreeWithExpectedValuesAndBackends) {
-  const std::string path = PYC_SOURCE_DIR "/tests/ops/" + GetParam() + ".cases";
+  const std::string path = PYC_CASES_DIR "/" + GetParam() + ".cases";
   for (const Case& c : read_cases(path)) {
     SCOPED_TRACE(path + ":" + std::to_string(c.line) + ": case " + c.name);
     EXPECT_EQ(op_name(c.op), GetParam());

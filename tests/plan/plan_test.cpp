@@ -156,6 +156,33 @@ TEST(Plan, TheOrderWithTheSmallerArenaIsKept) {
   EXPECT_EQ(plain.decisions[0].to_string(), "plan:order -> program_order [reuse_off]");
 }
 
+// Running g2 first makes more bytes than g1 but frees more.
+TEST(Plan, TheMemoryAwareOrderCountsWhatAStepFrees) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId a = builder.group({x}, {{"a", 1024}, {"s", 64}});
+  const ir::ValueId b = builder.group({a + 1}, {{"b", 512}});
+  const ir::ValueId c = builder.group({a}, {{"c", 640}});
+  builder.output(builder.group({b, c}, {{"y", 64}}));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.steps[1].group, 2U);
+  EXPECT_EQ(plan.decisions[0].detail,
+            "arena 2176 bytes in program order, 1728 in memory-aware order");
+}
+
+TEST(Plan, AChainOfEqualValuesTakesTurnsInTwoPlaces) {
+  LoweredBuilder builder;
+  ir::ValueId value = builder.input("x", 256);
+  for (int i = 0; i < 10; ++i) value = builder.group({value}, {{"v" + std::to_string(i), 256}});
+  builder.output(value);
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.metrics.arena_bytes, 512);
+  EXPECT_EQ(plan.metrics.reused, 7);
+  EXPECT_EQ(plan.metrics.peak_step, 1) << "the first of many";
+}
+
 // The greedy order runs g1 before g0 but gains nothing.
 TEST(Plan, ProgramOrderIsKeptWhenItIsAsGood) {
   LoweredBuilder builder;

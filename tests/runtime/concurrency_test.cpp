@@ -27,7 +27,7 @@ int64_t run_from_many_threads(Model& model, int runs) {
 }
 
 TEST(Concurrency, EightThreadsRunOneModel) {
-  const int runs = kSanitized ? 50 : 300;
+  const int runs = kSanitized ? 50 : 100;
   for (const int threads : {1, 3}) {
     const std::unique_ptr<Model> model = make_model(make_two_step_program(), make_pool(threads));
     EXPECT_EQ(run_from_many_threads(*model, runs), 0);

@@ -166,6 +166,28 @@ TEST(Model, AStepWithOnePointRunsOnce) {
   EXPECT_EQ(calls.args.dims, nullptr);
 }
 
+struct ScratchRecord {
+  std::byte* of_thread[4] = {};
+
+  static void kernel(const pyc_kernel_args* args, int64_t, int64_t) {
+    auto* self = static_cast<ScratchRecord*>(const_cast<void*>(args->self));
+    self->of_thread[args->thread] = static_cast<std::byte*>(args->scratch);
+  }
+};
+
+TEST(Model, EveryThreadHasScratchMemoryOfItsOwn) {
+  ScratchRecord record;
+  const auto program = make_one_step_program(ScratchRecord::kernel, &record, kRows);
+  program->scratch_bytes = 100;
+  const std::unique_ptr<Model> model = make_model(program, make_pool(4));
+  Tensors t;
+  ASSERT_TRUE(model->run(t.inputs, t.outputs).ok());
+  for (int thread = 0; thread < 4; ++thread) {
+    EXPECT_EQ(record.of_thread[thread], record.of_thread[0] + thread * 128);
+  }
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(record.of_thread[0]) % 64, 0U);
+}
+
 TEST(Model, AProgramWithoutStepsRuns) {
   const auto program = std::make_shared<Program>();
   const std::unique_ptr<Model> model = make_model(program, make_pool(1));

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/aligned_buffer.h"
 #include "base/convert.h"
 #include "base/files.h"
-#include "base/hash.h"
+#include "driver/seeded_run.h"
 
 namespace pyc::tool {
 namespace {
@@ -16,43 +15,15 @@ namespace {
 constexpr int64_t kMaxModelBytes = int64_t{1} << 30;
 constexpr int kShownElements = 4;
 
-// One tensor of the caller's.
-struct Tensor {
-  const runtime::IoSpec* spec;
-  AlignedBuffer data;
-  runtime::TensorView view() {
-    return {data.data(), spec->dtype, spec->shape, spec->bytes};
-  }
-};
-
-Result<Tensor> make_tensor(const runtime::IoSpec& spec) {
-  PYC_ASSIGN(AlignedBuffer data, AlignedBuffer::create(static_cast<size_t>(spec.bytes)));
-  return Tensor{&spec, std::move(data)};
-}
-
-// Floats uniform in [-1, 1), integers in [0, 10): the same on every machine.
-Result<Tensor> random_tensor(const runtime::IoSpec& spec, uint64_t seed) {
-  PYC_ASSIGN(Tensor tensor, make_tensor(spec));
-  const bool floats = is_float(spec.dtype);
-  const auto data = ir::random_data({spec.dtype, spec.shape}, seed, floats ? -1.0 : 0.0,
-                                    floats ? 1.0 : 10.0);
-  std::copy(data->bytes.begin(), data->bytes.end(), tensor.data.data());
-  return tensor;
-}
-
-std::string first_values(const Tensor& t) {
+std::string first_values(const runtime::TensorView& t) {
   std::string text;
-  const int64_t size = dtype_size(t.spec->dtype);
-  const int64_t count = t.spec->bytes / size;
+  const int64_t size = dtype_size(t.dtype);
+  const int64_t count = t.bytes / size;
   for (int64_t i = 0; i < std::min<int64_t>(count, kShownElements); ++i) {
-    const Word w = load_word(t.data.data() + i * size, t.spec->dtype);
-    text += fmt::format("{}{:.6g}", i > 0 ? " " : "", word_to_double(w, t.spec->dtype));
+    const Word w = load_word(static_cast<const std::byte*>(t.data) + i * size, t.dtype);
+    text += fmt::format("{}{:.6g}", i > 0 ? " " : "", word_to_double(w, t.dtype));
   }
   return count > kShownElements ? text + " …" : text;
-}
-
-std::string digest(const Tensor& t) {
-  return hash128({t.data.data(), static_cast<size_t>(t.spec->bytes)}).hex();
 }
 
 std::string bytes_text(int64_t bytes) {
@@ -109,24 +80,11 @@ Status run_model(const RunCommand& command) {
   PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
              driver::compile(std::move(graph), command.common.compile));
 
-  std::vector<Tensor> tensors;
-  std::vector<runtime::TensorView> inputs;
-  std::vector<runtime::TensorView> outputs;
-  for (size_t i = 0; i < model->inputs().size(); ++i) {
-    PYC_ASSIGN(Tensor t, random_tensor(model->inputs()[i], command.seed + i));
-    tensors.push_back(std::move(t));
-    inputs.push_back(tensors.back().view());
-  }
-  const size_t first_output = tensors.size();
-  for (const runtime::IoSpec& spec : model->outputs()) {
-    PYC_ASSIGN(Tensor t, make_tensor(spec));
-    tensors.push_back(std::move(t));
-    outputs.push_back(tensors.back().view());
-  }
+  PYC_ASSIGN(driver::SeededRun data, driver::SeededRun::create(*model, command.seed));
   std::vector<int64_t> times;
   for (int i = 0; i < std::max(1, command.repeat); ++i) {
     runtime::RunStats stats;
-    PYC_TRY(model->run(inputs, outputs, &stats));
+    PYC_TRY(model->run(data.inputs(), data.outputs(), &stats));
     times.push_back(stats.wall_ns);
   }
   std::sort(times.begin(), times.end());
@@ -135,12 +93,12 @@ Status run_model(const RunCommand& command) {
   const double compile_ms = static_cast<double>(model->stats().compile_ns) / 1e6;
   if (command.common.json) {
     nlohmann::json report;
-    for (size_t i = first_output; i < tensors.size(); ++i) {
-      const runtime::IoSpec& spec = *tensors[i].spec;
+    for (size_t i = 0; i < model->outputs().size(); ++i) {
+      const runtime::IoSpec& spec = model->outputs()[i];
       report["outputs"].push_back({{"name", spec.name},
                                    {"dtype", dtype_name(spec.dtype)},
                                    {"shape", spec.shape},
-                                   {"digest", digest(tensors[i])}});
+                                   {"digest", data.digest(i).hex()}});
     }
     report["compile_ms"] = compile_ms;
     report["run_us"] = run_us;
@@ -150,10 +108,11 @@ Status run_model(const RunCommand& command) {
     fmt::print("{}\n", report.dump(2));
     return {};
   }
-  for (size_t i = first_output; i < tensors.size(); ++i) {
-    const runtime::IoSpec& spec = *tensors[i].spec;
+  for (size_t i = 0; i < model->outputs().size(); ++i) {
+    const runtime::IoSpec& spec = model->outputs()[i];
     fmt::print("output  {}: {}{} digest {}\n        {}\n", spec.name, dtype_name(spec.dtype),
-               ir::shape_to_string(spec.shape), digest(tensors[i]), first_values(tensors[i]));
+               ir::shape_to_string(spec.shape), data.digest(i).hex(),
+               first_values(data.outputs()[i]));
   }
   fmt::print("time    compile {:.1f} ms, run {:.1f} us (median of {})\n", compile_ms, run_us,
              times.size());

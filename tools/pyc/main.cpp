@@ -52,6 +52,8 @@ int main_checked(int argc, char** argv) {
   add_common(*dump_app, dump);
   dump_app->add_option("--stage", stage, "graph, passes, groups, loop, plan, llvm or asm")
       ->required();
+  dump_app->add_option("--target", dump.compile.target, "Code for another machine")
+      ->check(CLI::IsMember({"aarch64_neon", "x86_avx2", "x86_avx512"}));
 
   try {
     app.parse(argc, argv);

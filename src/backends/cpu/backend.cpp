@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include "backends/cpu/codegen.h"
+#include "backends/cpu/matmul.h"
 #include "base/clock.h"
 
 namespace pyc::backends {
@@ -17,58 +20,163 @@ namespace {
 constexpr double kGenericFlopsPerNs = 4.0;
 constexpr double kBytesPerNs = 20.0;
 constexpr double kStepOverheadNs = 2000.0;
+// Independent fma chains that hide the latency of one.
+constexpr int kChainsInFlight = 4;
 
 cpu::CodegenTarget target_of(const BackendOptions& options) {
   cpu::CodegenTarget target = cpu::CodegenTarget::host();
+  if (options.target == "aarch64_neon") target = cpu::CodegenTarget::aarch64_neon();
+  if (options.target == "x86_avx2") target = cpu::CodegenTarget::x86_avx2();
+  if (options.target == "x86_avx512") target = cpu::CodegenTarget::x86_avx512();
   if (options.lanes > 0) target.lanes = options.lanes;
   return target;
 }
 
-std::string generic_name(const cpu::CodegenTarget& target) {
-  return fmt::format("loop_generic__{}", target.lanes);
+// A reduction inside the lanes of a vector loop: one chain of dependent operations per vector.
+bool reduces_in_lanes(const loop::Kernel& kernel) {
+  return std::any_of(kernel.loops.begin(), kernel.loops.end(), [](const loop::Loop& l) {
+    return l.vector && std::any_of(l.body.begin(), l.body.end(), [](const loop::Stmt& s) {
+             return s.kind == loop::StmtKind::kLoop;
+           });
+  });
 }
 
-double generic_cost(const lower::Group& group, int threads) {
-  const double compute = group.flops / (kGenericFlopsPerNs * threads);
+// The widths worth trying: the target's own, and wider ones that keep more chains in flight. A
+// width the caller asked for is the only one.
+std::vector<int> generic_widths(const lower::Group& group, const BackendOptions& options) {
+  const int own = target_of(options).lanes;
+  if (options.lanes > 0 || own == 16) return {own};
+  if (reduces_in_lanes(group.kernel)) return {own, 16};
+  return {own};
+}
+
+std::string generic_name(int lanes) { return fmt::format("loop_generic__{}", lanes); }
+
+double generic_cost(const lower::Group& group, int lanes, int own_lanes, int threads) {
+  double rate = kGenericFlopsPerNs * own_lanes / 4.0;
+  if (reduces_in_lanes(group.kernel)) {
+    rate *= std::min(lanes / own_lanes, kChainsInFlight) / static_cast<double>(kChainsInFlight);
+  }
+  const double compute = group.flops / (rate * threads);
   const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * threads);
   return std::max(compute, memory) + kStepOverheadNs;
 }
 
+bool b_is_constant(const ir::Graph& graph, const lower::Group& group) {
+  const ir::ValueId b = group.buffer_values[group.contraction->b.buffer];
+  return graph.value(b).kind == ir::ValueKind::kConstant;
+}
+
+// How one group is computed: by its generic kernel at some width, or by the matmul generator.
+struct Recipe {
+  int lanes = 0;
+  std::optional<cpu::MatmulPlan> matmul;
+};
+
+Recipe recipe_of(const ir::Graph& graph, const lower::Group& group, std::string_view chosen,
+                 const BackendOptions& options) {
+  Recipe recipe;
+  for (int lanes : generic_widths(group, options)) {
+    if (generic_name(lanes) == chosen) recipe.lanes = lanes;
+  }
+  if (recipe.lanes == 0) {
+    const cpu::CodegenTarget target = target_of(options);
+    recipe.lanes = target.lanes;
+    recipe.matmul = cpu::plan_matmul(group, b_is_constant(graph, group), target, options.threads);
+    PYC_CHECK(recipe.matmul->name == chosen, "a kernel that was not offered");
+  }
+  return recipe;
+}
+
 // One piece of machine code that some groups share.
 struct Unit {
-  const loop::Kernel* kernel = nullptr;
-  std::shared_ptr<const cpu::CodeModule> module;
-  pyc_kernel_fn fn = nullptr;
+  const lower::Group* group = nullptr;
+  Recipe recipe;
+  std::string symbol;
+  std::shared_ptr<const std::string> object;
+  std::shared_ptr<const cpu::CodeModule> module;  // null for a foreign target
   Status status;
   int64_t ns = 0;
 };
 
-void compile_unit(const cpu::CodegenTarget& target, Unit& unit) {
-  const int64_t start = MonotonicClock().now_ns();
+void compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
+  const int64_t start = now_ns();
+  target.lanes = unit.recipe.lanes;
   const auto run = [&]() -> Status {
-    PYC_ASSIGN(const std::string object, cpu::emit_object(*unit.kernel, target));
-    PYC_ASSIGN(std::unique_ptr<cpu::CodeModule> module, cpu::CodeModule::load(object));
-    unit.fn = module->lookup(cpu::kDefaultSymbol);
-    unit.module = std::move(module);
+    PYC_ASSIGN(std::string object,
+               unit.recipe.matmul
+                   ? cpu::emit_matmul_object(*unit.group, *unit.recipe.matmul, target, unit.symbol)
+                   : cpu::emit_object(unit.group->kernel, target, unit.symbol));
+    if (load) {
+      PYC_ASSIGN(unit.module, cpu::CodeModule::load(object));
+    } else {
+      unit.object = std::make_shared<const std::string>(std::move(object));
+    }
     return {};
   };
-  unit.status = run();
-  unit.ns = MonotonicClock().now_ns() - start;
+  try {
+    unit.status = run();
+  } catch (const std::exception& e) {  // may be on a helper thread: nothing may leave it
+    unit.status = Status(Code::kInternal, e.what());
+  }
+  unit.ns = now_ns() - start;
 }
 
 // Compiles all units, each by one thread; which thread takes which never shows in the result.
-Status compile_units(const cpu::CodegenTarget& target, std::vector<Unit>& units) {
+Status compile_units(const cpu::CodegenTarget& target, bool load, std::vector<Unit>& units) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
-    for (size_t i = next++; i < units.size(); i = next++) compile_unit(target, units[i]);
+    for (size_t i = next++; i < units.size(); i = next++) compile_unit(target, load, units[i]);
   };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> helpers;
-  for (size_t t = 1; t < std::min(cores, units.size()); ++t) helpers.emplace_back(work);
+  std::vector<std::jthread> helpers;
+  for (size_t t = 1; t < std::min(cores, units.size()); ++t) {
+    try {
+      helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had: this one does the rest
+    }
+  }
   work();
-  for (std::thread& t : helpers) t.join();
-  for (Unit& unit : units) PYC_TRY(unit.status);
+  helpers.clear();
+  for (Unit& unit : units) {
+    if (!unit.status.ok()) {
+      return std::move(unit.status).with_context("compiling group " + unit.group->name);
+    }
+  }
   return {};
+}
+
+CompiledGroup make_group(const ir::Graph& graph, const lower::Group& group, const Unit& unit) {
+  CompiledGroup out;
+  out.object = unit.object;
+  if (unit.module) out.owners.push_back(unit.module);
+  const auto function = [&](const std::string& symbol) {
+    return unit.module ? unit.module->lookup(symbol) : nullptr;
+  };
+  if (unit.recipe.matmul) {
+    const cpu::MatmulPlan& plan = *unit.recipe.matmul;
+    for (const cpu::MatmulStep& s : cpu::matmul_steps(group, plan, unit.symbol)) {
+      out.steps.push_back({function(s.symbol), s.symbol, nullptr, s.operands, s.parallel});
+    }
+    for (const lower::KernelNeeds::Packed& p : cpu::matmul_needs(group, plan).packed) {
+      out.packed.push_back(
+          cpu::pack_b(plan, *group.contraction, graph.value(p.source).constant->bytes.data()));
+    }
+    return out;
+  }
+  CompiledStep step;
+  step.fn = function(unit.symbol);
+  step.symbol = unit.symbol;
+  step.parallel = group.kernel.parallel_size();
+  for (ir::ValueId v : group.buffer_values) {
+    Operand operand;
+    operand.kind = v == ir::kNoId ? Operand::Kind::kScratch : Operand::Kind::kValue;
+    operand.value = v;
+    step.operands.push_back(operand);
+  }
+  out.steps.push_back(std::move(step));
+  return out;
 }
 
 class CpuBackend final : public Backend {
@@ -76,13 +184,30 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   Capabilities capabilities() const override { return {}; }
 
-  std::vector<Candidate> candidates(const ir::Graph&, const lower::Group& group,
+  std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                     const BackendOptions& options) const override {
-    Candidate generic;
-    generic.name = generic_name(target_of(options));
-    generic.cost_ns = generic_cost(group, options.threads);
-    generic.needs.scratch_bytes = group.kernel.scratch_bytes();
-    return {generic};
+    const cpu::CodegenTarget target = target_of(options);
+    std::vector<Candidate> out;
+    for (int lanes : generic_widths(group, options)) {
+      Candidate generic;
+      generic.name = generic_name(lanes);
+      generic.cost_ns = generic_cost(group, lanes, target.lanes, options.threads);
+      generic.needs.scratch_bytes = group.kernel.scratch_bytes();
+      out.push_back(std::move(generic));
+    }
+    if (!reduces_in_lanes(group.kernel)) return out;
+    Candidate matmul;
+    matmul.name = "f32_matmul";
+    matmul.rejected = cpu::matmul_rejected(group, target);
+    if (matmul.rejected.empty()) {
+      const cpu::MatmulPlan plan =
+          cpu::plan_matmul(group, b_is_constant(graph, group), target, options.threads);
+      matmul.name = plan.name;
+      matmul.cost_ns = cpu::matmul_cost_ns(group, plan, target, options.threads);
+      matmul.needs = cpu::matmul_needs(group, plan);
+    }
+    out.push_back(std::move(matmul));
+    return out;
   }
 
   Result<std::vector<CompiledGroup>> compile(const lower::LoweredGraph& lowered,
@@ -90,49 +215,49 @@ class CpuBackend final : public Backend {
                                              const BackendOptions& options,
                                              CompileStats* stats) const override {
     PYC_CHECK(chosen.size() == lowered.groups.size(), "a choice for every group");
-    const cpu::CodegenTarget target = target_of(options);
     std::vector<Unit> units;
     std::map<std::string, size_t> known;
     std::vector<size_t> unit_of;
-    for (const lower::Group& group : lowered.groups) {
-      const auto [it, is_new] = known.try_emplace(loop::print(group.kernel), units.size());
+    for (size_t g = 0; g < lowered.groups.size(); ++g) {
+      const lower::Group& group = lowered.groups[g];
+      Recipe recipe = recipe_of(*lowered.graph, group, chosen[g], options);
+      const std::string key = recipe.matmul
+                                  ? cpu::matmul_key(group, *recipe.matmul)
+                                  : fmt::format("{}\n{}", recipe.lanes, loop::print(group.kernel));
+      const auto [it, is_new] = known.try_emplace(key, units.size());
       if (is_new) {
         units.emplace_back();
-        units.back().kernel = &group.kernel;
+        units.back().group = &group;
+        units.back().symbol = fmt::format("pyc_k{}", it->second);
+        units.back().recipe = std::move(recipe);
       }
       unit_of.push_back(it->second);
     }
-    PYC_TRY(compile_units(target, units));
+    PYC_TRY(compile_units(target_of(options), options.target.empty(), units));
     stats->kernels = static_cast<int64_t>(lowered.groups.size());
     stats->distinct = static_cast<int64_t>(units.size());
     for (const Unit& unit : units) stats->slowest_ns = std::max(stats->slowest_ns, unit.ns);
 
     std::vector<CompiledGroup> out;
     for (size_t g = 0; g < lowered.groups.size(); ++g) {
-      const lower::Group& group = lowered.groups[g];
-      CompiledGroup compiled;
-      CompiledStep step;
-      step.fn = units[unit_of[g]].fn;
-      step.parallel = group.kernel.parallel_size();
-      for (ir::ValueId v : group.buffer_values) {
-        Operand operand;
-        operand.kind = v == ir::kNoId ? Operand::Kind::kScratch : Operand::Kind::kValue;
-        operand.value = v;
-        step.operands.push_back(operand);
-      }
-      compiled.steps.push_back(std::move(step));
-      compiled.owners.push_back(units[unit_of[g]].module);
-      out.push_back(std::move(compiled));
+      out.push_back(make_group(*lowered.graph, lowered.groups[g], units[unit_of[g]]));
     }
     return out;
   }
 
-  Result<std::string> dump(const lower::LoweredGraph& lowered, size_t group, std::string_view,
+  Result<std::string> dump(const lower::LoweredGraph& lowered, size_t g, std::string_view chosen,
                            const BackendOptions& options, std::string_view stage) const override {
-    const loop::Kernel& kernel = lowered.groups[group].kernel;
-    const cpu::CodegenTarget target = target_of(options);
-    return stage == "llvm" ? cpu::emit_llvm_text(kernel, target)
-                           : cpu::emit_assembly(kernel, target);
+    const lower::Group& group = lowered.groups[g];
+    const Recipe recipe = recipe_of(*lowered.graph, group, chosen, options);
+    cpu::CodegenTarget target = target_of(options);
+    target.lanes = recipe.lanes;
+    const bool llvm = stage == "llvm";
+    if (recipe.matmul) {
+      return llvm ? cpu::emit_matmul_llvm_text(group, *recipe.matmul, target)
+                  : cpu::emit_matmul_assembly(group, *recipe.matmul, target);
+    }
+    return llvm ? cpu::emit_llvm_text(group.kernel, target)
+                : cpu::emit_assembly(group.kernel, target);
   }
 };
 

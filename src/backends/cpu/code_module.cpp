@@ -236,28 +236,39 @@ class LoadedModule final : public CodeModule {
           return {};
         }
         case R_AARCH64_ADD_ABS_LO12_NC:
-        case R_AARCH64_LDST8_ABS_LO12_NC: return low12(0);
-        case R_AARCH64_LDST16_ABS_LO12_NC: return low12(1);
-        case R_AARCH64_LDST32_ABS_LO12_NC: return low12(2);
-        case R_AARCH64_LDST64_ABS_LO12_NC: return low12(3);
-        case R_AARCH64_LDST128_ABS_LO12_NC: return low12(4);
+        case R_AARCH64_LDST8_ABS_LO12_NC:
+          return low12(0);
+        case R_AARCH64_LDST16_ABS_LO12_NC:
+          return low12(1);
+        case R_AARCH64_LDST32_ABS_LO12_NC:
+          return low12(2);
+        case R_AARCH64_LDST64_ABS_LO12_NC:
+          return low12(3);
+        case R_AARCH64_LDST128_ABS_LO12_NC:
+          return low12(4);
         case R_AARCH64_CALL26:
         case R_AARCH64_JUMP26:
           put32((word & 0xFC000000) | (static_cast<uint32_t>(distance >> 2) & 0x03FFFFFF));
           return {};
-        case R_AARCH64_PREL32: put32(static_cast<uint32_t>(distance)); return {};
-        default: break;
+        case R_AARCH64_PREL32:
+          put32(static_cast<uint32_t>(distance));
+          return {};
+        default:
+          break;
       }
     }
     if (kHostMachine == EM_X86_64) {
       switch (type) {
         case R_X86_64_PC32:
-        case R_X86_64_PLT32: put32(static_cast<uint32_t>(distance)); return {};
+        case R_X86_64_PLT32:
+          put32(static_cast<uint32_t>(distance));
+          return {};
         case R_X86_64_64:
           if (room < 8) return malformed("a relocation's place");
           std::memcpy(at, &target, 8);
           return {};
-        default: break;
+        default:
+          break;
       }
     }
     return {Code::kInternal, "generated code needs a relocation of type " + std::to_string(type) +
@@ -267,9 +278,9 @@ class LoadedModule final : public CodeModule {
   Status protect() {
     __builtin___clear_cache(reinterpret_cast<char*>(memory_),
                             reinterpret_cast<char*>(memory_ + code_size_));
-    const bool ok = mprotect(memory_, code_size_, PROT_READ | PROT_EXEC) == 0 &&
-                    (size_ == code_size_ ||
-                     mprotect(memory_ + code_size_, size_ - code_size_, PROT_READ) == 0);
+    const bool ok =
+        mprotect(memory_, code_size_, PROT_READ | PROT_EXEC) == 0 &&
+        (size_ == code_size_ || mprotect(memory_ + code_size_, size_ - code_size_, PROT_READ) == 0);
     if (!ok) return {Code::kRuntimeFailed, "the system refuses memory for generated code"};
     return {};
   }
@@ -298,7 +309,8 @@ Result<std::unique_ptr<CodeModule>> CodeModule::load(std::string_view object) {
   }
   const std::vector<std::string> missing = undefined_in(elf);
   if (!missing.empty()) {
-    return Status(Code::kInternal, "generated code needs the undefined symbol '" + missing[0] + "'");
+    return Status(Code::kInternal,
+                  "generated code needs the undefined symbol '" + missing[0] + "'");
   }
   auto module = std::make_unique<LoadedModule>(elf);
   PYC_TRY(module->load());

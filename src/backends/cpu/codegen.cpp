@@ -111,8 +111,8 @@ Status Compilation::make_machine() {
   if (machine_ == nullptr) return {Code::kUnsupported, "LLVM has no code for " + target_.triple};
   const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
   if (x86 && !(info->checkFeatures("+fma") && info->checkFeatures("+avx2"))) {
-    return {Code::kUnsupported, "the CPU '" + target_.cpu +
-                                    "' lacks AVX2 or FMA, which exactly rounded fma needs"};
+    return {Code::kUnsupported,
+            "the CPU '" + target_.cpu + "' lacks AVX2 or FMA, which exactly rounded fma needs"};
   }
   if (!x86 && !info->checkFeatures("+neon")) {
     return {Code::kUnsupported, "the CPU '" + target_.cpu + "' lacks NEON"};
@@ -231,9 +231,7 @@ CodegenTarget CodegenTarget::aarch64_neon() {
   return {"aarch64-unknown-linux-gnu", "generic", "+neon", 4};
 }
 
-CodegenTarget CodegenTarget::x86_avx2() {
-  return {"x86_64-unknown-linux-gnu", "x86-64-v3", "", 8};
-}
+CodegenTarget CodegenTarget::x86_avx2() { return {"x86_64-unknown-linux-gnu", "x86-64-v3", "", 8}; }
 
 CodegenTarget CodegenTarget::x86_avx512() {
   return {"x86_64-unknown-linux-gnu", "x86-64-v4", "", 16};
@@ -262,8 +260,8 @@ Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget&
   if (!object.ok()) return in_kernel(std::move(object).status(), kernel);
   PYC_ASSIGN(const std::vector<std::string> missing, undefined_symbols(*object));
   if (!missing.empty()) {
-    return Status(Code::kInternal, "kernel '" + kernel.name + "' needs the undefined symbol '" +
-                                       missing[0] + "'");
+    return Status(Code::kInternal,
+                  "kernel '" + kernel.name + "' needs the undefined symbol '" + missing[0] + "'");
   }
   return object;
 }

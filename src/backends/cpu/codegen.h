@@ -36,9 +36,9 @@ struct CodegenTarget {
 inline constexpr std::string_view kDefaultSymbol = "pyc_kernel";
 
 // The kernel as LLVM IR after the pass list, as assembly, and as a relocatable ELF object whose
-// one public symbol is a pyc_kernel_fn. The kernel must pass loop::verify_kernel. Refuses (kUnsupported)
-// targets that lack exactly rounded fma or that LLVM does not know. Objects refer to nothing
-// outside themselves. Equal arguments give equal bytes.
+// one public symbol is a pyc_kernel_fn. The kernel must pass loop::verify_kernel. Refuses
+// (kUnsupported) targets that lack exactly rounded fma or that LLVM does not know. Objects refer to
+// nothing outside themselves. Equal arguments give equal bytes.
 Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target);
 Result<std::string> emit_assembly(const loop::Kernel& kernel, const CodegenTarget& target);
 Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget& target,

@@ -24,7 +24,8 @@ llvm::Value* ValueOps::convert(Value* v, DType from, DType to) {
   }
   if (!is_float(from) && !is_float(to)) {
     const bool sign = is_signed_int(from);
-    return sign ? b_.CreateSExtOrTrunc(v, type(to, width)) : b_.CreateZExtOrTrunc(v, type(to, width));
+    return sign ? b_.CreateSExtOrTrunc(v, type(to, width))
+                : b_.CreateZExtOrTrunc(v, type(to, width));
   }
   if (!is_float(from)) return int_to_float(v, from, to);
   if (is_narrow_float(from)) {
@@ -36,7 +37,8 @@ llvm::Value* ValueOps::convert(Value* v, DType from, DType to) {
   if (is_narrow_float(to)) {
     return narrow_from_f32(from == DType::kF64 ? f64_to_f32_odd(v) : v, to);
   }
-  return to == DType::kF64 ? b_.CreateFPExt(v, type(to, width)) : b_.CreateFPTrunc(v, type(to, width));
+  return to == DType::kF64 ? b_.CreateFPExt(v, type(to, width))
+                           : b_.CreateFPTrunc(v, type(to, width));
 }
 
 llvm::Value* ValueOps::widen_to_f32(Value* v, DType from) {
@@ -45,11 +47,13 @@ llvm::Value* ValueOps::widen_to_f32(Value* v, DType from) {
   switch (from) {
     case DType::kBF16:
       return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, i32), 16), type(DType::kF32, width));
-    case DType::kF8E4M3FN: return small_float_to_f32(v, 4, 3, false);
+    case DType::kF8E4M3FN:
+      return small_float_to_f32(v, 4, 3, false);
     case DType::kF8E5M2:  // the upper byte of an f16
       v = b_.CreateShl(b_.CreateZExt(v, with_width(b_.getInt16Ty(), v)), 8);
       break;
-    default: break;
+    default:
+      break;
   }
   if (!t_.aarch64 && !t_.f16c) return small_float_to_f32(v, 5, 10, true);
   Value* half = b_.CreateBitCast(v, with_width(b_.getHalfTy(), v));
@@ -67,7 +71,8 @@ llvm::Value* ValueOps::small_float_to_f32(Value* v, int exponent_bits, int fract
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint32_t rebias = static_cast<uint32_t>(127 - bias) << 23;
   Value* magnitude = b_.CreateAnd(x, int_like(x, magnitude_mask));
-  Value* sign = b_.CreateShl(b_.CreateAnd(x, int_like(x, 1u << bits)), static_cast<uint64_t>(31 - bits));
+  Value* sign =
+      b_.CreateShl(b_.CreateAnd(x, int_like(x, 1u << bits)), static_cast<uint64_t>(31 - bits));
   Value* shifted = b_.CreateShl(magnitude, static_cast<uint64_t>(23 - fraction_bits));
   Value* normal = b_.CreateAdd(shifted, int_like(x, rebias));
   // 2^(1-bias) is the smallest normal number.
@@ -95,10 +100,14 @@ llvm::Value* ValueOps::narrow_from_f32(Value* v, DType to) {
     return b_.CreateBitCast(half, type(to, width));
   }
   switch (to) {
-    case DType::kF8E4M3FN: return f32_to_small_float(v, 4, 3, false);
-    case DType::kF8E5M2: return f32_to_small_float(v, 5, 2, true);
-    case DType::kF16: return f32_to_small_float(v, 5, 10, true);
-    default: break;
+    case DType::kF8E4M3FN:
+      return f32_to_small_float(v, 4, 3, false);
+    case DType::kF8E5M2:
+      return f32_to_small_float(v, 5, 2, true);
+    case DType::kF16:
+      return f32_to_small_float(v, 5, 10, true);
+    default:
+      break;
   }
   // bf16: the upper half, rounded; a NaN must not be rounded to infinity.
   Value* x = b_.CreateBitCast(v, with_width(b_.getInt32Ty(), v));
@@ -117,8 +126,8 @@ llvm::Value* ValueOps::f32_to_small_float(Value* v, int exponent_bits, int fract
   const auto drop = static_cast<uint64_t>(23 - fraction_bits);
   const uint32_t rebias = static_cast<uint32_t>(127 - bias) << 23;
   Value* magnitude = b_.CreateAnd(x, int_like(x, 0x7FFFFFFF));
-  Value* sign = b_.CreateAnd(b_.CreateLShr(x, static_cast<uint64_t>(31 - bits)),
-                             int_like(x, 1u << bits));
+  Value* sign =
+      b_.CreateAnd(b_.CreateLShr(x, static_cast<uint64_t>(31 - bits)), int_like(x, 1u << bits));
   // Normal results: round the integer of the bits, carries move into the exponent by themselves.
   Value* y = b_.CreateSub(magnitude, int_like(x, rebias));
   Value* odd = b_.CreateAnd(b_.CreateLShr(y, drop), int_like(x, 1));
@@ -178,7 +187,8 @@ llvm::Value* ValueOps::int_to_float(Value* v, DType from, DType to) {
     return b_.CreateCast(op, v, type(to, width));
   }
   if (size <= 2) return narrow_from_f32(b_.CreateCast(op, v, type(DType::kF32, width)), to);
-  Value* wide = size == 8 ? int64_to_f64_odd(v, sign) : b_.CreateCast(op, v, type(DType::kF64, width));
+  Value* wide =
+      size == 8 ? int64_to_f64_odd(v, sign) : b_.CreateCast(op, v, type(DType::kF64, width));
   return narrow_from_f32(f64_to_f32_odd(wide), to);
 }
 
@@ -190,8 +200,9 @@ llvm::Value* ValueOps::int64_to_f64_odd(Value* v, bool is_signed) {
   Value* sticky = b_.CreateZExt(b_.CreateICmpNE(low, int_like(v, 0)), v->getType());
   Value* high = is_signed ? b_.CreateAShr(v, 11) : b_.CreateLShr(v, 11);
   Value* folded = b_.CreateShl(b_.CreateOr(high, sticky), 11);
-  Value* small = is_signed ? b_.CreateICmpULT(b_.CreateAdd(v, int_like(v, limit)), int_like(v, 2 * limit))
-                           : b_.CreateICmpULT(v, int_like(v, limit));
+  Value* small = is_signed
+                     ? b_.CreateICmpULT(b_.CreateAdd(v, int_like(v, limit)), int_like(v, 2 * limit))
+                     : b_.CreateICmpULT(v, int_like(v, limit));
   Value* exact = b_.CreateSelect(small, v, folded);
   return is_signed ? b_.CreateSIToFP(exact, f64) : b_.CreateUIToFP(exact, f64);
 }

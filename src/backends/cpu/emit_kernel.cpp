@@ -83,15 +83,6 @@ KernelEmitter::State KernelEmitter::when(Value* condition, const State& init,
   return state;
 }
 
-void KernelEmitter::nested(const std::function<void()>& body) {
-  ex_.push_scope(ex_.block());
-  body();
-  llvm::BasicBlock* last = ex_.block();
-  ex_.pop_scope();
-  ex_.set_block(last);
-  ex_.here();
-}
-
 void KernelEmitter::run() {
   llvm::Function* f = ex_.function();
   Value* args = f->getArg(0);
@@ -107,8 +98,8 @@ void KernelEmitter::run() {
     Value* pointer = nullptr;
     if (scratch_offsets[i] >= 0) {
       if (scratch == nullptr) scratch = field(offsetof(pyc_kernel_args, scratch), b_.getPtrTy());
-      pointer = b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch,
-                                      static_cast<uint64_t>(scratch_offsets[i]));
+      pointer =
+          b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(scratch_offsets[i]));
     } else {
       Value* slot = b_.CreateConstGEP1_64(b_.getPtrTy(), table, i);
       pointer = b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8));
@@ -134,9 +125,15 @@ void KernelEmitter::run() {
 void KernelEmitter::statements(const std::vector<loop::Stmt>& body) {
   for (const loop::Stmt& s : body) {
     switch (s.kind) {
-      case loop::StmtKind::kStore: store(k_.stores[s.index]); break;
-      case loop::StmtKind::kCheck: check(k_.checks[s.index]); break;
-      case loop::StmtKind::kLoop: loop(k_.loops[s.index]); break;
+      case loop::StmtKind::kStore:
+        store(k_.stores[s.index]);
+        break;
+      case loop::StmtKind::kCheck:
+        check(k_.checks[s.index]);
+        break;
+      case loop::StmtKind::kLoop:
+        loop(k_.loops[s.index]);
+        break;
     }
   }
 }
@@ -209,9 +206,14 @@ llvm::Constant* KernelEmitter::identity(loop::ReduceOp op, DType t, int width) {
   Word word = 0;
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kOr: break;
-    case ReduceOp::kProd: word = word_from_int(1, t); break;
-    case ReduceOp::kAnd: word = ~Word{0}; break;
+    case ReduceOp::kOr:
+      break;
+    case ReduceOp::kProd:
+      word = word_from_int(1, t);
+      break;
+    case ReduceOp::kAnd:
+      word = ~Word{0};
+      break;
     case ReduceOp::kMax:
     case ReduceOp::kMin: {
       const bool high = op == ReduceOp::kMin;
@@ -234,12 +236,18 @@ llvm::Value* KernelEmitter::combine(loop::ReduceOp op, DType t, Value* a, Value*
   using loop::Op;
   using loop::ReduceOp;
   switch (op) {
-    case ReduceOp::kSum: return ops_.binary(Op::kAdd, t, a, b);
-    case ReduceOp::kProd: return ops_.binary(Op::kMul, t, a, b);
-    case ReduceOp::kMax: return ops_.binary(Op::kMax, t, a, b);
-    case ReduceOp::kMin: return ops_.binary(Op::kMin, t, a, b);
-    case ReduceOp::kAnd: return ops_.binary(Op::kAnd, t, a, b);
-    case ReduceOp::kOr: return ops_.binary(Op::kOr, t, a, b);
+    case ReduceOp::kSum:
+      return ops_.binary(Op::kAdd, t, a, b);
+    case ReduceOp::kProd:
+      return ops_.binary(Op::kMul, t, a, b);
+    case ReduceOp::kMax:
+      return ops_.binary(Op::kMax, t, a, b);
+    case ReduceOp::kMin:
+      return ops_.binary(Op::kMin, t, a, b);
+    case ReduceOp::kAnd:
+      return ops_.binary(Op::kAnd, t, a, b);
+    case ReduceOp::kOr:
+      return ops_.binary(Op::kOr, t, a, b);
   }
   return nullptr;
 }

@@ -62,9 +62,10 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
     llvm::Type* type = ops_.memory_type(t, ex_.width());
     ex_.here();
     Value* lane = b_.CreateGEP(type, serial.lanes[k], b_.CreateAnd(i, index(kTreeLanes - 1)));
-    Value* old = ops_.from_memory(b_.CreateLoad(type, lane), t);
+    const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
+    Value* old = ops_.from_memory(b_.CreateAlignedLoad(type, lane, align), t);
     Value* sum = take(r, old);
-    b_.CreateStore(ops_.to_memory(sum, t), lane);
+    b_.CreateAlignedStore(ops_.to_memory(sum, t), lane, align);
     next.push_back(state[at++]);
   }
   return next;
@@ -123,8 +124,8 @@ void KernelEmitter::serial_loop(const loop::Loop& l) {
     state = close_strip(serial, 0, r.end, r.end, state);
   } else {
     ex_.here();
-    Value* first = aligned ? r.begin
-                           : b_.CreateMul(b_.CreateUDiv(r.begin, index(strip)), index(strip));
+    Value* first =
+        aligned ? r.begin : b_.CreateMul(b_.CreateUDiv(r.begin, index(strip)), index(strip));
     state = counted(first, r.end, strip, r.nonempty, state, [&](Value* begin, const State& s) {
       Value* end = b_.CreateAdd(begin, index(strip));
       if (!aligned || !r.count || *r.count % strip != 0) {
@@ -144,9 +145,10 @@ void KernelEmitter::serial_loop(const loop::Loop& l) {
 
 void KernelEmitter::fill_lanes(Value* lanes, DType t, loop::ReduceOp op, int width) {
   llvm::Type* type = ops_.memory_type(t, width);
+  const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
   Value* first = ops_.to_memory(identity(op, t, width), t);
   counted(index(0), index(kTreeLanes), 1, true, {}, [&](Value* i, const State&) {
-    b_.CreateStore(first, b_.CreateGEP(type, lanes, i));
+    b_.CreateAlignedStore(first, b_.CreateGEP(type, lanes, i), align);
     return State{};
   });
 }
@@ -155,8 +157,9 @@ void KernelEmitter::fill_lanes(Value* lanes, DType t, loop::ReduceOp op, int wid
 llvm::Value* KernelEmitter::join_lanes(Value* lanes, DType t, loop::ReduceOp op, int width,
                                        int64_t active) {
   llvm::Type* type = ops_.memory_type(t, width);
+  const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
   const auto load = [&](Value* i) {
-    return ops_.from_memory(b_.CreateLoad(type, b_.CreateGEP(type, lanes, i)), t);
+    return ops_.from_memory(b_.CreateAlignedLoad(type, b_.CreateGEP(type, lanes, i), align), t);
   };
   for (int64_t half = kTreeLanes / 2; half > 0; half /= 2) {
     const int64_t pairs = std::min(half, active - half);
@@ -164,7 +167,7 @@ llvm::Value* KernelEmitter::join_lanes(Value* lanes, DType t, loop::ReduceOp op,
     active = half;
     counted(index(0), index(pairs), 1, true, {}, [&](Value* i, const State&) {
       Value* sum = combine(op, t, load(i), load(b_.CreateAdd(i, index(half))));
-      b_.CreateStore(ops_.to_memory(sum, t), b_.CreateGEP(type, lanes, i));
+      b_.CreateAlignedStore(ops_.to_memory(sum, t), b_.CreateGEP(type, lanes, i), align);
       return State{};
     });
   }

@@ -1,6 +1,6 @@
 // Vector loops with tree reductions: blocks of 1024 elements, 64 lanes that take every 64th
 // element, joined by halving. Within a block the lanes are values when bodies are short, memory
-// otherwise; the elements after the last multiple of the vector width always go through memory.
+// otherwise; the elements after the last multiple of the body's width always go through memory.
 
 #include <algorithm>
 
@@ -18,15 +18,15 @@ constexpr int kTreeLanes = 64;
 
 }  // namespace
 
+// The state is that of tree_loop; within a block whose lanes are values they follow it, 64/width
+// per tree reduction.
 KernelEmitter::State KernelEmitter::tree_block(const Tree& tree, Value* base, State state) {
   const loop::Loop& l = tree.loop;
-  const int lanes = ops_.traits().lanes;
   const int64_t n = l.extent;
   const bool one_block = n <= kTreeBlock;
-  // The main part ends at a multiple of 64 or of the width.
-  const int64_t unit = tree.in_registers ? kTreeLanes : int64_t{lanes} * tree.copies;
-  const int64_t main_end = n / unit * unit;
+  const int64_t main_end = n / tree.unit() * tree.unit();
   const int64_t last_block = (n - 1) / kTreeBlock * kTreeBlock;
+  const int64_t reached = std::min<int64_t>(n, kTreeLanes);
   Value* end = index(main_end);
   if (!one_block) {
     end = b_.CreateAdd(base, index(kTreeBlock));
@@ -34,184 +34,158 @@ KernelEmitter::State KernelEmitter::tree_block(const Tree& tree, Value* base, St
       end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, index(main_end));
     }
   }
-  if (!tree.in_registers) {
-    for (size_t k = 0; k < l.reductions.size(); ++k) {
-      if (tree.lanes[k] == nullptr) continue;
-      const Reduction& r = l.reductions[k];
-      const DType t = type_of(r);
-      Value* first = ops_.to_memory(identity(r.op, t, lanes), t);
-      for (int i = 0; i < std::min<int64_t>(n, kTreeLanes); i += lanes) {
-        b_.CreateStore(first, b_.CreateGEP(ops_.memory_type(t, 1), tree.lanes[k], index(i)));
+  for (size_t k = 0; k < l.reductions.size(); ++k) {
+    const Reduction& r = l.reductions[k];
+    if (r.kind != ReduceKind::kTree) continue;
+    llvm::Constant* first = identity(r.op, type_of(r), tree.width);
+    for (int i = 0; i < reached; i += tree.width) {
+      if (tree.in_registers) {
+        state.push_back(first);
+      } else {
+        store_lanes(tree, k, index(i), first);
       }
     }
   }
-  // Values of the block: what tree_main and tree_tail carry is the state and, in registers, the
-  // lanes of every tree reduction behind it.
-  const size_t carried = state.size();
-  if (tree.in_registers) {
-    for (const Reduction& r : l.reductions) {
-      if (r.kind != ReduceKind::kTree) continue;
-      state.insert(state.end(), static_cast<size_t>(kTreeLanes / lanes),
-                   identity(r.op, type_of(r), lanes));
-    }
-  }
-  if (main_end > 0) {
-    const bool nonempty = main_end > last_block;
-    state = tree_main(tree, base, end, nonempty, state);
-  }
+  if (main_end > 0) state = tree_main(tree, base, end, main_end > last_block, state);
   if (main_end < n) {
     const auto tail = [&](const State& s) { return tree_tail(tree, s); };
     ex_.here();
-    state = one_block ? tail(state)
-                      : when(b_.CreateICmpEQ(base, index(last_block)), state, tail);
+    state = one_block ? tail(state) : when(b_.CreateICmpEQ(base, index(last_block)), state, tail);
   }
-  // Join.
   ex_.here();
-  size_t s = 0;
-  size_t at = carried;
+  size_t at = l.reductions.size();
   for (size_t k = 0; k < l.reductions.size(); ++k) {
     const Reduction& r = l.reductions[k];
+    if (r.kind != ReduceKind::kTree) continue;
     const DType t = type_of(r);
-    if (r.kind != ReduceKind::kTree) {
-      s += 2;
-      continue;
-    }
     State v;
-    for (int i = 0; i < std::min<int64_t>(n, kTreeLanes); i += lanes) {
-      if (tree.in_registers) {
-        v.push_back(state[at++]);
-      } else {
-        Value* p = b_.CreateGEP(ops_.memory_type(t, 1), tree.lanes[k], index(i));
-        v.push_back(ops_.from_memory(b_.CreateLoad(ops_.memory_type(t, lanes), p), t));
-      }
+    for (int i = 0; i < reached; i += tree.width) {
+      v.push_back(tree.in_registers ? state[at++] : load_lanes(tree, k, index(i), tree.width));
     }
     // Lanes that no element can reach hold the identity, which changes nothing.
-    for (size_t half = static_cast<size_t>(kTreeLanes / lanes / 2); half > 0; half /= 2) {
+    for (size_t half = static_cast<size_t>(kTreeLanes / tree.width / 2); half > 0; half /= 2) {
       for (size_t i = 0; i < half && i + half < v.size(); ++i) {
         v[i] = combine(r.op, t, v[i], v[i + half]);
       }
       v.resize(std::min(v.size(), half));
     }
-    state[s] = combine(r.op, t, state[s], fold(r.op, t, v[0], 1));
-    ++s;
+    state[k] = combine(r.op, t, state[k], fold(r.op, t, v[0], 1));
   }
-  state.resize(carried);
+  state.resize(l.reductions.size());
   return state;
 }
 
 KernelEmitter::State KernelEmitter::tree_main(const Tree& tree, Value* begin, Value* end,
                                               bool nonempty, State state) {
   const loop::Loop& l = tree.loop;
-  const int lanes = ops_.traits().lanes;
   if (!tree.in_registers) {
-    const int64_t step = int64_t{lanes} * tree.copies;
-    return counted(begin, end, step, nonempty, state, [&](Value* i, const State& old) {
-      State next = old;
-      for (int copy = 0; copy < tree.copies; ++copy) {
-        tree_step(tree, i, int64_t{copy} * lanes, lanes, next);
-      }
-      return next;
-    });
+    return counted(begin, end, tree.width, nonempty, state,
+                   [&](Value* i, const State& old) { return tree_step(tree, i, tree.width, old); });
   }
-  const int groups = kTreeLanes / lanes;
+  const auto groups = static_cast<size_t>(kTreeLanes / tree.width);
   return counted(begin, end, kTreeLanes, nonempty, state, [&](Value* i, const State& old) {
     State next = old;
-    for (int g = 0; g < groups; ++g) {
-      nested([&] {
-        ex_.bind_lanes(l.var, i, int64_t{g} * lanes, lanes, kTreeLanes);
-        statements(l.body);
-        size_t s = 0;
-        size_t at = 0;
-        for (const Reduction& r : l.reductions) at += r.kind == ReduceKind::kTree ? 1 : 2;
-        for (const Reduction& r : l.reductions) {
-          if (r.kind == ReduceKind::kTree) {
-            Value*& lane = next[at + static_cast<size_t>(g)];
-            lane = take(r, lane);
-            at += static_cast<size_t>(groups);
-            s += 1;
-          } else {
-            next[s] = take(r, next[s]);
-            s += 2;
-          }
-        }
-      });
+    for (size_t g = 0; g < groups; ++g) {
+      ex_.push_scope(ex_.block());
+      ex_.bind_lanes(l.var, i, static_cast<int64_t>(g) * tree.width, tree.width, kTreeLanes);
+      statements(l.body);
+      size_t lane = l.reductions.size() + g;
+      for (size_t k = 0; k < l.reductions.size(); ++k) {
+        const bool is_tree = l.reductions[k].kind == ReduceKind::kTree;
+        Value*& accumulator = next[is_tree ? lane : k];
+        accumulator = take(l.reductions[k], accumulator);
+        if (is_tree) lane += groups;
+      }
+      llvm::BasicBlock* last = ex_.block();
+      ex_.pop_scope();
+      ex_.set_block(last);
+      ex_.here();
     }
     return next;
   });
 }
 
-void KernelEmitter::tree_step(const Tree& tree, Value* i, int64_t offset, int width, State& state) {
-  const loop::Loop& l = tree.loop;
-  nested([&] {
-    ex_.bind_lanes(l.var, i, offset, width, width);
-    statements(l.body);
-    ex_.here();
-    Value* at = b_.CreateAnd(b_.CreateAdd(i, index(offset)), index(kTreeLanes - 1));
-    size_t s = 0;
-    for (size_t k = 0; k < l.reductions.size(); ++k) {
-      const Reduction& r = l.reductions[k];
-      if (r.kind != ReduceKind::kTree) {
-        const size_t mine = width == 1 ? s + 1 : s;
-        state[mine] = take(r, state[mine]);
-        s += 2;
-        continue;
-      }
-      const DType t = type_of(r);
-      ex_.here();
-      llvm::Type* type = ops_.memory_type(t, width);
-      Value* p = b_.CreateGEP(ops_.memory_type(t, 1), tree.lanes[k], at);
-      const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
-      Value* old = ops_.from_memory(b_.CreateAlignedLoad(type, p, align), t);
-      Value* sum = take(r, old);
-      b_.CreateAlignedStore(ops_.to_memory(sum, t), p, align);
-      ++s;
-    }
-  });
+llvm::Value* KernelEmitter::load_lanes(const Tree& tree, size_t reduction, Value* at, int width) {
+  const DType t = type_of(tree.loop.reductions[reduction]);
+  Value* p = b_.CreateGEP(ops_.memory_type(t, 1), tree.lanes[reduction], at);
+  const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
+  return ops_.from_memory(b_.CreateAlignedLoad(ops_.memory_type(t, width), p, align), t);
 }
 
-// The last elements, fewer than 64 (or than a main step), with the lanes in memory.
+void KernelEmitter::store_lanes(const Tree& tree, size_t reduction, Value* at, Value* v) {
+  const DType t = type_of(tree.loop.reductions[reduction]);
+  Value* p = b_.CreateGEP(ops_.memory_type(t, 1), tree.lanes[reduction], at);
+  b_.CreateAlignedStore(ops_.to_memory(v, t), p, llvm::Align(static_cast<uint64_t>(dtype_size(t))));
+}
+
+KernelEmitter::State KernelEmitter::tree_step(const Tree& tree, Value* i, int width,
+                                              const State& state) {
+  const loop::Loop& l = tree.loop;
+  ex_.bind_lanes(l.var, i, 0, width, width);
+  statements(l.body);
+  ex_.here();
+  Value* at = b_.CreateAnd(i, index(kTreeLanes - 1));
+  State next = state;
+  for (size_t k = 0; k < l.reductions.size(); ++k) {
+    const Reduction& r = l.reductions[k];
+    if (r.kind == ReduceKind::kExact) {
+      next[k] = take(r, state[k]);
+      continue;
+    }
+    ex_.here();
+    Value* old = load_lanes(tree, k, at, width);
+    store_lanes(tree, k, at, take(r, old));
+  }
+  return next;
+}
+
+// The last elements, fewer than tree.unit(), in narrower and narrower bodies with the lanes in
+// memory.
 KernelEmitter::State KernelEmitter::tree_tail(const Tree& tree, State state) {
   const loop::Loop& l = tree.loop;
-  const int lanes = ops_.traits().lanes;
-  const int64_t unit = tree.in_registers ? kTreeLanes : int64_t{lanes} * tree.copies;
-  const int64_t begin = l.extent / unit * unit;
-  const int64_t vectors_end = l.extent / lanes * lanes;
-  size_t carried = 0;
-  for (const Reduction& r : l.reductions) carried += r.kind == ReduceKind::kTree ? 1 : 2;
-  // Moves the lanes between values and memory.
-  const auto move = [&](bool to_memory) {
-    size_t at = carried;
-    for (size_t k = 0; tree.in_registers && k < l.reductions.size(); ++k) {
+  int64_t begin = l.extent / tree.unit() * tree.unit();
+  const int64_t rest = l.extent - begin;
+  const size_t reductions = l.reductions.size();
+  // Moves the lanes that the rest reaches between values and memory.
+  const auto each_lane = [&](const std::function<void(size_t, size_t, Value*)>& move) {
+    size_t at = reductions;
+    for (size_t k = 0; tree.in_registers && k < reductions; ++k) {
       if (tree.lanes[k] == nullptr) continue;
-      const DType t = type_of(l.reductions[k]);
-      for (int i = 0; i < kTreeLanes; i += lanes, ++at) {
-        if (begin + i >= l.extent) continue;
-        Value* p = b_.CreateGEP(ops_.memory_type(t, 1), tree.lanes[k], index(i));
-        if (to_memory) {
-          b_.CreateStore(ops_.to_memory(state[at], t), p);
-        } else {
-          state[at] = ops_.from_memory(b_.CreateLoad(ops_.memory_type(t, lanes), p), t);
-        }
+      for (int i = 0; i < kTreeLanes; i += tree.width, ++at) {
+        if (i < rest) move(k, at, index(i));
       }
     }
   };
   ex_.here();
-  move(true);
-  const auto run = [&](int64_t from, int64_t to, int width) {
-    if (from >= to) return;
-    const State exact(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(carried));
-    const State end = counted(index(from), index(to), width, true, exact,
-                              [&](Value* i, const State& old) {
-                                State next = old;
-                                tree_step(tree, i, 0, width, next);
-                                return next;
-                              });
-    std::copy(end.begin(), end.end(), state.begin());
-  };
-  run(begin, vectors_end, lanes);
-  run(vectors_end, l.extent, 1);
+  each_lane([&](size_t k, size_t at, Value* i) { store_lanes(tree, k, i, state[at]); });
+  State exact(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(reductions));
+  for (int width = tree.width; width >= 1; width /= 2) {
+    const int64_t end = begin + (l.extent - begin) / width * width;
+    if (begin == end) continue;
+    State narrow = exact;
+    for (size_t k = 0; k < reductions; ++k) {
+      if (tree.lanes[k] == nullptr) {
+        narrow[k] = identity(l.reductions[k].op, type_of(l.reductions[k]), width);
+      }
+    }
+    narrow = counted(index(begin), index(end), width, true, narrow,
+                     [&](Value* i, const State& old) { return tree_step(tree, i, width, old); });
+    ex_.here();
+    for (size_t k = 0; k < reductions; ++k) {
+      if (tree.lanes[k] != nullptr) continue;
+      const Reduction& r = l.reductions[k];
+      const DType t = type_of(r);
+      Value* one = fold(r.op, t, narrow[k], 1);
+      if (tree.width > 1) {
+        one = b_.CreateInsertElement(identity(r.op, t, tree.width), one, uint64_t{0});
+      }
+      exact[k] = combine(r.op, t, exact[k], one);
+    }
+    begin = end;
+  }
+  std::copy(exact.begin(), exact.end(), state.begin());
   ex_.here();
-  move(false);
+  each_lane([&](size_t k, size_t at, Value* i) { state[at] = load_lanes(tree, k, i, tree.width); });
   return state;
 }
 

@@ -54,7 +54,7 @@ ExprEmitter::ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits,
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     no_alias_.push_back(llvm::MDNode::get(builder.getContext(), others));
   }
-  scopes_.push_back({&function->getEntryBlock(), 1, {}, {}});
+  scopes_.push_back({&function->getEntryBlock(), 1, {}, {}, {}});
 }
 
 llvm::BasicBlock* ExprEmitter::new_block(const char* name) {
@@ -62,14 +62,16 @@ llvm::BasicBlock* ExprEmitter::new_block(const char* name) {
 }
 
 void ExprEmitter::push_scope(llvm::BasicBlock* block) {
-  scopes_.push_back({block, scopes_.back().width, {}, {}});
+  scopes_.push_back({block, scopes_.back().width, {}, {}, {}});
   forget_loads();
   here();
 }
 
 void ExprEmitter::pop_scope() {
   const std::vector<std::pair<VarId, uint32_t>> shadowed = std::move(scopes_.back().shadowed);
-  for (auto it = shadowed.rbegin(); it != shadowed.rend(); ++it) var_binding_[it->first] = it->second;
+  for (auto it = shadowed.rbegin(); it != shadowed.rend(); ++it)
+    var_binding_[it->first] = it->second;
+  for (const ExprId id : scopes_.back().assumed) assumed_.erase(id);
   scopes_.pop_back();
   if (scopes_.back().width == 1) lane_var_ = kNone;
   std::fill(info_.begin(), info_.end(), Info{});
@@ -91,7 +93,8 @@ void ExprEmitter::bind(VarId var, Value* value) {
 void ExprEmitter::bind_lanes(VarId var, Value* base, int64_t offset, int width, int64_t alignment) {
   if (width == 1) {
     here();
-    Value* value = offset == 0 ? base : b_.CreateAdd(base, b_.getInt64(static_cast<uint64_t>(offset)));
+    Value* value =
+        offset == 0 ? base : b_.CreateAdd(base, b_.getInt64(static_cast<uint64_t>(offset)));
     bind(var, value);
     return;
   }
@@ -99,6 +102,12 @@ void ExprEmitter::bind_lanes(VarId var, Value* base, int64_t offset, int width, 
   scopes_.back().width = width;
   lane_var_ = var;
   bind(var, Binding{static_cast<int>(scopes_.size()) - 1, base, true, offset, alignment});
+}
+
+void ExprEmitter::assume(ExprId id, bool value) {
+  assumed_[id] = value;
+  scopes_.back().assumed.push_back(id);
+  std::fill(info_.begin(), info_.end(), Info{});
 }
 
 void ExprEmitter::at(Scope& scope) {
@@ -155,6 +164,8 @@ const ExprEmitter::Info& ExprEmitter::analyse(ExprId id) {
     const size_t size = k_.pool.tables()[static_cast<size_t>(n.imm)].words.size();
     r.is_volatile |= index.lo < 0 || index.hi >= static_cast<int64_t>(size);
   }
+  // Still tied to its scope: elsewhere it may have another value.
+  if (assumed_.contains(id)) r.varying = false;
   info = r;
   return info_[id];
 }
@@ -177,6 +188,7 @@ llvm::Value* ExprEmitter::cached(ExprId id, uint32_t kind, Make make) {
 llvm::Value* ExprEmitter::eval(ExprId id) {
   const ExprNode& n = k_.pool.node(id);
   if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, 1);
+  if (const auto it = assumed_.find(id); it != assumed_.end()) return b_.getInt1(it->second);
   return cached(id, kWhole, [&] { return emit(id); });
 }
 
@@ -195,10 +207,14 @@ llvm::Value* ExprEmitter::eval_wide(ExprId id) {
 llvm::Value* ExprEmitter::emit(ExprId id) {
   const ExprNode& n = k_.pool.node(id);
   switch (n.op) {
-    case Op::kVar: return emit_var(id);
-    case Op::kLoad: return emit_load(id);
-    case Op::kTable: return emit_table(id);
-    default: break;
+    case Op::kVar:
+      return emit_var(id);
+    case Op::kLoad:
+      return emit_load(id);
+    case Op::kTable:
+      return emit_table(id);
+    default:
+      break;
   }
   if (!is_varying(id)) return emit_arithmetic(id, 1);
   // Index arithmetic in lanes: narrower vectors where they suffice.
@@ -252,11 +268,16 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   Value* c = n.c == kNone ? nullptr : operand(n.c);
   at(scope_of(id));
   switch (n.op) {
-    case Op::kFma: return ops_.fma(a, b, c);
-    case Op::kSelect: return b_.CreateSelect(a, b, c);
-    case Op::kConvert: return ops_.convert(a, t, n.dtype);
-    case Op::kBitcast: return ops_.bitcast(a, t, n.dtype);
-    default: break;
+    case Op::kFma:
+      return ops_.fma(a, b, c);
+    case Op::kSelect:
+      return b_.CreateSelect(a, b, c);
+    case Op::kConvert:
+      return ops_.convert(a, t, n.dtype);
+    case Op::kBitcast:
+      return ops_.bitcast(a, t, n.dtype);
+    default:
+      break;
   }
   return b == nullptr ? ops_.unary(n.op, t, a) : ops_.binary(n.op, t, a, b);
 }
@@ -286,9 +307,9 @@ llvm::Value* ExprEmitter::emit_lane(ExprId id, int lane) {
     return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
                                  : ops_.floor_mod(a, divisor, non_negative);
   }
-  const bool index_op = n.dtype == DType::kI64 && (n.op == Op::kAdd || n.op == Op::kSub ||
-                                                   n.op == Op::kMul || n.op == Op::kMin ||
-                                                   n.op == Op::kMax);
+  const bool index_op =
+      n.dtype == DType::kI64 && (n.op == Op::kAdd || n.op == Op::kSub || n.op == Op::kMul ||
+                                 n.op == Op::kMin || n.op == Op::kMax);
   if (index_op) {
     Value* a = eval_lane(n.a, lane);
     Value* b = eval_lane(n.b, lane);
@@ -322,9 +343,12 @@ bool ExprEmitter::fits_i32(ExprId id, int depth) {
     case Op::kMin:
     case Op::kMax:
     case Op::kFloorDiv:
-    case Op::kFloorMod: return fits_i32(n.a, depth + 1) && fits_i32(n.b, depth + 1);
-    case Op::kSelect: return fits_i32(n.b, depth + 1) && fits_i32(n.c, depth + 1);
-    default: return false;
+    case Op::kFloorMod:
+      return fits_i32(n.a, depth + 1) && fits_i32(n.b, depth + 1);
+    case Op::kSelect:
+      return fits_i32(n.b, depth + 1) && fits_i32(n.c, depth + 1);
+    default:
+      return false;
   }
 }
 

@@ -50,6 +50,8 @@ class ExprEmitter {
   // base is a multiple of `alignment`.
   void bind(VarId var, Value* value);
   void bind_lanes(VarId var, Value* base, int64_t offset, int width, int64_t alignment);
+  // In the innermost scope the bool expression is known; it depends on a variable of that scope.
+  void assume(ExprId id, bool value);
   int width() const { return scopes_.back().width; }
   // The value a variable was bound to.
   Value* value_of(VarId var);
@@ -75,16 +77,17 @@ class ExprEmitter {
     int width;
     std::unordered_map<uint64_t, Value*> values;
     std::vector<std::pair<VarId, uint32_t>> shadowed;  // bindings to restore when it ends
+    std::vector<ExprId> assumed;
   };
   struct Binding {
     int depth = 0;
     Value* value = nullptr;
-    bool lanes = false;     // the lane variable: value is its base
+    bool lanes = false;  // the lane variable: value is its base
     int64_t offset = 0;
     int64_t alignment = 1;
   };
   struct Info {
-    int depth = -1;         // of the scope that computes it; -1: not yet known
+    int depth = -1;  // of the scope that computes it; -1: not yet known
     bool varying = false;
     bool is_volatile = false;
   };
@@ -137,12 +140,13 @@ class ExprEmitter {
   std::vector<llvm::MDNode*> alias_scopes_;
   std::vector<llvm::MDNode*> no_alias_;
   std::vector<llvm::GlobalVariable*> tables_;
-  llvm::GlobalVariable* safe_ = nullptr;   // what guarded loads read when their guard is false
+  llvm::GlobalVariable* safe_ = nullptr;  // what guarded loads read when their guard is false
 
   std::vector<Scope> scopes_;
-  std::vector<Binding> bindings_;          // index 0 is unused
-  std::vector<uint32_t> var_binding_;      // per variable
+  std::vector<Binding> bindings_;      // index 0 is unused
+  std::vector<uint32_t> var_binding_;  // per variable
   VarId lane_var_ = loop::kNone;
+  std::unordered_map<ExprId, bool> assumed_;
   std::vector<Info> info_;
   std::unordered_map<uint64_t, Value*> volatile_;
 };

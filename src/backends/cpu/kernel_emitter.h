@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/emitter.h"
+#include "backends/cpu/zones.h"
 
 namespace pyc::cpu {
 
@@ -27,14 +28,9 @@ class KernelEmitter {
   struct Bounds {
     Value* begin = nullptr;
     Value* end = nullptr;
-    std::optional<int64_t> count;   // if it is the same everywhere
+    std::optional<int64_t> count;  // if it is the same everywhere
     bool nonempty = false;
-    int64_t alignment = 0;          // divides begin; 0: begin is 0
-  };
-  // How a vector loop without tree sums runs: bodies of `width` elements, `copies` at a time.
-  struct Shape {
-    int width;
-    int copies;
+    int64_t alignment = 0;  // divides begin; 0: begin is 0
   };
   using Body = std::function<State(Value* index, const State& state)>;
 
@@ -43,8 +39,6 @@ class KernelEmitter {
                 const Body& body);
   // state = condition ? body(state) : state, in a scope of its own.
   State when(Value* condition, const State& init, const std::function<State(const State&)>& body);
-  // Writes code in an inner scope that goes on in the same block.
-  void nested(const std::function<void()>& body);
 
   void statements(const std::vector<loop::Stmt>& body);
   void store(const loop::Store& store);
@@ -66,23 +60,32 @@ class KernelEmitter {
   Value* join_lanes(Value* lanes, DType t, loop::ReduceOp op, int width, int64_t active);
 
   void vector_loop(const loop::Loop& loop);
-  Shape shape_of(const loop::Loop& loop) const;
-  void vector_stage(const loop::Loop& loop, Bounds& left, Shape shape,
-                    std::vector<State>& accumulators);
+  // Elements per body: several vectors, so that their chains of operations overlap.
+  int width_of(const loop::Loop& loop) const;
+  // The widths in which a loop of `count` iterations (if known) is worked off, descending to 1.
+  std::vector<int> widths_of(const loop::Loop& loop, std::optional<int64_t> count) const;
+  State vector_stage(const loop::Loop& loop, const Zone& zone, Bounds& left, int width,
+                     const State& accumulators);
 
   // A vector loop with tree reductions being written.
   struct Tree {
     const loop::Loop& loop;
+    int width;                  // elements per body
     bool in_registers;          // lanes are values within a block, else in memory
-    int copies;                 // bodies per iteration when they are in memory
     std::vector<Value*> lanes;  // per reduction: memory of 64 elements, null for exact ones
+
+    // The main part of each block ends at a multiple of this.
+    int64_t unit() const { return in_registers ? 64 : width; }
   };
   void tree_loop(const loop::Loop& loop);
   State tree_block(const Tree& tree, Value* base, State state);
   State tree_main(const Tree& tree, Value* begin, Value* end, bool nonempty, State state);
   State tree_tail(const Tree& tree, State state);
-  // One body; lanes in memory. `exact`: the exact reductions' accumulators.
-  void tree_step(const Tree& tree, Value* index, int64_t offset, int width, State& exact);
+  // Lanes [at, at+width) of one of its tree reductions, in memory.
+  Value* load_lanes(const Tree& tree, size_t reduction, Value* at, int width);
+  void store_lanes(const Tree& tree, size_t reduction, Value* at, Value* v);
+  // One body of any width, lanes in memory.
+  State tree_step(const Tree& tree, Value* index, int width, const State& state);
 
   // One element (or one per lane) goes into an accumulator.
   Value* take(const loop::Reduction& reduction, Value* accumulator);
@@ -91,7 +94,7 @@ class KernelEmitter {
   Value* fold(loop::ReduceOp op, DType t, Value* v, int width);
   llvm::Constant* identity(loop::ReduceOp op, DType t, int width);
   DType type_of(const loop::Reduction& r) const { return k_.pool.var_info(r.result).dtype; }
-  // Roughly the number of operations of one iteration, nested loops counted as large.
+  // Roughly the number of operations of one iteration without the loops in it.
   int cost_of(const loop::Loop& loop) const;
 
   Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }

@@ -1,15 +1,15 @@
 #pragma once
 
-// The f32 matrix product of the CPU backend: register tiles of exact size over a B packed in panels,
-// the group's own stores as the epilogue of each tile. Bits are those of the generic kernel
+// The f32 matrix product of the CPU backend: register tiles of exact size over a B packed in
+// panels, the group's own stores as the epilogue of each tile. Bits are those of the generic kernel
 // (docs/NUMERICS.md, contractions): one fma chain per segment of 256, joined in order. Tiles,
 // blocks, packing, lanes and threads never enter.
 //
 // How it runs. A tile of `tile_rows` rows and `tile_columns` columns stays in registers over one
-// segment; between segments its totals lie in memory. A task computes one block of tiles: some
+// segment; between segments its totals lie on the stack. A task computes one block of tiles: some
 // rows × some panels of one batch entry. It walks the tiles of its rows and, for each, all its
-// panels, so that A's rows stay in the first-level cache and the block of B in the second. A long k
-// is cut into blocks of whole segments, and the totals of the task's tiles wait in scratch memory.
+// panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
+// k into blocks, copying A's rows and prefetching were measured and cost more than they gave.
 
 #include <cstdint>
 #include <string>
@@ -28,48 +28,47 @@ inline constexpr int64_t kMatmulSegment = 256;
 // What a matmul kernel is made from; all of it follows from the arguments of plan_matmul.
 struct MatmulPlan {
   enum class Weights : uint8_t {
-    kPackedAhead,   // a constant, packed by pack_b when the model is compiled
-    kPackedAtRun,   // packed by the kernel's first step into the workspace
-    kInPlace,       // read where it lies
+    kPackedAhead,  // a constant, packed by pack_b when the model is compiled
+    kPackedAtRun,  // packed by the kernel's first step into the workspace
+    kInPlace,      // read where it lies
   };
 
-  std::string name;             // "f32_matmul__neon_8x8"
+  std::string name;  // "f32_matmul__neon_8x8"
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 0;
   int64_t segments = 1;
 
-  int lanes = 4;                // elements of one vector value
-  int tile_rows = 8;            // of the first `tall_tiles` tiles; the others have one row less
-  int tile_columns = 8;         // a multiple of `lanes`
-  int unroll = 4;               // steps of k per iteration
-  bool a_by_lanes = false;      // four k of a row are loaded as one vector
+  int lanes = 4;            // elements of one vector value
+  int tile_rows = 8;        // of the first `tall_tiles` tiles; the others have one row less
+  int tile_columns = 8;     // a multiple of `lanes`
+  int unroll = 4;           // steps of k per iteration
+  bool a_by_lanes = false;  // four k of a row are loaded as one vector
   int64_t row_tiles = 1;
   int64_t tall_tiles = 1;
-  int64_t panels = 1;           // of tile_columns columns; the last may be padded
+  int64_t panels = 1;  // of tile_columns columns; the last may be padded
 
-  int64_t m_blocks = 1;         // tasks are (batch, m block, n block), the last fastest
+  int64_t m_blocks = 1;  // tasks are (batch, m block, n block), the last fastest
   int64_t n_blocks = 1;
   int64_t batch = 1;
-  int64_t k_block = 0;          // k steps per pass over a task's tiles: whole segments, or k
 
-  bool pack_a = false;          // each tile's rows are copied into scratch first
+  bool pack_a = false;  // k does not lie together: each tile's rows are copied to scratch
   Weights weights = Weights::kPackedAhead;
-  uint32_t b_slot = 0;          // the matmul step's operand that is B as the tiles read it
-  int64_t b_matrices = 1;       // distinct ones
-  int64_t b_panel_stride = 0;   // in elements, of B as the tiles read it
+  uint32_t b_slot = 0;         // the matmul step's operand that is B as the tiles read it
+  int64_t b_matrices = 1;      // distinct ones
+  int64_t b_panel_stride = 0;  // in elements, of B as the tiles read it
   int64_t b_k_stride = 0;
   std::vector<int64_t> b_batch_strides;
 
-  int64_t packed_bytes = 0;     // of B, with padding; 0 when read in place
-  int64_t totals_bytes = 0;     // scratch of a thread: totals, then one tile's rows
-  int64_t scratch_bytes = 0;
+  int64_t packed_bytes = 0;   // of B, with padding; 0 when read in place
+  int64_t scratch_bytes = 0;  // of a thread: one tile's rows
 
   int64_t tasks() const { return batch * m_blocks * n_blocks; }
 };
 
 // "" when the generator can compute the group, else the reason: "no_contraction", "dtype_not_f32",
-// "k_is_zero", "segment_not_256", "empty", "has_scratch", "epilogue_not_stores", "no_fma".
+// "k_is_zero", "empty", "segment_not_256", "no_free_column", "has_scratch", "has_checks",
+// "lanes_not_supported".
 std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target);
 
 // The group must not be rejected. `b_is_constant`: the value of buffer contraction->b.buffer is a

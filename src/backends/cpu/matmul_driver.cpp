@@ -27,11 +27,11 @@ class DriverWriter {
  private:
   struct Task {
     std::vector<Value*> batch;
-    Value* a = nullptr;        // the batch entry's first row
-    Value* b = nullptr;        // the task's first panel
-    Value* tile = nullptr;     // tiles [tile, tile_end)
+    Value* a = nullptr;     // the batch entry's first row
+    Value* b = nullptr;     // the task's first panel
+    Value* tile = nullptr;  // tiles [tile, tile_end)
     Value* tile_end = nullptr;
-    Value* column = nullptr;   // columns [column, column_end), padded
+    Value* column = nullptr;  // columns [column, column_end), padded
     Value* column_end = nullptr;
   };
 
@@ -43,8 +43,9 @@ class DriverWriter {
   void each_tile(const Task& task, const std::function<void(int rows, Value* tile)>& body);
   Value* first_row(Value* tile);
   Task task(Value* number);
-  void k_block(const Task& task, Value* segment, Value* segment_end);
-  void pack_rows(int rows, Value* from, Value* to, Value* steps, Value* rest);
+  void tiles(const Task& task);
+  // Copies a tile's rows to scratch: [step][row][unroll], the rest of k in a step of its own.
+  void pack_rows(int rows, Value* from);
 
   const MatmulSource& s_;
   const MatmulPlan& p_;
@@ -54,8 +55,7 @@ class DriverWriter {
   llvm::Function* f_;
   llvm::Function* tiles_[2];
   Value* table_ = nullptr;
-  Value* totals_ = nullptr;
-  Value* packed_a_ = nullptr;
+  Value* scratch_ = nullptr;
 };
 
 Value* DriverWriter::field(size_t offset) {
@@ -82,22 +82,8 @@ Value* DriverWriter::first_row(Value* tile) {
 
 void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
-  Value* scratch = field(offsetof(pyc_kernel_args, scratch));
-  totals_ = scratch;
-  packed_a_ = flow_.at(scratch, p_.totals_bytes / 4);
-  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
-    const Task t = task(number);
-    const int64_t per_block = (p_.k_block + kMatmulSegment - 1) / kMatmulSegment;
-    if (per_block >= p_.segments) {
-      k_block(t, flow_.index(0), flow_.index(p_.segments));
-      return;
-    }
-    flow_.loop(flow_.index(0), flow_.index(p_.segments), per_block, true, [&](Value* segment) {
-      Value* end = b_.CreateAdd(segment, flow_.index(per_block));
-      end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, flow_.index(p_.segments));
-      k_block(t, segment, end);
-    });
-  });
+  if (p_.pack_a) scratch_ = field(offsetof(pyc_kernel_args, scratch));
+  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) { tiles(task(number)); });
   b_.CreateRetVoid();
 }
 
@@ -141,62 +127,43 @@ void DriverWriter::each_tile(const Task& task,
        p_.tile_rows - 1);
 }
 
-void DriverWriter::k_block(const Task& task, Value* segment, Value* segment_end) {
-  Value* a = flow_.at(task.a, scaled(segment, kMatmulSegment * c_.a.k_stride));
-  Value* b = flow_.at(task.b, scaled(segment, kMatmulSegment * p_.b_k_stride));
-  Value* k_end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, scaled(segment_end, kMatmulSegment),
-                                          flow_.index(p_.k));
-  Value* k_count = b_.CreateSub(k_end, scaled(segment, kMatmulSegment));
-  Value* steps = b_.CreateUDiv(k_count, flow_.index(p_.unroll));
-  Value* rest = b_.CreateURem(k_count, flow_.index(p_.unroll));
-  Value* panel_count = b_.CreateUDiv(b_.CreateSub(task.column_end, task.column),
-                                     flow_.index(p_.tile_columns));
-  const int64_t tile_size = p_.tile_rows * p_.tile_columns;
+void DriverWriter::tiles(const Task& task) {
   each_tile(task, [&](int rows, Value* tile) {
-    Value* local = b_.CreateSub(tile, task.tile);
     Value* row = first_row(tile);
-    Value* from = flow_.at(a, scaled(row, c_.a.row_stride));
+    Value* a = flow_.at(task.a, scaled(row, c_.a.row_stride));
     if (p_.pack_a) {
-      pack_rows(rows, from, packed_a_, steps, rest);
-      from = packed_a_;
+      pack_rows(rows, a);
+      a = scratch_;
     }
-    Value* totals = flow_.at(totals_, scaled(b_.CreateMul(local, panel_count), tile_size));
-    std::vector<Value*> args = {table_,      from, b, totals, row, task.column, task.column_end,
-                                segment, segment_end};
+    std::vector<Value*> args = {table_, a, task.b, row, task.column, task.column_end};
     args.insert(args.end(), task.batch.begin(), task.batch.end());
     b_.CreateCall(tiles_[rows == p_.tile_rows ? 0 : 1], args);
   });
 }
 
-// [step][row][unroll], the rest of k in a last step of its own.
-void DriverWriter::pack_rows(int rows, Value* from, Value* to, Value* steps, Value* rest) {
-  auto* four = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(p_.unroll));
+void DriverWriter::pack_rows(int rows, Value* from) {
   const auto copy = [&](Value* source, Value* target) {
     Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), source, llvm::Align(4));
     b_.CreateAlignedStore(x, target, llvm::Align(4));
   };
-  const auto ends = flow_.loop(
-      flow_.index(0), steps, 1, false, {from, to}, [&](Value*, const FlowBuilder::State& at) {
-        for (int i = 0; i < rows; ++i) {
-          Value* source = flow_.at(at[0], i * c_.a.row_stride);
-          Value* target = flow_.at(at[1], i * p_.unroll);
-          if (c_.a.k_stride == 1) {
-            Value* x = b_.CreateAlignedLoad(four, source, llvm::Align(4));
-            b_.CreateAlignedStore(x, target, llvm::Align(4));
-            continue;
-          }
-          for (int k = 0; k < p_.unroll; ++k) {
-            copy(flow_.at(source, k * c_.a.k_stride), flow_.at(target, k));
-          }
-        }
-        return FlowBuilder::State{flow_.at(at[0], p_.unroll * c_.a.k_stride),
-                                  flow_.at(at[1], p_.unroll * rows)};
-      });
+  const auto ends =
+      flow_.loop(flow_.index(0), flow_.index(p_.k / p_.unroll), 1, false, {from, scratch_},
+                 [&](Value*, const FlowBuilder::State& at) {
+                   for (int i = 0; i < rows; ++i) {
+                     Value* source = flow_.at(at[0], i * c_.a.row_stride);
+                     Value* target = flow_.at(at[1], i * p_.unroll);
+                     for (int k = 0; k < p_.unroll; ++k) {
+                       copy(flow_.at(source, k * c_.a.k_stride), flow_.at(target, k));
+                     }
+                   }
+                   return FlowBuilder::State{flow_.at(at[0], p_.unroll * c_.a.k_stride),
+                                             flow_.at(at[1], p_.unroll * rows)};
+                 });
   if (p_.k % p_.unroll == 0) return;
-  flow_.loop(flow_.index(0), rest, 1, false, [&](Value* k) {
+  flow_.loop(flow_.index(0), flow_.index(p_.k % p_.unroll), 1, true, [&](Value* k) {
     for (int i = 0; i < rows; ++i) {
-      Value* source = flow_.at(ends[0], b_.CreateAdd(scaled(k, c_.a.k_stride),
-                                                     flow_.index(i * c_.a.row_stride)));
+      Value* source = flow_.at(
+          ends[0], b_.CreateAdd(scaled(k, c_.a.k_stride), flow_.index(i * c_.a.row_stride)));
       copy(source, flow_.at(ends[1], b_.CreateAdd(k, flow_.index(i * p_.unroll))));
     }
   });
@@ -250,8 +217,8 @@ void PackWriter::run() {
     Value* panel_number = b_.CreateURem(number, flow_.index(p_.panels));
     Value* matrix = b_.CreateUDiv(number, flow_.index(p_.panels));
     Value* to = flow_.at(target, b_.CreateMul(number, flow_.index(p_.b_panel_stride)));
-    Value* from = flow_.at(source, b_.CreateMul(panel_number, flow_.index(c_.b.row_stride *
-                                                                          p_.tile_columns)));
+    Value* from = flow_.at(
+        source, b_.CreateMul(panel_number, flow_.index(c_.b.row_stride * p_.tile_columns)));
     for (size_t i = c_.batch.size(); i-- > 0;) {
       if (c_.b.batch_strides[i] == 0) continue;
       Value* at = b_.CreateURem(matrix, flow_.index(c_.batch[i]));
@@ -261,8 +228,9 @@ void PackWriter::run() {
     const int rest = static_cast<int>(p_.n % p_.tile_columns);
     const auto whole = [&] { panel(from, to, p_.tile_columns); };
     if (rest == 0) return whole();
-    flow_.when(b_.CreateICmpEQ(panel_number, flow_.index(p_.panels - 1)),
-               [&] { panel(from, to, rest); }, whole);
+    flow_.when(
+        b_.CreateICmpEQ(panel_number, flow_.index(p_.panels - 1)), [&] { panel(from, to, rest); },
+        whole);
   });
   b_.CreateRetVoid();
 }
@@ -300,10 +268,10 @@ void PackWriter::rows(Value* from, Value* to, int columns, int count) {
         Value* together =
             joined ? b_.CreateAlignedLoad(vector(count), column, llvm::Align(4)) : nullptr;
         for (int k = 0; k < count; ++k) {
-          Value* x = joined ? b_.CreateExtractElement(together, static_cast<uint64_t>(k))
-                            : b_.CreateAlignedLoad(b_.getFloatTy(),
-                                                   flow_.at(column, k * c_.b.k_stride),
-                                                   llvm::Align(4));
+          Value* x =
+              joined ? b_.CreateExtractElement(together, static_cast<uint64_t>(k))
+                     : b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(column, k * c_.b.k_stride),
+                                            llvm::Align(4));
           Value*& row = out[static_cast<size_t>(k)];
           row = b_.CreateInsertElement(row, x, static_cast<uint64_t>(j));
         }

@@ -28,11 +28,9 @@ struct MatmulSource {
   int64_t a_step(int rows) const { return plan.pack_a ? plan.unroll * rows : plan.unroll; }
 };
 
-// A tile function computes `rows` rows of a range of panels over a range of segments:
-//   void tile(ptr buffers, ptr a, ptr b, ptr totals, i64 row, i64 column, i64 column_end,
-//             i64 segment, i64 segment_end, i64 batch…)
-// `a` and `b` point at the first row or column and the first segment's first k; `totals` holds
-// rows × tile_columns floats per panel when k is cut into blocks, and is not used otherwise.
+// A tile function computes `rows` rows of a range of panels:
+//   void tile(ptr buffers, ptr a, ptr b, i64 row, i64 column, i64 column_end, i64 batch…)
+// `a` and `b` point at the first row and the first panel.
 llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& module, int rows);
 
 // The step's function: loops over tasks and their tiles. `tiles[0]` has tile_rows rows, `tiles[1]`

@@ -15,11 +15,9 @@ using loop::ExprId;
 using loop::kNone;
 
 // What a block of B may take of the second-level cache.
-constexpr int64_t kBlockBytes = 512 << 10;
+constexpr int64_t kBlockBytes = 256 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
-// Rows of A this far apart (or a multiple) fall on the same lines of the first-level cache.
-constexpr int64_t kConflictStride = 4096;
 
 // Estimates, per thread: f32 operations and bytes a nanosecond, and a step's start.
 constexpr double kFlopsPerNsPerLane = 16.0;
@@ -50,37 +48,60 @@ bool reads_b_elsewhere(const lower::Group& group) {
 
 struct Registers {
   const char* isa;
-  int native_lanes;   // of the registers that are used
-  int accumulators;   // vectors of native width the tile may hold
-  int rows;           // of the largest tile
+  int native_lanes;  // of the registers that are used
+  int count;         // of vector registers
+  int per_cycle;     // fmas
+  int in_flight;     // fmas that hide their latency; a tile with fewer accumulators waits
+  int rows;          // of the largest tile
 };
 
 Registers registers_of(const CodegenTarget& target) {
-  if (target.is_aarch64()) return {"neon", 4, 16, 8};
-  const bool wide = target.cpu == "x86-64-v4" ||
-                    target.features.find("+avx512vl") != std::string::npos;
-  if (wide) return {"avx512", std::min(16, target.lanes), 24, 12};
-  return {"avx2", std::min(8, target.lanes), 12, 6};
+  if (target.is_aarch64()) return {"neon", 4, 32, 4, 16, 8};
+  const bool wide =
+      target.cpu == "x86-64-v4" || target.features.find("+avx512vl") != std::string::npos;
+  if (wide) return {"avx512", std::min(16, target.lanes), 32, 2, 10, 12};
+  return {"avx2", std::min(8, target.lanes), 16, 2, 10, 6};
 }
 
-// The widest panel whose tile fits the registers; narrower when padding would cost too much.
+// Most rows a tile of `columns` columns can have without spilling. On aarch64 a row of A takes a
+// register, and B's are there twice (loads run ahead); on x86 rows are broadcast from memory.
+int most_rows(const Registers& r, bool by_lanes, int columns) {
+  const int vectors = columns / r.native_lanes;
+  if (!by_lanes) return std::min(r.rows, (r.count - vectors - 1) / vectors);
+  if (vectors >= r.in_flight) return 1;
+  if (vectors >= r.in_flight / 2) return 2;
+  return std::min(r.rows, (r.count - 2 - 2 * vectors) / (vectors + 1));
+}
+
+// The tile with the least work over all of m and n: each takes as long as its fmas, their latency,
+// or its part of B to come from the second-level cache, about one vector a cycle.
 void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
   const Registers r = registers_of(target);
   p.lanes = target.lanes;
   p.a_by_lanes = target.is_aarch64();
-  const int unit = std::max(r.native_lanes, p.lanes);  // a panel is a multiple of it
-  int rows = static_cast<int>(std::min<int64_t>(r.rows, p.m));
-  // A vector value wider than the registers takes several of them.
-  if (unit > r.accumulators * r.native_lanes / rows) rows = r.accumulators * r.native_lanes / unit;
-  p.row_tiles = ceil_div(p.m, rows);
-  p.tile_rows = static_cast<int>(ceil_div(p.m, p.row_tiles));
-  p.tall_tiles = p.m - p.row_tiles * (p.tile_rows - 1);
-  int columns = unit;
-  while (columns * 2 <= r.accumulators * r.native_lanes / p.tile_rows) columns *= 2;
-  const auto padded = [&](int c) { return ceil_div(p.n, c) * c; };
-  while (columns > unit && padded(columns) * 16 > padded(columns / 2) * 17) columns /= 2;
-  p.tile_columns = columns;
-  p.panels = ceil_div(p.n, columns);
+  const int unit = std::max(r.native_lanes, p.lanes);
+  double best = std::numeric_limits<double>::max();
+  for (const int units : {2, 1, 3, 16, 8, 4}) {
+    const int columns = units * unit;
+    const int most = most_rows(r, p.a_by_lanes, columns);
+    if (most < 1) continue;
+    const int64_t tiles = ceil_div(p.m, std::min<int64_t>(most, p.m));
+    const auto rows = static_cast<int>(ceil_div(p.m, tiles));
+    const int64_t tall = p.m - tiles * (rows - 1);
+    const auto steps = [&](int tile_rows) {
+      const int vectors = columns / r.native_lanes;
+      return std::max({tile_rows * vectors, r.in_flight, vectors * r.per_cycle});
+    };
+    const double work = static_cast<double>(ceil_div(p.n, columns)) *
+                        static_cast<double>(tall * steps(rows) + (tiles - tall) * steps(rows - 1));
+    if (work >= best * 0.97) continue;
+    best = work;
+    p.tile_rows = rows;
+    p.tile_columns = columns;
+    p.row_tiles = tiles;
+    p.tall_tiles = tall;
+  }
+  p.panels = ceil_div(p.n, p.tile_columns);
   p.name = fmt::format("f32_matmul__{}_{}x{}", r.isa, p.tile_rows, p.tile_columns);
   if (p.lanes != r.native_lanes) p.name += fmt::format("_l{}", p.lanes);
 }
@@ -115,17 +136,9 @@ void choose_weights(const lower::Group& group, bool b_is_constant, MatmulPlan& p
   p.packed_bytes = p.b_matrices * p.panels * p.b_panel_stride * 4;
 }
 
-// Long rows whose distance makes them fall on one another in the cache are copied, and so is an A
-// whose k does not lie together.
-bool wants_packed_a(const lower::Contraction& c, const MatmulPlan& p) {
-  if (c.a.k_stride != 1) return true;
-  const bool conflicts = (c.a.row_stride * 4) % kConflictStride == 0;
-  return conflicts && p.tile_rows > 4 && p.n >= 16 * p.tile_columns;
-}
-
 // The number of blocks in m and n whose busiest thread has least to do.
 void choose_blocks(int threads, MatmulPlan& p) {
-  const int64_t panel_bytes = p.k_block * p.tile_columns * 4;
+  const int64_t panel_bytes = p.k * p.tile_columns * 4;
   const int64_t panels_per_block = std::max<int64_t>(1, kBlockBytes / panel_bytes);
   const int64_t fewest = ceil_div(p.panels, panels_per_block);
   double best = std::numeric_limits<double>::max();
@@ -177,16 +190,9 @@ MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const Code
   p.segments = ceil_div(c.k, kMatmulSegment);
   choose_tile(target, p);
   choose_weights(group, b_is_constant, p);
-  p.k_block = p.k;
-  p.pack_a = wants_packed_a(c, p);
+  p.pack_a = c.a.k_stride != 1;
+  if (p.pack_a) p.scratch_bytes = p.tile_rows * ceil_div(p.k, p.unroll) * p.unroll * 4;
   choose_blocks(std::max(threads, 1), p);
-  const bool blocked = p.k_block < p.k;
-  if (blocked) {
-    p.totals_bytes = ceil_div(p.row_tiles, p.m_blocks) * ceil_div(p.panels, p.n_blocks) *
-                     p.tile_rows * p.tile_columns * 4;
-  }
-  p.scratch_bytes = p.totals_bytes;
-  if (p.pack_a) p.scratch_bytes += p.tile_rows * ceil_div(p.k_block, p.unroll) * p.unroll * 4;
   return p;
 }
 
@@ -195,11 +201,13 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   needs.scratch_bytes = plan.scratch_bytes;
   switch (plan.weights) {
     case MatmulPlan::Weights::kPackedAhead:
-      needs.packed.push_back(
-          {group.buffer_values[group.contraction->b.buffer], plan.packed_bytes});
+      needs.packed.push_back({group.buffer_values[group.contraction->b.buffer], plan.packed_bytes});
       break;
-    case MatmulPlan::Weights::kPackedAtRun: needs.workspace_bytes = plan.packed_bytes; break;
-    case MatmulPlan::Weights::kInPlace: break;
+    case MatmulPlan::Weights::kPackedAtRun:
+      needs.workspace_bytes = plan.packed_bytes;
+      break;
+    case MatmulPlan::Weights::kInPlace:
+      break;
   }
   return needs;
 }
@@ -210,8 +218,8 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double rate = kFlopsPerNsPerLane * (target.is_aarch64() ? native : native * 0.75);
   const double rows = static_cast<double>(plan.row_tiles) * plan.tile_rows;
   const double columns = static_cast<double>(plan.panels) * plan.tile_columns;
-  const double flops = 2.0 * static_cast<double>(plan.batch) * rows * columns *
-                       static_cast<double>(plan.k);
+  const double flops =
+      2.0 * static_cast<double>(plan.batch) * rows * columns * static_cast<double>(plan.k);
   const double tasks = static_cast<double>(plan.tasks());
   const double rounds = static_cast<double>(ceil_div(plan.tasks(), threads));
   const double share = rounds / tasks;
@@ -250,9 +258,9 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 }
 
 std::string matmul_key(const lower::Group& group, const MatmulPlan& plan) {
-  return fmt::format("{} {}x{} blocks {} {} {} pack {} {}\n{}", plan.name, plan.row_tiles,
-                     plan.panels, plan.m_blocks, plan.n_blocks, plan.k_block, plan.pack_a,
-                     static_cast<int>(plan.weights), loop::print(group.kernel));
+  return fmt::format("{} {}x{} blocks {} {} pack {} {}\n{}", plan.name, plan.row_tiles, plan.panels,
+                     plan.m_blocks, plan.n_blocks, plan.pack_a, static_cast<int>(plan.weights),
+                     loop::print(group.kernel));
 }
 
 }  // namespace pyc::cpu

@@ -108,19 +108,32 @@ llvm::Value* ValueOps::unary(Op op, DType t, Value* a) {
   const bool fp = is_float(t);
   ID id = intr::not_intrinsic;
   switch (op) {
-    case Op::kNeg: return fp ? b_.CreateFNeg(a) : b_.CreateNeg(a);
-    case Op::kNot: return b_.CreateNot(a);
+    case Op::kNeg:
+      return fp ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    case Op::kNot:
+      return b_.CreateNot(a);
     case Op::kAbs:
       if (!fp && !is_signed_int(t)) return a;
       if (!fp) return b_.CreateBinaryIntrinsic(intr::abs, a, b_.getFalse());
       id = intr::fabs;
       break;
-    case Op::kSqrt: id = intr::sqrt; break;
-    case Op::kFloor: id = intr::floor; break;
-    case Op::kCeil: id = intr::ceil; break;
-    case Op::kTrunc: id = intr::trunc; break;
-    case Op::kRoundEven: id = intr::roundeven; break;
-    default: PYC_CHECK(false, "not a unary operation");
+    case Op::kSqrt:
+      id = intr::sqrt;
+      break;
+    case Op::kFloor:
+      id = intr::floor;
+      break;
+    case Op::kCeil:
+      id = intr::ceil;
+      break;
+    case Op::kTrunc:
+      id = intr::trunc;
+      break;
+    case Op::kRoundEven:
+      id = intr::roundeven;
+      break;
+    default:
+      PYC_CHECK(false, "not a unary operation");
   }
   return b_.CreateUnaryIntrinsic(id, a);
 }
@@ -128,25 +141,37 @@ llvm::Value* ValueOps::unary(Op op, DType t, Value* a) {
 llvm::Value* ValueOps::binary(Op op, DType t, Value* a, Value* b) {
   const bool fp = is_float(t);
   switch (op) {
-    case Op::kAdd: return fp ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
-    case Op::kSub: return fp ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
-    case Op::kMul: return fp ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-    case Op::kDiv: return fp ? b_.CreateFDiv(a, b) : divide(false, t, a, b);
+    case Op::kAdd:
+      return fp ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Op::kSub:
+      return fp ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
+    case Op::kMul:
+      return fp ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Op::kDiv:
+      return fp ? b_.CreateFDiv(a, b) : divide(false, t, a, b);
     case Op::kRem:
       PYC_CHECK(!fp, "rem of floats has no instruction: it is a Loop IR expression");
       return divide(true, t, a, b);
-    case Op::kMin: return min_max(false, t, a, b);
-    case Op::kMax: return min_max(true, t, a, b);
-    case Op::kAnd: return b_.CreateAnd(a, b);
-    case Op::kOr: return b_.CreateOr(a, b);
-    case Op::kXor: return b_.CreateXor(a, b);
+    case Op::kMin:
+      return min_max(false, t, a, b);
+    case Op::kMax:
+      return min_max(true, t, a, b);
+    case Op::kAnd:
+      return b_.CreateAnd(a, b);
+    case Op::kOr:
+      return b_.CreateOr(a, b);
+    case Op::kXor:
+      return b_.CreateXor(a, b);
     case Op::kShl:
-    case Op::kShr: return shift(op, t, a, b);
+    case Op::kShr:
+      return shift(op, t, a, b);
     case Op::kEq:
     case Op::kNe:
     case Op::kLt:
-    case Op::kLe: return compare(op, t, a, b);
-    default: PYC_CHECK(false, "not a binary operation");
+    case Op::kLe:
+      return compare(op, t, a, b);
+    default:
+      PYC_CHECK(false, "not a binary operation");
   }
   return nullptr;
 }
@@ -171,8 +196,8 @@ llvm::Value* ValueOps::compare(Op op, DType t, Value* a, Value* b) {
 llvm::Value* ValueOps::min_max(bool is_max, DType t, Value* a, Value* b) {
   if (is_float(t)) return float_min_max(is_max, a, b);
   if (t == DType::kBool) return is_max ? b_.CreateOr(a, b) : b_.CreateAnd(a, b);
-  const ID id = is_signed_int(t) ? (is_max ? intr::smax : intr::smin)
-                                 : (is_max ? intr::umax : intr::umin);
+  const ID id =
+      is_signed_int(t) ? (is_max ? intr::smax : intr::smin) : (is_max ? intr::umax : intr::umin);
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 
@@ -207,7 +232,8 @@ llvm::Value* ValueOps::float_min_max(bool is_max, Value* a, Value* b) {
   return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, r);
 }
 
-// x/0 = 0, x rem 0 = 0, MIN/-1 = MIN: such divisors are replaced by 1, which gives all but the first.
+// x/0 = 0, x rem 0 = 0, MIN/-1 = MIN: such divisors are replaced by 1, which gives all but the
+// first.
 llvm::Value* ValueOps::divide(bool remainder, DType t, Value* a, Value* b) {
   if (t == DType::kBool) {
     Value* zero = int_like(a, 0);
@@ -244,7 +270,8 @@ llvm::Value* ValueOps::floor_div(Value* a, int64_t divisor, bool non_negative) {
   Value* d = int_like(a, static_cast<uint64_t>(divisor));
   if (non_negative) return b_.CreateUDiv(a, d);
   if ((divisor & (divisor - 1)) == 0) {
-    return b_.CreateAShr(a, static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(divisor))));
+    return b_.CreateAShr(a,
+                         static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(divisor))));
   }
   // Truncation rounds negative quotients up.
   Value* q = b_.CreateSDiv(a, d);

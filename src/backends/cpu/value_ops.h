@@ -14,8 +14,8 @@ namespace pyc::cpu {
 // What the generated code may rely on, and how wide it is written.
 struct TargetTraits {
   bool aarch64 = false;
-  bool f16c = false;           // x86: f16 conversions
-  int lanes = 4;               // elements per vector body
+  bool f16c = false;  // x86: f16 conversions
+  int lanes = 4;      // elements per vector body
   int vector_registers = 16;
 };
 

@@ -1,0 +1,43 @@
+#include "driver/seeded_run.h"
+
+#include <algorithm>
+
+#include "ir/types.h"
+
+namespace pyc::driver {
+
+Result<SeededRun> SeededRun::create(const runtime::Model& model, uint64_t seed,
+                                    AlignedBuffer::Mode mode) {
+  SeededRun run;
+  const auto add = [&](const runtime::IoSpec& spec) -> Result<runtime::TensorView> {
+    PYC_ASSIGN(AlignedBuffer memory,
+               AlignedBuffer::create(static_cast<size_t>(spec.bytes), mode));
+    run.memory_.push_back(std::move(memory));
+    return runtime::TensorView{run.memory_.back().data(), spec.dtype, spec.shape, spec.bytes};
+  };
+  for (const runtime::IoSpec& spec : model.inputs()) {
+    PYC_ASSIGN(runtime::TensorView view, add(spec));
+    const bool floats = is_float(spec.dtype);
+    const auto data = ir::random_data({spec.dtype, spec.shape}, seed + run.inputs_.size(),
+                                      floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
+    std::copy(data->bytes.begin(), data->bytes.end(), static_cast<std::byte*>(view.data));
+    run.inputs_.push_back(std::move(view));
+  }
+  for (const runtime::IoSpec& spec : model.outputs()) {
+    PYC_ASSIGN(runtime::TensorView view, add(spec));
+    run.outputs_.push_back(std::move(view));
+  }
+  return run;
+}
+
+Digest SeededRun::digest(size_t i) const {
+  const runtime::TensorView& view = outputs_[i];
+  return hash128({static_cast<const std::byte*>(view.data), static_cast<size_t>(view.bytes)});
+}
+
+bool SeededRun::intact() const {
+  return std::all_of(memory_.begin(), memory_.end(),
+                     [](const AlignedBuffer& b) { return b.check_canary(); });
+}
+
+}  // namespace pyc::driver

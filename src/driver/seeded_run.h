@@ -1,0 +1,34 @@
+#pragma once
+
+// A model's inputs and outputs as owned memory, inputs filled from a seed: what `pyc run`, benches
+// and tests run models on. The same seed gives the same bytes on every machine.
+
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/hash.h"
+#include "runtime/model.h"
+
+namespace pyc::driver {
+
+class SeededRun {
+ public:
+  // Floats are uniform in [-1, 1), integers in [0, 10); input i uses seed + i. Guarded memory
+  // (tests) makes any access beyond a tensor fault.
+  static Result<SeededRun> create(const runtime::Model& model, uint64_t seed,
+                                  AlignedBuffer::Mode mode = AlignedBuffer::Mode::kPlain);
+
+  std::span<const runtime::TensorView> inputs() const { return inputs_; }
+  std::span<const runtime::TensorView> outputs() const { return outputs_; }
+  // Of output i's bytes, as they are now.
+  Digest digest(size_t i) const;
+  // Whether nothing was written around the outputs (guarded memory only).
+  bool intact() const;
+
+ private:
+  std::vector<AlignedBuffer> memory_;
+  std::vector<runtime::TensorView> inputs_;
+  std::vector<runtime::TensorView> outputs_;
+};
+
+}  // namespace pyc::driver

@@ -1,0 +1,435 @@
+// The matmul generator against the generic kernel of the same group, bit for bit.
+
+#include "backends/cpu/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/aligned_buffer.h"
+#include "base/convert.h"
+#include "eval/interpreter.h"
+#include "loop/builder.h"
+#include "loop/verify.h"
+#include "lower/kernel_builder.h"
+
+namespace pyc::cpu {
+namespace {
+
+using loop::Expr;
+using loop::VarId;
+
+enum class Epilogue { kNone, kBias, kBiasRelu, kCurve, kResidual, kTwoOutputs, kHalf, kReadsB };
+
+struct Case {
+  int64_t m = 1;
+  int64_t n = 1;
+  int64_t k = 1;
+  std::vector<int64_t> batch = {};
+  bool a_transposed = false;
+  bool b_transposed = false;
+  bool a_shared = false;    // one A for all batch entries
+  bool b_shared = false;
+  bool b_constant = true;
+  Epilogue epilogue = Epilogue::kNone;
+};
+
+std::string describe(const Case& c) {
+  std::string text = "m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " +
+                     std::to_string(c.k) + " batch";
+  for (int64_t b : c.batch) text += " " + std::to_string(b);
+  return text + " transposed " + std::to_string(c.a_transposed) + std::to_string(c.b_transposed) +
+         " constant " + std::to_string(c.b_constant) + " epilogue " +
+         std::to_string(static_cast<int>(c.epilogue));
+}
+
+// The group as lowering would make it.
+class GroupMaker {
+ public:
+  explicit GroupMaker(const Case& c) : c_(c), p_(group_.kernel.pool) {}
+
+  lower::Group make() {
+    loop::Kernel& k = group_.kernel;
+    group_.name = k.name = "g";
+    Expr a_offset = at(0);
+    Expr b_offset = at(0);
+    Expr out = at(0);
+    for (int64_t extent : c_.batch) {
+      const VarId v = variable("b", extent);
+      k.parallel.push_back(v);
+      if (!c_.a_shared) a_offset = a_offset * at(extent) + var(v);
+      if (!c_.b_shared) b_offset = b_offset * at(extent) + var(v);
+      out = out * at(extent) + var(v);
+      batch_ *= extent;
+    }
+    const VarId m = c_.m == 1 ? loop::kNone : variable("i", c_.m);
+    const VarId n = variable("j", c_.n);
+    const VarId depth = variable("k", c_.k);
+    const VarId result = p_.new_var("r", DType::kF32, loop::kResult);
+    if (m != loop::kNone) k.parallel.push_back(m);
+    const auto matrix = [&](Expr base, int64_t rows, int64_t columns, VarId r, VarId c, bool turned) {
+      base = base * at(rows * columns);
+      return turned ? base + var(c) * at(rows) + var(r) : base + var(r) * at(columns) + var(c);
+    };
+    const Expr a = load(c_.m * c_.k * (c_.a_shared ? 1 : batch_),
+                        matrix(a_offset, c_.m, c_.k, m, depth, c_.a_transposed));
+    const Expr b = load(c_.k * c_.n * (c_.b_shared ? 1 : batch_),
+                        matrix(b_offset, c_.k, c_.n, depth, n, c_.b_transposed));
+    loop::Loop columns{.var = n, .extent = c_.n, .vector = true, .body = {}, .reductions = {}};
+    loop::Loop products{.var = depth, .extent = c_.k, .body = {}, .reductions = {}};
+    products.reductions.push_back({.kind = loop::ReduceKind::kChain,
+                                   .value = a.id,
+                                   .value2 = b.id,
+                                   .segment = 256,
+                                   .result = result});
+    columns.body.push_back({loop::StmtKind::kLoop, 1});
+    k.loops = {columns, products};
+    out = (out * at(c_.m) + var(m)) * at(c_.n) + var(n);
+    epilogue(var(result), out, m, n);
+    for (uint32_t i = 0; i < k.stores.size(); ++i) {
+      k.loops[0].body.push_back({loop::StmtKind::kStore, i});
+    }
+    k.body = {{loop::StmtKind::kLoop, 0}};
+    group_.buffer_values.resize(k.buffers.size());
+    std::iota(group_.buffer_values.begin(), group_.buffer_values.end(), 0);
+    std::string why_not;
+    group_.contraction = lower::find_contraction(k, &why_not);
+    EXPECT_TRUE(group_.contraction.has_value()) << why_not;
+    const Status ok = loop::verify_kernel(k);
+    EXPECT_TRUE(ok.ok()) << ok.to_string();
+    return std::move(group_);
+  }
+
+ private:
+  Expr at(int64_t v) { return loop::index(p_, v); }
+  Expr var(VarId v) { return v == loop::kNone ? at(0) : Expr{&p_, p_.var(v)}; }
+  VarId variable(const char* name, int64_t extent) {
+    return p_.new_var(name, DType::kI64, extent);
+  }
+  uint32_t buffer(DType t, int64_t elements, loop::Access access) {
+    group_.kernel.buffers.push_back({"x", t, elements, access});
+    return static_cast<uint32_t>(group_.kernel.buffers.size() - 1);
+  }
+  Expr load(int64_t elements, Expr offset) {
+    return {&p_, p_.load(buffer(DType::kF32, elements, loop::Access::kRead), DType::kF32,
+                         offset.id)};
+  }
+  void store(DType t, Expr offset, Expr value) {
+    const int64_t elements = batch_ * c_.m * c_.n;
+    group_.kernel.stores.push_back(
+        {buffer(t, elements, loop::Access::kWrite), offset.id, value.id});
+  }
+
+  void epilogue(Expr x, Expr out, VarId m, VarId n) {
+    switch (c_.epilogue) {
+      case Epilogue::kNone: break;
+      case Epilogue::kBias: x = x + load(c_.n, var(n)); break;
+      case Epilogue::kBiasRelu:
+        x = loop::max(x + load(c_.n, var(n)), loop::constant(p_, DType::kF32, 0.0));
+        break;
+      case Epilogue::kCurve: {
+        // As costly as a real activation: a long polynomial, a division and a select.
+        Expr y = x + load(c_.m, var(m));
+        Expr z = loop::constant(p_, DType::kF32, 0.25);
+        for (int i = 1; i < 12; ++i) z = z * y + 1.0 / i;
+        x = loop::select(loop::lt(loop::abs(y), loop::like(y, 3.0)), z / (z * z + 1.0), y);
+        break;
+      }
+      case Epilogue::kResidual: x = x + load(batch_ * c_.m * c_.n, out); break;
+      case Epilogue::kTwoOutputs: store(DType::kF32, out, x * 0.5); break;
+      case Epilogue::kHalf:
+        store(DType::kF16, out, loop::convert(x, DType::kF16));
+        return;
+      case Epilogue::kReadsB: {
+        const Expr first{&p_, p_.load(1, DType::kF32, at(0).id)};
+        x = x + first;
+        break;
+      }
+    }
+    store(DType::kF32, out, x);
+  }
+
+  const Case& c_;
+  lower::Group group_;
+  loop::Pool& p_;
+  int64_t batch_ = 1;
+};
+
+class Buffers {
+ public:
+  explicit Buffers(const loop::Kernel& kernel, uint32_t seed) {
+    for (const loop::Buffer& b : kernel.buffers) {
+      const auto bytes = static_cast<size_t>(b.elements * dtype_size(b.dtype));
+      data_.push_back(
+          std::move(AlignedBuffer::create(bytes, AlignedBuffer::Mode::kGuarded)).value());
+      pointers_.push_back(data_.back().data());
+      if (b.access != loop::Access::kRead) continue;
+      auto* p = reinterpret_cast<float*>(data_.back().data());
+      for (int64_t i = 0; i < b.elements; ++i) {
+        seed = seed * 1664525u + 1013904223u;
+        p[i] = static_cast<float>(static_cast<int32_t>(seed)) * 0x1p-31f;
+        if (seed % 97 == 0) p[i] = -0.0f;
+        if (seed % 101 == 0) p[i] *= 0x1p-140f;
+      }
+    }
+  }
+  std::vector<void*> pointers() const { return pointers_; }
+  const AlignedBuffer& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  std::vector<AlignedBuffer> data_;
+  std::vector<void*> pointers_;
+};
+
+void interpret(const loop::Kernel& kernel, const Buffers& buffers) {
+  auto program = eval::Interpreter::create(kernel);
+  ASSERT_TRUE(program.ok()) << program.status().to_string();
+  std::vector<void*> table = buffers.pointers();
+  int32_t fault = 0;
+  pyc_kernel_args args{};
+  args.buffers = table.data();
+  args.fault = &fault;
+  (*program)->run(args, 0, kernel.parallel_size());
+  ASSERT_EQ(fault, 0);
+}
+
+// Runs the compiled steps as `threads` threads would, in an order that no thread promised.
+void run_compiled(const lower::Group& group, const MatmulPlan& plan, const CodegenTarget& target,
+                  int threads, const Buffers& buffers) {
+  const Result<std::string> object = emit_matmul_object(group, plan, target);
+  ASSERT_TRUE(object.ok()) << object.status().to_string();
+  const auto module = CodeModule::load(*object);
+  ASSERT_TRUE(module.ok()) << module.status().to_string();
+  const lower::KernelNeeds needs = matmul_needs(group, plan);
+  constexpr auto kGuarded = AlignedBuffer::Mode::kGuarded;
+  const auto bytes = [](int64_t n) { return static_cast<size_t>(n); };
+  AlignedBuffer workspace =
+      std::move(AlignedBuffer::create(bytes(needs.workspace_bytes), kGuarded)).value();
+  AlignedBuffer scratch =
+      std::move(AlignedBuffer::create(bytes(needs.scratch_bytes), kGuarded)).value();
+  runtime::Parameter packed;
+  const std::vector<void*> table = buffers.pointers();
+  if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
+    ASSERT_EQ(needs.packed.size(), 1u);
+    packed = pack_b(plan, *group.contraction, table[group.contraction->b.buffer]);
+    ASSERT_EQ(packed.bytes, needs.packed[0].bytes);
+  }
+  for (const MatmulStep& step : matmul_steps(group, plan)) {
+    std::vector<void*> operands;
+    for (const backends::Operand& o : step.operands) {
+      switch (o.kind) {
+        case backends::Operand::Kind::kValue: operands.push_back(table[o.value]); break;
+        case backends::Operand::Kind::kWorkspace: operands.push_back(workspace.data()); break;
+        case backends::Operand::Kind::kPacked:
+          operands.push_back(const_cast<void*>(packed.data));
+          break;
+        case backends::Operand::Kind::kScratch: operands.push_back(nullptr); break;
+      }
+    }
+    pyc_kernel_args args{};
+    args.buffers = operands.data();
+    args.scratch = scratch.data();
+    args.threads = threads;
+    const pyc_kernel_fn fn = (*module)->lookup(step.symbol);
+    ASSERT_NE(fn, nullptr) << step.symbol;
+    for (int t = threads - 1; t >= 0; --t) {
+      args.thread = t;
+      const int64_t begin = step.parallel * t / threads;
+      const int64_t end = step.parallel * (t + 1) / threads;
+      if (begin < end) fn(&args, begin, end);
+    }
+  }
+  EXPECT_TRUE(workspace.check_canary());
+  EXPECT_TRUE(scratch.check_canary());
+}
+
+void expect_equal(const loop::Kernel& kernel, const Buffers& found, const Buffers& wanted) {
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    EXPECT_TRUE(found[i].check_canary()) << "buffer " << i;
+    const auto bytes =
+        static_cast<size_t>(kernel.buffers[i].elements * dtype_size(kernel.buffers[i].dtype));
+    ASSERT_EQ(std::memcmp(found[i].data(), wanted[i].data(), bytes), 0) << "buffer " << i;
+  }
+}
+
+void check(const Case& c, std::initializer_list<int> lanes, std::initializer_list<int> threads) {
+  SCOPED_TRACE(describe(c));
+  const lower::Group group = GroupMaker(c).make();
+  ASSERT_TRUE(group.contraction.has_value());
+  const Buffers wanted(group.kernel, 1);
+  interpret(group.kernel, wanted);
+  for (const int l : lanes) {
+    CodegenTarget target = CodegenTarget::host();
+    target.lanes = l;
+    ASSERT_EQ(matmul_rejected(group, target), "");
+    for (const int t : threads) {
+      const MatmulPlan plan = plan_matmul(group, c.b_constant, target, t);
+      SCOPED_TRACE(plan.name + " threads " + std::to_string(t));
+      const Buffers found(group.kernel, 1);
+      run_compiled(group, plan, target, t, found);
+      expect_equal(group.kernel, found, wanted);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(CpuMatmul, EveryTileSize) {
+  for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33}) {
+    for (const int64_t n : {8, 13}) check({.m = m, .n = n, .k = 21}, {4}, {1});
+  }
+}
+
+TEST(CpuMatmul, EveryColumnRest) {
+  for (const int64_t n : {2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 33, 63, 64, 65, 100}) {
+    check({.m = 1, .n = n, .k = 9}, {4, 16}, {2});
+    check({.m = 9, .n = n, .k = 9, .epilogue = Epilogue::kCurve}, {4, 8}, {1});
+  }
+}
+
+TEST(CpuMatmul, EveryDepth) {
+  for (const int64_t k : {1, 2, 3, 4, 5, 7, 8, 9, 255, 256, 257, 258, 260, 263, 511, 512, 513, 1000}) {
+    check({.m = 9, .n = 17, .k = k}, {4}, {1});
+    check({.m = 2, .n = 11, .k = k}, {8}, {1});
+  }
+}
+
+TEST(CpuMatmul, LanesGiveTheSameBits) {
+  for (const Epilogue e : {Epilogue::kNone, Epilogue::kBiasRelu, Epilogue::kCurve}) {
+    check({.m = 11, .n = 29, .k = 300, .epilogue = e}, {4, 8, 16}, {1, 3});
+    check({.m = 1, .n = 77, .k = 300, .epilogue = e}, {4, 8, 16}, {1, 3});
+  }
+}
+
+TEST(CpuMatmul, TransposedOperands) {
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      for (const bool constant : {false, true}) {
+        for (const int64_t k : {3, 37, 270}) {
+          check({.m = 10, .n = 19, .k = k, .a_transposed = a, .b_transposed = b,
+                 .b_constant = constant},
+                {4, 8}, {2});
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuMatmul, BatchesAndBroadcasts) {
+  for (const bool constant : {false, true}) {
+    check({.m = 5, .n = 16, .k = 12, .batch = {3}, .b_constant = constant}, {4}, {1, 2});
+    check({.m = 5, .n = 9, .k = 12, .batch = {2, 3}, .b_constant = constant}, {4, 16}, {4});
+    check({.m = 7, .n = 9, .k = 260, .batch = {3}, .b_shared = true, .b_constant = constant}, {4},
+          {2});
+    check({.m = 7, .n = 24, .k = 30, .batch = {2, 2}, .b_transposed = true, .a_shared = true,
+           .b_constant = constant},
+          {4}, {5});
+  }
+}
+
+TEST(CpuMatmul, Epilogues) {
+  for (const Epilogue e : {Epilogue::kBias, Epilogue::kBiasRelu, Epilogue::kCurve,
+                           Epilogue::kResidual, Epilogue::kTwoOutputs, Epilogue::kHalf,
+                           Epilogue::kReadsB}) {
+    for (const int64_t k : {20, 300}) {
+      check({.m = 13, .n = 21, .k = k, .epilogue = e}, {4, 8}, {2});
+      check({.m = 8, .n = 32, .k = k, .b_constant = false, .epilogue = e}, {4}, {2});
+    }
+  }
+}
+
+TEST(CpuMatmul, ThreadCountsGiveTheSameBits) {
+  check({.m = 50, .n = 70, .k = 40, .epilogue = Epilogue::kBias}, {4}, {1, 2, 3, 4, 7, 16});
+  check({.m = 1, .n = 200, .k = 64}, {4}, {1, 2, 5, 16});
+}
+
+TEST(CpuMatmul, SumsOfNegativeZerosArePositive) {
+  const Case c{.m = 3, .n = 9, .k = 300};
+  const lower::Group group = GroupMaker(c).make();
+  const CodegenTarget target = CodegenTarget::host();
+  const MatmulPlan plan = plan_matmul(group, true, target, 1);
+  const Buffers buffers(group.kernel, 1);
+  for (int64_t i = 0; i < c.m * c.k; ++i) static_cast<float*>(buffers.pointers()[0])[i] = -0x1p-100f;
+  for (int64_t i = 0; i < c.n * c.k; ++i) static_cast<float*>(buffers.pointers()[1])[i] = 0x1p-100f;
+  run_compiled(group, plan, target, 1, buffers);
+  for (int64_t i = 0; i < c.m * c.n; ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(static_cast<float*>(buffers.pointers()[2])[i]), 0u) << i;
+  }
+}
+
+// The contract written out, without Loop IR in between.
+TEST(CpuMatmul, EqualsTheContract) {
+  const Case c{.m = 10, .n = 30, .k = 700};
+  const lower::Group group = GroupMaker(c).make();
+  const CodegenTarget target = CodegenTarget::host();
+  const Buffers buffers(group.kernel, 7);
+  run_compiled(group, plan_matmul(group, true, target, 2), target, 2, buffers);
+  const auto* a = static_cast<const float*>(buffers.pointers()[0]);
+  const auto* b = static_cast<const float*>(buffers.pointers()[1]);
+  const auto* y = static_cast<const float*>(buffers.pointers()[2]);
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      float total = 0.0f;
+      for (int64_t from = 0; from < c.k; from += 256) {
+        float acc = 0.0f;
+        for (int64_t k = from; k < std::min(c.k, from + 256); ++k) {
+          acc = std::fma(a[i * c.k + k], b[k * c.n + j], acc);
+        }
+        total += acc;
+      }
+      ASSERT_EQ(std::bit_cast<uint32_t>(y[i * c.n + j]), std::bit_cast<uint32_t>(total));
+    }
+  }
+}
+
+TEST(CpuMatmul, Rejections) {
+  const CodegenTarget target = CodegenTarget::host();
+  lower::Group group = GroupMaker({.m = 3, .n = 4, .k = 5}).make();
+  EXPECT_EQ(matmul_rejected(group, target), "");
+  group.contraction->k = 0;
+  EXPECT_EQ(matmul_rejected(group, target), "k_is_zero");
+  group.contraction->k = 5;
+  group.contraction->dtype = DType::kF64;
+  EXPECT_EQ(matmul_rejected(group, target), "dtype_not_f32");
+  group.contraction->dtype = DType::kF32;
+  group.contraction->segment = 128;
+  EXPECT_EQ(matmul_rejected(group, target), "segment_not_256");
+  group.contraction.reset();
+  EXPECT_EQ(matmul_rejected(group, target), "no_contraction");
+}
+
+TEST(CpuMatmul, ForeignObjectsAndText) {
+  const lower::Group group = GroupMaker({.m = 20, .n = 50, .k = 300, .b_constant = false}).make();
+  for (CodegenTarget target : {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx2(),
+                               CodegenTarget::x86_avx512()}) {
+    for (const int lanes : {4, 8, 16}) {
+      target.lanes = lanes;
+      const MatmulPlan plan = plan_matmul(group, false, target, 4);
+      const Result<std::string> object = emit_matmul_object(group, plan, target);
+      ASSERT_TRUE(object.ok()) << plan.name << ": " << object.status().to_string();
+      const Result<std::string> again = emit_matmul_object(group, plan, target);
+      EXPECT_EQ(*object, *again);
+    }
+  }
+  const CodegenTarget host = CodegenTarget::host();
+  const MatmulPlan plan = plan_matmul(group, false, host, 4);
+  EXPECT_NE(emit_matmul_llvm_text(group, plan, host)->find("llvm.fma"), std::string::npos);
+  EXPECT_NE(emit_matmul_assembly(group, plan, host)->find("pyc_kernel_pack"), std::string::npos);
+}
+
+TEST(CpuMatmul, KeysTellPlansApart) {
+  const lower::Group one = GroupMaker({.m = 20, .n = 50, .k = 300}).make();
+  const lower::Group two = GroupMaker({.m = 20, .n = 50, .k = 300, .a_transposed = true}).make();
+  const CodegenTarget host = CodegenTarget::host();
+  const auto key = [&](const lower::Group& g, bool constant, int threads) {
+    return matmul_key(g, plan_matmul(g, constant, host, threads));
+  };
+  EXPECT_EQ(key(one, true, 1), key(one, true, 1));
+  EXPECT_NE(key(one, true, 1), key(one, false, 1));
+  EXPECT_NE(key(one, true, 1), key(two, true, 1));
+}
+
+}  // namespace
+}  // namespace pyc::cpu

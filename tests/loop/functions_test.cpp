@@ -1,0 +1,279 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "loop/functions_check.h"
+
+namespace pyc::loop {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+struct Point {
+  double x;
+  double y;
+};
+
+// Values that are exact, the same in f32 and f64.
+const std::map<std::string, std::vector<Point>>& special_values() {
+  static const std::map<std::string, std::vector<Point>> table = {
+      {"exp", {{0, 1}, {-0.0, 1}, {-kInf, 0}, {kInf, kInf}, {1000, kInf}, {-1000, 0}}},
+      {"exp2",
+       {{0, 1},
+        {-0.0, 1},
+        {3, 8},
+        {-1, 0.5},
+        {-126, 0x1p-126},
+        {-149, 0x1p-149},
+        {127, 0x1p127},
+        {5000, kInf},
+        {-5000, 0},
+        {-kInf, 0},
+        {kInf, kInf}}},
+      {"expm1", {{0, 0}, {-0.0, -0.0}, {-kInf, -1}, {-100, -1}, {kInf, kInf}, {1000, kInf}}},
+      {"log",
+       {{1, 0},
+        {0, -kInf},
+        {-0.0, -kInf},
+        {-1, kNaN},
+        {-0x1p-149, kNaN},
+        {-kInf, kNaN},
+        {kInf, kInf}}},
+      {"log2",
+       {{1, 0},
+        {8, 3},
+        {0.5, -1},
+        {0x1p-149, -149},
+        {0x1p127, 127},
+        {0, -kInf},
+        {-0.0, -kInf},
+        {-1, kNaN},
+        {-kInf, kNaN},
+        {kInf, kInf}}},
+      {"log1p",
+       {{0, 0},
+        {-0.0, -0.0},
+        {0x1p-149, 0x1p-149},
+        {-1, -kInf},
+        {-1.5, kNaN},
+        {-kInf, kNaN},
+        {kInf, kInf}}},
+      {"sin", {{0, 0}, {-0.0, -0.0}, {0x1p-149, 0x1p-149}, {kInf, kNaN}, {-kInf, kNaN}}},
+      {"cos", {{0, 1}, {-0.0, 1}, {0x1p-149, 1}, {kInf, kNaN}, {-kInf, kNaN}}},
+      {"tan", {{0, 0}, {-0.0, -0.0}, {-0x1p-149, -0x1p-149}, {kInf, kNaN}, {-kInf, kNaN}}},
+      {"asin", {{0, 0}, {-0.0, -0.0}, {1.5, kNaN}, {-1.5, kNaN}, {kInf, kNaN}}},
+      {"acos", {{1, 0}, {1.5, kNaN}, {-1.5, kNaN}, {-kInf, kNaN}}},
+      {"atan", {{0, 0}, {-0.0, -0.0}, {-0x1p-149, -0x1p-149}}},
+      {"sinh", {{0, 0}, {-0.0, -0.0}, {1000, kInf}, {-1000, -kInf}, {kInf, kInf}, {-kInf, -kInf}}},
+      {"cosh", {{0, 1}, {-0.0, 1}, {-1000, kInf}, {kInf, kInf}, {-kInf, kInf}}},
+      {"tanh", {{0, 0}, {-0.0, -0.0}, {0x1p-149, 0x1p-149}, {40, 1}, {kInf, 1}, {-kInf, -1}}},
+      {"asinh", {{0, 0}, {-0.0, -0.0}, {-0x1p-149, -0x1p-149}, {kInf, kInf}, {-kInf, -kInf}}},
+      {"acosh", {{1, 0}, {0.5, kNaN}, {-2, kNaN}, {-kInf, kNaN}, {kInf, kInf}}},
+      {"atanh", {{0, 0}, {-0.0, -0.0}, {1, kInf}, {-1, -kInf}, {1.5, kNaN}, {kInf, kNaN}}},
+      {"erf", {{0, 0}, {-0.0, -0.0}, {7, 1}, {kInf, 1}, {-kInf, -1}}},
+      {"sigmoid", {{0, 0.5}, {-0.0, 0.5}, {100, 1}, {-1000, 0}, {kInf, 1}, {-kInf, 0}}},
+  };
+  return table;
+}
+
+template <class T>
+void expect_same(T got, T expected, const std::string& what) {
+  if (expected != expected) {
+    EXPECT_TRUE(got != got) << what << " = " << got;
+  } else {
+    EXPECT_EQ(got, expected) << what;
+    EXPECT_EQ(std::signbit(got), std::signbit(expected)) << what;
+  }
+}
+
+class Functions : public testing::TestWithParam<Function> {};
+
+template <class T>
+void check_special_values(const Function& f) {
+  Compiled<T> compiled(f.build);
+  for (const Point& p : special_values().at(f.name)) {
+    expect_same(compiled(static_cast<T>(p.x)), static_cast<T>(p.y),
+                f.name + "(" + std::to_string(p.x) + ")");
+  }
+  expect_same(compiled(static_cast<T>(kNaN)), static_cast<T>(kNaN), f.name + "(NaN)");
+}
+
+TEST_P(Functions, HaveExactSpecialValues) {
+  check_special_values<float>(GetParam());
+  check_special_values<double>(GetParam());
+}
+
+// One f32 in 4099: every exponent, and arguments of all magnitudes.
+TEST_P(Functions, AreWithinOneUlpInF32) {
+  constexpr uint64_t kStep = 4099;
+  Compiled<float> compiled(GetParam().build);
+  const auto worst = worst_error(
+      compiled, GetParam().oracle, (uint64_t{1} << 32) / kStep / Tape::kBatch,
+      [](uint64_t b, float* in) {
+        for (size_t i = 0; i < Tape::kBatch; ++i) {
+          in[i] = std::bit_cast<float>(static_cast<uint32_t>((b * Tape::kBatch + i) * kStep));
+        }
+      });
+  EXPECT_LE(worst.ulp, 1.0) << "at " << worst.x;
+}
+
+// The arguments around those where a function changes its method or its result its kind.
+TEST_P(Functions, AreWithinOneUlpAroundBorders) {
+  const float borders[] = {0x1p-149f,   0x1p-126f,  0.3465736f, 0.41421357f, 0.5f,       0.6666667f,
+                           0.70710677f, 0.7853982f, 0.9f,       1.0f,        1.3333334f, 1.4142135f,
+                           1.5707964f,  2.4142136f, 4.0f,       9.1f,        16.635532f, 18.0f,
+                           87.33655f,   88.72284f,  89.415985f, 103.97208f,  126.0f,     149.0f};
+  constexpr int64_t kReach = Tape::kBatch / 2;
+  Compiled<float> compiled(GetParam().build);
+  const auto worst =
+      worst_error(compiled, GetParam().oracle, 2 * std::size(borders), [&](uint64_t b, float* in) {
+        const auto centre = std::bit_cast<uint32_t>(borders[b / 2]);
+        for (int64_t i = 0; i < 2 * kReach; ++i) {
+          const auto bits = static_cast<uint32_t>(std::max<int64_t>(0, centre + i - kReach));
+          in[i] = std::bit_cast<float>(bits);
+          if (b % 2 == 1) in[i] = -in[i];
+        }
+      });
+  EXPECT_LE(worst.ulp, 1.0) << "at " << worst.x;
+}
+
+TEST_P(Functions, AreWithinTwoUlpInF64) {
+  Compiled<double> compiled(GetParam().build);
+  const auto worst = worst_error(compiled, GetParam().wide_oracle, 100, [](uint64_t b, double* in) {
+    for (size_t i = 0; i < Tape::kBatch; ++i) in[i] = sample_f64(b * Tape::kBatch + i);
+  });
+  EXPECT_LE(worst.ulp, 2.0) << "at " << worst.x;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Functions, testing::ValuesIn(unary_functions()),
+                         [](const auto& info) { return info.param.name; });
+
+// The f64 that comes closest to a multiple of π/2, and the greatest.
+TEST(Functions, ReduceTheHardestArguments) {
+  for (double x : {0x1.6ac5b262ca1ffp849, 0x1.fffffffffffffp1023, 0x1p1000}) {
+    for (const Function& f : unary_functions()) {
+      if (f.name != "sin" && f.name != "cos" && f.name != "tan") continue;
+      Compiled<double> compiled(f.build);
+      EXPECT_LE(ulp_error(compiled(x), f.wide_oracle(x)), 2.0) << f.name << " of " << x;
+    }
+  }
+}
+
+// These run inside memory-bound kernels: f32 only, no tables, few operations.
+TEST(Functions, HotOnesStayInF32) {
+  const std::map<std::string, size_t> most_ops = {
+      {"exp", 18}, {"tanh", 30}, {"erf", 27}, {"sigmoid", 27}, {"log", 33}};
+  for (const Function& f : unary_functions()) {
+    const auto limit = most_ops.find(f.name);
+    if (limit == most_ops.end()) continue;
+    Pool pool;
+    const VarId x = pool.new_var("x", DType::kF32, kResult);
+    f.build({&pool, pool.var(x)});
+    size_t ops = 0;
+    for (ExprId id = 0; id < pool.size(); ++id) {
+      const ExprNode& n = pool.node(id);
+      EXPECT_TRUE(n.dtype == DType::kF32 || n.dtype == DType::kI32 || n.dtype == DType::kBool);
+      EXPECT_NE(n.op, Op::kTable);
+      // A bitcast costs nothing, and a negation goes into the fma that uses it.
+      const bool free =
+          n.op == Op::kConst || n.op == Op::kVar || n.op == Op::kBitcast || n.op == Op::kNeg;
+      if (!free) ++ops;
+    }
+    EXPECT_LE(ops, limit->second) << f.name;
+  }
+}
+
+template <class T>
+class CompiledPow {
+ public:
+  CompiledPow()
+      : x_(pool_.new_var("x", dtype_of<T>(), kResult)),
+        y_(pool_.new_var("y", dtype_of<T>(), kResult)),
+        tape_(pool_, pow(Expr{&pool_, pool_.var(x_)}, Expr{&pool_, pool_.var(y_)}).id, {x_, y_}) {}
+
+  void run(const T* x, const T* y, T* out) { tape_.run({x, y}, out); }
+
+ private:
+  Pool pool_;
+  VarId x_;
+  VarId y_;
+  Tape tape_;
+};
+
+// The worst error over pairs; oracle is the standard library's pow in a wider type.
+template <class T, class Wide, class Fill>
+double worst_pow(uint64_t batches, Fill fill) {
+  CompiledPow<T> compiled;
+  double worst = 0;
+  T x[Tape::kBatch];
+  T y[Tape::kBatch];
+  T out[Tape::kBatch];
+  for (uint64_t b = 0; b < batches; ++b) {
+    for (size_t i = 0; i < Tape::kBatch; ++i) fill(b * Tape::kBatch + i, x[i], y[i]);
+    compiled.run(x, y, out);
+    for (size_t i = 0; i < Tape::kBatch; ++i) {
+      const double error = ulp_error(out[i], std::pow(Wide(x[i]), Wide(y[i])));
+      EXPECT_LT(error, kInf) << "pow(" << x[i] << ", " << y[i] << ") = " << out[i];
+      worst = std::max(worst, error);
+    }
+  }
+  return worst;
+}
+
+// Every pair of values that has a case of its own in IEEE 754.
+template <class T, class Wide>
+void check_pow_cases() {
+  std::vector<T> values;
+  for (double v :
+       {0.0, 1.0, 0.5, 2.0, 3.0, 1.5, 0.75, 1e30, 16777215.0, 9007199254740993.0, kInf}) {
+    values.push_back(static_cast<T>(v));
+    values.push_back(static_cast<T>(-v));
+  }
+  values.push_back(std::numeric_limits<T>::denorm_min());
+  values.push_back(-std::numeric_limits<T>::denorm_min());
+  values.push_back(std::numeric_limits<T>::max());
+  values.push_back(static_cast<T>(kNaN));
+  const size_t n = values.size();
+  const double worst = worst_pow<T, Wide>(n * n / Tape::kBatch + 1, [&](uint64_t i, T& x, T& y) {
+    x = values[i / n % n];
+    y = values[i % n];
+  });
+  EXPECT_LE(worst, 1.0);
+}
+
+TEST(Pow, FollowsIeeeInEverySpecialCase) {
+  check_pow_cases<float, double>();
+  check_pow_cases<double, long double>();
+}
+
+TEST(Pow, IsWithinOneUlpInF32) {
+  const double worst = worst_pow<float, double>(4000, [](uint64_t i, float& x, float& y) {
+    const uint64_t word = scrambled(i);
+    x = std::bit_cast<float>(static_cast<uint32_t>(word));
+    y = std::bit_cast<float>(static_cast<uint32_t>(word >> 32));
+    if (i % 4 == 0) return;
+    x = std::ldexp(std::fabs(std::remainder(x, 1.0f)) + 0.5f, static_cast<int>(i % 4) - 2);
+    y = static_cast<float>(static_cast<int32_t>(word >> 32)) * 0x1p-24f;
+    if (x != x) x = 1.25f;
+  });
+  EXPECT_LE(worst, 1.0);
+}
+
+TEST(Pow, IsWithinTwoUlpInF64) {
+  const double worst = worst_pow<double, long double>(300, [](uint64_t i, double& x, double& y) {
+    const uint64_t word = scrambled(2 * i);
+    const uint64_t other = scrambled(2 * i + 1);
+    x = std::bit_cast<double>(word);
+    y = std::bit_cast<double>(other);
+    if (i % 4 == 0) return;
+    const double exponent = static_cast<double>(static_cast<int64_t>(other)) * 0x1p-63;
+    x = std::ldexp(0.5 + static_cast<double>(word >> 11) * 0x1p-53, static_cast<int>(i % 4) - 2);
+    // Results spread over the whole range, the denormals included.
+    y = i % 8 < 4 ? 1080.0 * exponent / std::log2(x) : 50.0 * exponent;
+  });
+  EXPECT_LE(worst, 2.0);
+}
+
+}  // namespace
+}  // namespace pyc::loop
