@@ -1,6 +1,6 @@
-// f32 matrix products of real networks: the generated kernels beside OpenBLAS, weights packed ahead,
-// one and two threads, both measured alternately in one run. Prints a table and, with --json FILE,
-// writes the same numbers as JSON.
+// f32 matrix products of real networks: the generated kernels beside OpenBLAS, weights packed
+// ahead, one and two threads, both measured alternately in one run. Prints a table and, with --json
+// FILE, writes the same numbers as JSON.
 //
 //   pyc_bench_matmul [--json FILE] [--shape SUBSTRING] [--seconds S] [--quantile Q]
 //                    [--threads LIST]
@@ -38,22 +38,31 @@ struct Shape {
   int64_t k;
   int64_t n;
   int64_t batch = 1;
-  bool activations = false;   // B is computed at run time, so its packing counts too
-  bool turned = false;        // B lies as [n, k]
+  bool activations = false;  // B is computed at run time, so its packing counts too
+  bool turned = false;       // B lies as [n, k]
 };
 
 constexpr Shape kShapes[] = {
-    {"bert_qkv", 128, 768, 768},       {"bert_ffn_up", 128, 768, 3072},
-    {"bert_ffn_down", 128, 3072, 768}, {"bert_pooler", 1, 768, 768},
+    {"bert_qkv", 128, 768, 768},
+    {"bert_ffn_up", 128, 768, 3072},
+    {"bert_ffn_down", 128, 3072, 768},
+    {"bert_pooler", 1, 768, 768},
     {"attention_qk", 128, 64, 128, 12, true, true},
     {"attention_pv", 128, 128, 64, 12, true},
-    {"gpt2_qkv", 128, 768, 2304},      {"gpt2_decode_up", 1, 768, 3072},
-    {"vit_qkv", 197, 768, 2304},       {"vit_ffn_down", 197, 3072, 768},
-    {"resnet_c2_expand", 3136, 64, 256}, {"resnet_c3_reduce", 784, 512, 128},
-    {"resnet_c4_reduce", 196, 1024, 256}, {"resnet_c4_expand", 196, 256, 1024},
-    {"resnet_c5_reduce", 49, 2048, 512}, {"resnet_fc", 1, 2048, 1000},
-    {"mlp_in", 32, 512, 4096},         {"mlp_hidden", 32, 4096, 4096},
-    {"lstm_step", 1, 512, 2048},       {"llama_ffn_up", 128, 768, 2048},
+    {"gpt2_qkv", 128, 768, 2304},
+    {"gpt2_decode_up", 1, 768, 3072},
+    {"vit_qkv", 197, 768, 2304},
+    {"vit_ffn_down", 197, 3072, 768},
+    {"resnet_c2_expand", 3136, 64, 256},
+    {"resnet_c3_reduce", 784, 512, 128},
+    {"resnet_c4_reduce", 196, 1024, 256},
+    {"resnet_c4_expand", 196, 256, 1024},
+    {"resnet_c5_reduce", 49, 2048, 512},
+    {"resnet_fc", 1, 2048, 1000},
+    {"mlp_in", 32, 512, 4096},
+    {"mlp_hidden", 32, 4096, 4096},
+    {"lstm_step", 1, 512, 2048},
+    {"llama_ffn_up", 128, 768, 2048},
 };
 
 // out[b, m, n] = a[b, m, k] · b[b, k, n], B shared when batch is 1.
@@ -209,8 +218,8 @@ void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
   const auto k = static_cast<int>(s.k);
   for (int64_t i = 0; i < s.batch; ++i) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, s.turned ? CblasTrans : CblasNoTrans, m, n, k, 1.0f,
-                a + i * s.m * s.k, k, b + i * s.k * s.n, s.turned ? k : n, 0.0f,
-                y + i * s.m * s.n, n);
+                a + i * s.m * s.k, k, b + i * s.k * s.n, s.turned ? k : n, 0.0f, y + i * s.m * s.n,
+                n);
   }
 #endif
 }
@@ -243,14 +252,15 @@ struct Row {
   Shape shape;
   int threads;
   std::string kernel;
-  double ours;       // GFLOP/s, medians
+  double ours;  // GFLOP/s, medians
   double openblas;
   double ratio;
+  double spread;  // of our times: the 90th percentile over the 10th
 };
 
 struct Settings {
-  double seconds = 0.5;    // per shape
-  double quantile = 0.5;   // of the times; a low one looks past interruptions by other processes
+  double seconds = 0.5;   // per shape
+  double quantile = 0.5;  // of the times; a low one looks past interruptions by other processes
 };
 
 // One thread is timed by its own CPU time, several by the clock on the wall.
@@ -285,15 +295,23 @@ Row measure(const Shape& s, int threads, const Settings& settings) {
   }
   const double mine_s = quantile(mine, settings.quantile);
   const double theirs_s = quantile(theirs, settings.quantile);
-  return {s, threads, ours.plan().name, flops / mine_s * 1e-9, flops / theirs_s * 1e-9,
-          theirs_s / mine_s};
+  return {s,
+          threads,
+          ours.plan().name,
+          flops / mine_s * 1e-9,
+          flops / theirs_s * 1e-9,
+          theirs_s / mine_s,
+          quantile(mine, 0.9) / quantile(mine, 0.1)};
 }
 
-std::string json(const std::vector<Row>& rows, double peak) {
-  std::string text = fmt::format("{{\n  \"bench\": \"matmul\",\n  \"peak_gflops\": {:.2f},\n", peak);
+std::string json(const std::vector<Row>& rows, double peak, const Settings& settings) {
+  std::string text = fmt::format(
+      "{{\n  \"bench\": \"matmul\",\n  \"cpu\": \"{}\",\n  \"peak_gflops\": {:.2f},\n"
+      "  \"quantile\": {},\n",
+      cpu::CodegenTarget::host().cpu, peak, settings.quantile);
 #ifdef PYC_HAVE_OPENBLAS
-  text += fmt::format("  \"rival\": \"{} core {}\",\n", openblas_get_config(),
-                      openblas_get_corename());
+  text +=
+      fmt::format("  \"rival\": \"{} core {}\",\n", openblas_get_config(), openblas_get_corename());
 #endif
   text += "  \"rows\": [\n";
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -301,9 +319,9 @@ std::string json(const std::vector<Row>& rows, double peak) {
     text += fmt::format(
         "    {{\"name\": \"{}\", \"batch\": {}, \"m\": {}, \"k\": {}, \"n\": {}, \"threads\": {}, "
         "\"kernel\": \"{}\", \"gflops\": {:.2f}, \"openblas_gflops\": {:.2f}, \"ratio\": {:.3f}, "
-        "\"of_peak\": {:.3f}}}{}\n",
+        "\"of_peak\": {:.3f}, \"spread\": {:.2f}}}{}\n",
         r.shape.name, r.shape.batch, r.shape.m, r.shape.k, r.shape.n, r.threads, r.kernel, r.ours,
-        r.openblas, r.ratio, r.ours / (peak * r.threads), i + 1 < rows.size() ? "," : "");
+        r.openblas, r.ratio, r.ours / (peak * r.threads), r.spread, i + 1 < rows.size() ? "," : "");
   }
   return text + "  ]\n}\n";
 }
@@ -351,7 +369,7 @@ int main(int argc, char** argv) {
   if (json_file.empty()) return 0;
   std::FILE* file = std::fopen(json_file.c_str(), "w");
   if (file == nullptr) return 1;
-  const std::string text = json(rows, peak);
+  const std::string text = json(rows, peak, settings);
   std::fwrite(text.data(), 1, text.size(), file);
   std::fclose(file);
   return 0;

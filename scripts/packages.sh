@@ -8,7 +8,13 @@ packages_build=(
   libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
 )
 # Sanitizer builds; setarch comes from util-linux.
-packages_test=(clang-16 libclang-rt-16-dev llvm-16 util-linux)
+packages_test=(clang-16 libclang-rt-16-dev llvm-16 util-linux libmpfr-dev)
+# The other instruction set: a cross compiler and an emulator.
+if [[ $(uname -m) == x86_64 ]]; then
+  packages_test+=(qemu-user g++-aarch64-linux-gnu)
+else
+  packages_test+=(qemu-user g++-x86-64-linux-gnu)
+fi
 packages_lint=(git clang-format-16 clang-tidy-16)
 # Rivals and the measuring harness.
 packages_bench=(libopenblas-dev libbenchmark-dev)

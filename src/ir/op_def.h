@@ -45,6 +45,7 @@ struct InferArgs {
 // `infer` gives the output types or refuses the inputs with a message that says what was expected
 // and found. Exactly one of `decompose` and `lower` is its meaning:
 //   decompose  builds the op out of others: returns the values that replace the node's outputs.
+//              The node's inputs are values of the given builder.
 //   lower      gives, as a Loop IR expression, the element of output `output` at `index` (one i64
 //              expression per output dim, in range). See ops/lowering.h.
 struct OpDef {

@@ -76,8 +76,7 @@ Expr half_exp(const ExpParts& e) {
   return scale(sum.hi + (sum.lo + e.u.lo), e.n - 1.0);
 }
 
-// exp(-2x) no longer counts from 2^-60 on, that is where the n of exp(x) = 2^n · (1 + u) is above
-// it.
+// From this n of exp(x) = 2^n · (1 + u) on, exp(-x) is below 2^-60 · exp(x).
 constexpr double kManyBits = 30.0;
 
 // (m + m / (m + 1)) / 2 with m = exp(|x|) - 1.

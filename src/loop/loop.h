@@ -160,8 +160,8 @@ struct Loop {
   VarId chunk_var = kNone;  // a parallel variable, or kNone
   int64_t chunk = 0;
   bool vector = false;
-  std::vector<Stmt> body;
-  std::vector<Reduction> reductions;
+  std::vector<Stmt> body = {};
+  std::vector<Reduction> reductions = {};
 };
 
 struct Affine;

@@ -39,7 +39,8 @@ class LowerContext {
   virtual Expr input_if(int i, std::span<const Expr> index, Expr guard, Expr fallback) = 0;
 
   // The reduction over the box of `extents` (row-major, last fastest) of the term at each index.
-  // The term's dtype is the accumulator's: f32, f64 or an integer type, never a narrow float.
+  // The term's dtype is the accumulator's: f32, f64 or an integer type, never a narrow float. A
+  // term is evaluated even where its guard is false, so its reads need guards of their own.
   virtual Expr reduce(loop::ReduceKind kind, loop::ReduceOp op, std::span<const int64_t> extents,
                       const std::function<ReduceTerm(std::span<const Expr>)>& term,
                       int64_t segment = 0) = 0;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -7,6 +9,26 @@ namespace pyc::passes {
 namespace {
 
 bool is_composite(const ir::Node& node) { return node.op->decompose != nullptr; }
+
+// Values keep the names they had; what a composite computes on the way is named after its result.
+void name_values(ir::Graph& graph, const ir::Graph& old, const std::vector<ir::ValueId>& now,
+                 const std::vector<std::string>& origin) {
+  std::set<std::string, std::less<>> taken;
+  for (const ir::Value& value : old.values) taken.insert(value.name);
+  std::vector<bool> named(graph.values.size(), false);
+  for (ir::ValueId v = 0; v < old.values.size(); ++v) {
+    if (now[v] == ir::kNoId || named[now[v]]) continue;
+    graph.values[now[v]].name = old.value(v).name;
+    named[now[v]] = true;
+  }
+  for (ir::ValueId v = 0; v < graph.values.size(); ++v) {
+    if (named[v]) continue;
+    int i = 0;
+    do {
+      graph.values[v].name = fmt::format("{}.{}", origin[v], i++);
+    } while (!taken.insert(graph.values[v].name).second);
+  }
+}
 
 // One round: composites become the ops of their definition, which may be composites again.
 Result<ir::Graph> expand(const ir::Graph& old, const ir::OpSet& ops) {
@@ -18,38 +40,30 @@ Result<ir::Graph> expand(const ir::Graph& old, const ir::OpSet& ops) {
   for (ir::ValueId v = 0; v < old.values.size(); ++v) {
     const ir::Value& value = old.value(v);
     if (value.kind != ir::ValueKind::kConstant) continue;
-    PYC_ASSIGN(now[v], builder.constant(value.type, value.constant, value.name));
+    PYC_ASSIGN(now[v], builder.constant(value.type, value.constant));
   }
-  std::vector<std::pair<ir::ValueId, std::string>> renamed;
+  std::vector<std::string> origin(builder.graph().values.size());  // by new value
   for (const ir::Node& node : old.nodes) {
     ir::Node copy = node;
     for (ir::ValueId& v : copy.inputs) v = now[v];
     const std::string& name = old.value(node.outputs[0]).name;
-    const std::string loc = node.loc.empty() ? name : node.loc;
     if (is_composite(node)) {
-      copy.loc = loc;
+      if (copy.loc.empty()) copy.loc = name;
       PYC_ASSIGN(const std::vector<ir::ValueId> results, node.op->decompose(builder, copy));
       PYC_CHECK(results.size() == node.outputs.size(), "decompose gave another number of outputs");
-      for (size_t i = 0; i < results.size(); ++i) {
-        now[node.outputs[i]] = results[i];
-        renamed.push_back({results[i], old.value(node.outputs[i]).name});
-      }
+      for (size_t i = 0; i < results.size(); ++i) now[node.outputs[i]] = results[i];
     } else {
       PYC_ASSIGN(const ir::ValueId first,
-                 builder.op(node.op->name, copy.inputs, copy.attrs, name, node.loc));
+                 builder.op(node.op->name, copy.inputs, copy.attrs, "", node.loc));
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         now[node.outputs[i]] = first + static_cast<ir::ValueId>(i);
       }
     }
+    origin.resize(builder.graph().values.size(), name);
   }
   for (ir::ValueId v : old.outputs) PYC_TRY(builder.output(now[v]));
   ir::Graph graph = std::move(builder).take();
-  std::set<std::string, std::less<>> names;
-  for (const ir::Value& value : graph.values) names.insert(value.name);
-  for (const auto& [v, name] : renamed) {
-    ir::Value& value = graph.values[v];
-    if (value.kind == ir::ValueKind::kResult && names.insert(name).second) value.name = name;
-  }
+  name_values(graph, old, now, origin);
   return graph;
 }
 

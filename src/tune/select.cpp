@@ -5,6 +5,15 @@
 #include <algorithm>
 
 namespace pyc::tune {
+namespace {
+
+// "f32_matmul__neon_8x8" is named by itself and by its family, "f32_matmul".
+bool names_kernel(std::string_view text, std::string_view kernel) {
+  return kernel.starts_with(text) &&
+         (kernel.size() == text.size() || kernel.substr(text.size()).starts_with("__"));
+}
+
+}  // namespace
 
 Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
                                  const backends::Backend& backend,
@@ -22,7 +31,8 @@ Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
     const backends::Candidate* best = nullptr;
     int applicable = 0;
     for (backends::Candidate& c : candidates) {
-      if (std::find(excluded.begin(), excluded.end(), c.name) != excluded.end()) {
+      if (std::any_of(excluded.begin(), excluded.end(),
+                      [&](const std::string& e) { return names_kernel(e, c.name); })) {
         c.rejected = "excluded_by_caller";
       }
       decision.alternatives.push_back({c.name, c.cost_ns, c.rejected});

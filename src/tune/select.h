@@ -17,7 +17,7 @@ struct Selection {
 };
 
 // Picks for every group the applicable candidate of least estimated cost, ties to the earlier one.
-// Candidates named in `excluded` are left out. Refuses (kUnsupported) when nothing is left.
+// Candidates named in `excluded`, by full name or family (what stands before "__"), are left out. Refuses (kUnsupported) when nothing is left.
 Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
                                  const backends::Backend& backend,
                                  const backends::BackendOptions& options,

@@ -31,7 +31,7 @@ struct Case {
   std::vector<int64_t> batch = {};
   bool a_transposed = false;
   bool b_transposed = false;
-  bool a_shared = false;    // one A for all batch entries
+  bool a_shared = false;  // one A for all batch entries
   bool b_shared = false;
   bool b_constant = true;
   Epilogue epilogue = Epilogue::kNone;
@@ -70,7 +70,8 @@ class GroupMaker {
     const VarId depth = variable("k", c_.k);
     const VarId result = p_.new_var("r", DType::kF32, loop::kResult);
     if (m != loop::kNone) k.parallel.push_back(m);
-    const auto matrix = [&](Expr base, int64_t rows, int64_t columns, VarId r, VarId c, bool turned) {
+    const auto matrix = [&](Expr base, int64_t rows, int64_t columns, VarId r, VarId c,
+                            bool turned) {
       base = base * at(rows * columns);
       return turned ? base + var(c) * at(rows) + var(r) : base + var(r) * at(columns) + var(c);
     };
@@ -106,16 +107,14 @@ class GroupMaker {
  private:
   Expr at(int64_t v) { return loop::index(p_, v); }
   Expr var(VarId v) { return v == loop::kNone ? at(0) : Expr{&p_, p_.var(v)}; }
-  VarId variable(const char* name, int64_t extent) {
-    return p_.new_var(name, DType::kI64, extent);
-  }
+  VarId variable(const char* name, int64_t extent) { return p_.new_var(name, DType::kI64, extent); }
   uint32_t buffer(DType t, int64_t elements, loop::Access access) {
     group_.kernel.buffers.push_back({"x", t, elements, access});
     return static_cast<uint32_t>(group_.kernel.buffers.size() - 1);
   }
   Expr load(int64_t elements, Expr offset) {
-    return {&p_, p_.load(buffer(DType::kF32, elements, loop::Access::kRead), DType::kF32,
-                         offset.id)};
+    return {&p_,
+            p_.load(buffer(DType::kF32, elements, loop::Access::kRead), DType::kF32, offset.id)};
   }
   void store(DType t, Expr offset, Expr value) {
     const int64_t elements = batch_ * c_.m * c_.n;
@@ -125,8 +124,11 @@ class GroupMaker {
 
   void epilogue(Expr x, Expr out, VarId m, VarId n) {
     switch (c_.epilogue) {
-      case Epilogue::kNone: break;
-      case Epilogue::kBias: x = x + load(c_.n, var(n)); break;
+      case Epilogue::kNone:
+        break;
+      case Epilogue::kBias:
+        x = x + load(c_.n, var(n));
+        break;
       case Epilogue::kBiasRelu:
         x = loop::max(x + load(c_.n, var(n)), loop::constant(p_, DType::kF32, 0.0));
         break;
@@ -138,8 +140,12 @@ class GroupMaker {
         x = loop::select(loop::lt(loop::abs(y), loop::like(y, 3.0)), z / (z * z + 1.0), y);
         break;
       }
-      case Epilogue::kResidual: x = x + load(batch_ * c_.m * c_.n, out); break;
-      case Epilogue::kTwoOutputs: store(DType::kF32, out, x * 0.5); break;
+      case Epilogue::kResidual:
+        x = x + load(batch_ * c_.m * c_.n, out);
+        break;
+      case Epilogue::kTwoOutputs:
+        store(DType::kF32, out, x * 0.5);
+        break;
       case Epilogue::kHalf:
         store(DType::kF16, out, loop::convert(x, DType::kF16));
         return;
@@ -221,12 +227,18 @@ void run_compiled(const lower::Group& group, const MatmulPlan& plan, const Codeg
     std::vector<void*> operands;
     for (const backends::Operand& o : step.operands) {
       switch (o.kind) {
-        case backends::Operand::Kind::kValue: operands.push_back(table[o.value]); break;
-        case backends::Operand::Kind::kWorkspace: operands.push_back(workspace.data()); break;
+        case backends::Operand::Kind::kValue:
+          operands.push_back(table[o.value]);
+          break;
+        case backends::Operand::Kind::kWorkspace:
+          operands.push_back(workspace.data());
+          break;
         case backends::Operand::Kind::kPacked:
           operands.push_back(const_cast<void*>(packed.data));
           break;
-        case backends::Operand::Kind::kScratch: operands.push_back(nullptr); break;
+        case backends::Operand::Kind::kScratch:
+          operands.push_back(nullptr);
+          break;
       }
     }
     pyc_kernel_args args{};
@@ -290,7 +302,8 @@ TEST(CpuMatmul, EveryColumnRest) {
 }
 
 TEST(CpuMatmul, EveryDepth) {
-  for (const int64_t k : {1, 2, 3, 4, 5, 7, 8, 9, 255, 256, 257, 258, 260, 263, 511, 512, 513, 1000}) {
+  for (const int64_t k :
+       {1, 2, 3, 4, 5, 7, 8, 9, 255, 256, 257, 258, 260, 263, 511, 512, 513, 1000}) {
     check({.m = 9, .n = 17, .k = k}, {4}, {1});
     check({.m = 2, .n = 11, .k = k}, {8}, {1});
   }
@@ -308,7 +321,11 @@ TEST(CpuMatmul, TransposedOperands) {
     for (const bool b : {false, true}) {
       for (const bool constant : {false, true}) {
         for (const int64_t k : {3, 37, 270}) {
-          check({.m = 10, .n = 19, .k = k, .a_transposed = a, .b_transposed = b,
+          check({.m = 10,
+                 .n = 19,
+                 .k = k,
+                 .a_transposed = a,
+                 .b_transposed = b,
                  .b_constant = constant},
                 {4, 8}, {2});
         }
@@ -323,16 +340,21 @@ TEST(CpuMatmul, BatchesAndBroadcasts) {
     check({.m = 5, .n = 9, .k = 12, .batch = {2, 3}, .b_constant = constant}, {4, 16}, {4});
     check({.m = 7, .n = 9, .k = 260, .batch = {3}, .b_shared = true, .b_constant = constant}, {4},
           {2});
-    check({.m = 7, .n = 24, .k = 30, .batch = {2, 2}, .b_transposed = true, .a_shared = true,
+    check({.m = 7,
+           .n = 24,
+           .k = 30,
+           .batch = {2, 2},
+           .b_transposed = true,
+           .a_shared = true,
            .b_constant = constant},
           {4}, {5});
   }
 }
 
 TEST(CpuMatmul, Epilogues) {
-  for (const Epilogue e : {Epilogue::kBias, Epilogue::kBiasRelu, Epilogue::kCurve,
-                           Epilogue::kResidual, Epilogue::kTwoOutputs, Epilogue::kHalf,
-                           Epilogue::kReadsB}) {
+  for (const Epilogue e :
+       {Epilogue::kBias, Epilogue::kBiasRelu, Epilogue::kCurve, Epilogue::kResidual,
+        Epilogue::kTwoOutputs, Epilogue::kHalf, Epilogue::kReadsB}) {
     for (const int64_t k : {20, 300}) {
       check({.m = 13, .n = 21, .k = k, .epilogue = e}, {4, 8}, {2});
       check({.m = 8, .n = 32, .k = k, .b_constant = false, .epilogue = e}, {4}, {2});
@@ -351,7 +373,8 @@ TEST(CpuMatmul, SumsOfNegativeZerosArePositive) {
   const CodegenTarget target = CodegenTarget::host();
   const MatmulPlan plan = plan_matmul(group, true, target, 1);
   const Buffers buffers(group.kernel, 1);
-  for (int64_t i = 0; i < c.m * c.k; ++i) static_cast<float*>(buffers.pointers()[0])[i] = -0x1p-100f;
+  for (int64_t i = 0; i < c.m * c.k; ++i)
+    static_cast<float*>(buffers.pointers()[0])[i] = -0x1p-100f;
   for (int64_t i = 0; i < c.n * c.k; ++i) static_cast<float*>(buffers.pointers()[1])[i] = 0x1p-100f;
   run_compiled(group, plan, target, 1, buffers);
   for (int64_t i = 0; i < c.m * c.n; ++i) {
@@ -402,8 +425,8 @@ TEST(CpuMatmul, Rejections) {
 
 TEST(CpuMatmul, ForeignObjectsAndText) {
   const lower::Group group = GroupMaker({.m = 20, .n = 50, .k = 300, .b_constant = false}).make();
-  for (CodegenTarget target : {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx2(),
-                               CodegenTarget::x86_avx512()}) {
+  for (CodegenTarget target :
+       {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx2(), CodegenTarget::x86_avx512()}) {
     for (const int lanes : {4, 8, 16}) {
       target.lanes = lanes;
       const MatmulPlan plan = plan_matmul(group, false, target, 4);

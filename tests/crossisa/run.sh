@@ -23,7 +23,7 @@ for inc in "$work"/*.inc; do
     ln -sf "$object" "$object.o"
     linked+=("$object.o")
   done
-  "$compiler" -std=c++20 -O1 -static -I"$source/src" -I"$work" "-DMODEL_INC=\"$model.inc\"" \
+  "$compiler" -std=c++20 -O1 -static -fno-exceptions -fno-rtti -I"$source/src" -I"$work" "-DMODEL_INC=\"$model.inc\"" \
     "$source/tests/crossisa/runner.cpp" "${linked[@]}" -o "$work/$model.run"
   # shellcheck disable=SC2086  # the emulator may carry options
   $emulator "$work/$model.run" "$work/$model.data" "$work/$model.result"

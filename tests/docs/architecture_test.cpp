@@ -45,7 +45,7 @@ std::string dumped(const std::string& stage) {
   CompileOptions options;
   options.threads = 2;
   options.target = "aarch64_neon";
-  if (stage == "llvm" || stage == "asm") options.kernels = {"f32_matmul__neon_8x8", "loop_generic__16"};
+  if (stage == "llvm" || stage == "asm") options.kernels = {"f32_matmul", "loop_generic__16"};
   const auto dump = driver::dump(std::move(*graph), options, stage);
   if (!dump.ok()) return dump.status().to_string();
   return shown(stage, *dump);

@@ -109,10 +109,11 @@ TEST_P(Golden, CpuUnderHostileSettings) {
   options.fuse = false;
   expect_golden(options, "cpu without fusion");
   options.fuse = true;
-  options.kernels = {"f32_matmul__neon_8x8", "f32_matmul__avx2_6x16", "f32_matmul__avx512_12x32"};
+  options.kernels = {"f32_matmul"};
   expect_golden(options, "cpu without matmul kernels");
-  options.kernels = {"loop_generic__16"};
-  expect_golden(options, "cpu without wide generic loops");
+  options.lanes = 4;
+  expect_golden(options, "cpu without matmul kernels, narrow");
+  options.lanes = 0;
   options.determinism = Determinism::kFast;
   options.kernels = {};
   expect_golden(options, "cpu fast");

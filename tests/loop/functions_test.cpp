@@ -118,24 +118,64 @@ TEST_P(Functions, AreWithinOneUlpInF32) {
   EXPECT_LE(worst.ulp, 1.0) << "at " << worst.x;
 }
 
-// The arguments around those where a function changes its method or its result its kind.
-TEST_P(Functions, AreWithinOneUlpAroundBorders) {
-  const float borders[] = {0x1p-149f,   0x1p-126f,  0.3465736f, 0.41421357f, 0.5f,       0.6666667f,
-                           0.70710677f, 0.7853982f, 0.9f,       1.0f,        1.3333334f, 1.4142135f,
-                           1.5707964f,  2.4142136f, 4.0f,       9.1f,        16.635532f, 18.0f,
-                           87.33655f,   88.72284f,  89.415985f, 103.97208f,  126.0f,     149.0f};
+// The worst error over the 256 arguments around each border and each border negated.
+template <class T, class Oracle>
+Worst<T> worst_around(Expr (*build)(Expr), Oracle oracle, const std::vector<T>& borders) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   constexpr int64_t kReach = Tape::kBatch / 2;
-  Compiled<float> compiled(GetParam().build);
-  const auto worst =
-      worst_error(compiled, GetParam().oracle, 2 * std::size(borders), [&](uint64_t b, float* in) {
-        const auto centre = std::bit_cast<uint32_t>(borders[b / 2]);
-        for (int64_t i = 0; i < 2 * kReach; ++i) {
-          const auto bits = static_cast<uint32_t>(std::max<int64_t>(0, centre + i - kReach));
-          in[i] = std::bit_cast<float>(bits);
-          if (b % 2 == 1) in[i] = -in[i];
-        }
-      });
-  EXPECT_LE(worst.ulp, 1.0) << "at " << worst.x;
+  Compiled<T> compiled(build);
+  return worst_error(compiled, oracle, 2 * borders.size(), [&](uint64_t b, T* in) {
+    const auto centre = static_cast<int64_t>(std::bit_cast<Bits>(borders[b / 2]));
+    for (int64_t i = 0; i < 2 * kReach; ++i) {
+      in[i] = std::bit_cast<T>(static_cast<Bits>(std::max<int64_t>(0, centre + i - kReach)));
+      if (b % 2 == 1) in[i] = -in[i];
+    }
+  });
+}
+
+// Where a function changes its method, or its result from normal to denormal, zero or infinite.
+TEST_P(Functions, AreWithinBoundsAroundBorders) {
+  const Function& f = GetParam();
+  const auto f32 = worst_around<float>(
+      f.build, f.oracle,
+      {0x1p-149f,   0x1p-126f,  0x1p-27f, 0.3465736f, 0.41421357f, 0.5f,           0.6666667f,
+       0.70710677f, 0.7853982f, 0.9f,     1.0f,       1.3333334f,  1.4142135f,     1.5707964f,
+       2.4142136f,  4.0f,       9.1f,     16.635532f, 18.0f,       87.33655f,      88.72284f,
+       89.415985f,  103.97208f, 126.0f,   128.0f,     149.0f,      0x1.fffffep127f});
+  EXPECT_LE(f32.ulp, 1.0) << "at " << f32.x;
+  const auto f64 = worst_around<double>(f.build, f.wide_oracle,
+                                        {0x1p-1074,
+                                         0x1p-1022,
+                                         0x1p-54,
+                                         0x1p-28,
+                                         0x1p-27,
+                                         0.34657359027997264,
+                                         0.41421356237309503,
+                                         0.5,
+                                         0.7071067811865476,
+                                         0.7853981633974483,
+                                         1.0,
+                                         1.25,
+                                         1.4142135623730951,
+                                         1.5707963267948966,
+                                         2.414213562373095,
+                                         5.75,
+                                         6.0,
+                                         21.0,
+                                         22.0,
+                                         36.7368,
+                                         708.3964185322641,
+                                         709.782712893384,
+                                         710.4758600739439,
+                                         744.4400719213812,
+                                         745.1332191019411,
+                                         1022.0,
+                                         1024.0,
+                                         1074.0,
+                                         0x1p30,
+                                         0x1p53,
+                                         0x1.fffffffffffffp1023});
+  EXPECT_LE(f64.ulp, 2.0) << "at " << f64.x;
 }
 
 TEST_P(Functions, AreWithinTwoUlpInF64) {

@@ -21,7 +21,7 @@ constexpr double kGenericFlopsPerNs = 4.0;
 constexpr double kBytesPerNs = 20.0;
 constexpr double kStepOverheadNs = 2000.0;
 // Independent fma chains that hide the latency of one.
-constexpr int kChainsInFlight = 4;
+constexpr double kChainsInFlight = 4.0;
 
 cpu::CodegenTarget target_of(const BackendOptions& options) {
   cpu::CodegenTarget target = cpu::CodegenTarget::host();
@@ -41,13 +41,12 @@ bool reduces_in_lanes(const loop::Kernel& kernel) {
   });
 }
 
-// The widths worth trying: the target's own, and wider ones that keep more chains in flight. A
-// width the caller asked for is the only one.
+// The widths worth trying: the target's own and, where chains of dependent operations could be kept
+// in flight side by side, another. A width the caller asked for is the only one.
 std::vector<int> generic_widths(const lower::Group& group, const BackendOptions& options) {
   const int own = target_of(options).lanes;
-  if (options.lanes > 0 || own == 16) return {own};
-  if (reduces_in_lanes(group.kernel)) return {own, 16};
-  return {own};
+  if (options.lanes > 0 || !reduces_in_lanes(group.kernel)) return {own};
+  return {own, own == 16 ? 8 : 16};
 }
 
 std::string generic_name(int lanes) { return fmt::format("loop_generic__{}", lanes); }
@@ -55,7 +54,8 @@ std::string generic_name(int lanes) { return fmt::format("loop_generic__{}", lan
 double generic_cost(const lower::Group& group, int lanes, int own_lanes, int threads) {
   double rate = kGenericFlopsPerNs * own_lanes / 4.0;
   if (reduces_in_lanes(group.kernel)) {
-    rate *= std::min(lanes / own_lanes, kChainsInFlight) / static_cast<double>(kChainsInFlight);
+    const double chains = static_cast<double>(lanes) / own_lanes;
+    rate *= std::min(chains, kChainsInFlight) / kChainsInFlight;
   }
   const double compute = group.flops / (rate * threads);
   const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * threads);

@@ -18,9 +18,11 @@ namespace {
 constexpr int64_t kTreeBlock = 1024;
 constexpr int kTreeLanes = 64;
 
+// What is done by a sequence of bit operations or one element at a time.
+constexpr int kSequence = 8;
+
 // Instructions, roughly, that one operation takes per vector.
 int cost_of_node(const loop::Pool& pool, const loop::ExprNode& n) {
-  constexpr int kSequence = 8;  // of bit operations, or one element at a time
   switch (n.op) {
     case loop::Op::kTable:
       return kSequence;
@@ -50,9 +52,13 @@ class NodeCost {
     if (id == kNone || !depends(id) || counted_[id]) return;
     counted_[id] = true;
     const loop::ExprNode& n = pool_.node(id);
-    cost_ += cost_of_node(pool_, n);
-    // Addresses cost little next to the access.
-    if (n.op != loop::Op::kLoad) add(n.a);
+    if (n.op == loop::Op::kLoad) {
+      // The address costs little next to the access.
+      cost_ += is_row(n.a) ? 1 : kSequence;
+    } else {
+      cost_ += cost_of_node(pool_, n);
+      add(n.a);
+    }
     add(n.b);
     add(n.c);
   }
@@ -69,6 +75,16 @@ class NodeCost {
       depends_[id] = is_var || depends(n.a) || depends(n.b) || depends(n.c) ? kYes : kNo;
     }
     return depends_[id] == kYes;
+  }
+
+  // Whether neighbouring iterations read neighbouring elements.
+  bool is_row(ExprId offset) {
+    for (const auto& [atom, coefficient] : loop::affine_of(pool_, offset).terms) {
+      if (depends(atom) && (pool_.node(atom).op != loop::Op::kVar || std::abs(coefficient) != 1)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   const loop::Pool& pool_;

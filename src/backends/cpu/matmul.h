@@ -86,7 +86,8 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads);
 
 // B in the plan's layout, from the contraction's buffer `b_data`: panels of tile_columns columns,
-// each [k][tile_columns], columns beyond n zero. Requires weights == kPackedAhead.
+// each [k][tile_columns], columns beyond n zero. Requires weights == kPackedAhead. Its data is null
+// when there is no memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data);
 

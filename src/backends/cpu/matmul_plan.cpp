@@ -67,7 +67,11 @@ Registers registers_of(const CodegenTarget& target) {
 // register, and B's are there twice (loads run ahead); on x86 rows are broadcast from memory.
 int most_rows(const Registers& r, bool by_lanes, int columns) {
   const int vectors = columns / r.native_lanes;
-  if (!by_lanes) return std::min(r.rows, (r.count - vectors - 1) / vectors);
+  if (!by_lanes) {
+    // One row takes its B straight from memory.
+    if (2 * vectors >= r.count) return vectors + 4 <= r.count ? 1 : 0;
+    return std::min(r.rows, (r.count - vectors - 1) / vectors);
+  }
   if (vectors >= r.in_flight) return 1;
   if (vectors >= r.in_flight / 2) return 2;
   return std::min(r.rows, (r.count - 2 - 2 * vectors) / (vectors + 1));

@@ -1,0 +1,82 @@
+// Text tests of stages: every tests/passes/*.ir and tests/lower/*.ir. A file is
+//   # dump STAGE            what to print of the model below (see `pyc dump`), for the reference device
+//   the model
+//   --- expect              and the text it must give; or
+//   --- expect-error CODE   and a part of the message.
+// PYC_UPDATE_GOLDEN=1 rewrites the expected texts.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/files.h"
+#include "driver/compile.h"
+
+namespace pyc::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> stage_files() {
+  std::vector<std::string> files;
+  for (const char* dir : {"passes", "lower"}) {
+    for (const auto& entry : fs::directory_iterator(fs::path(PYC_SOURCE_DIR) / "tests" / dir)) {
+      if (entry.path().extension() == ".ir") {
+        files.push_back(std::string(dir) + "/" + entry.path().filename().string());
+      }
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class Stage : public testing::TestWithParam<std::string> {};
+
+TEST_P(Stage, PrintsTheExpectedText) {
+  const std::string path = std::string(PYC_SOURCE_DIR) + "/tests/" + GetParam();
+  const auto file = read_file(path, 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status().to_string();
+  const std::string& text = *file;
+  const std::string_view head = "# dump ";
+  ASSERT_TRUE(text.starts_with(head)) << "the first line says what to dump";
+  const std::string stage = text.substr(head.size(), text.find('\n') - head.size());
+  const size_t cut = text.find("--- expect");
+  ASSERT_NE(cut, std::string::npos);
+  const size_t line_end = text.find('\n', cut);
+  const std::string verdict = text.substr(cut, line_end - cut);
+  const std::string expected = text.substr(line_end + 1);
+
+  const auto run = [&]() -> Result<std::string> {
+    PYC_ASSIGN(ir::Graph graph, parse_model(text.substr(0, cut)));
+    CompileOptions options;
+    options.device = "reference";
+    options.threads = 2;
+    return dump(std::move(graph), options, stage);
+  };
+  const Result<std::string> found = run();
+  const std::string_view error = "--- expect-error ";
+  if (verdict.starts_with(error)) {
+    ASSERT_FALSE(found.ok()) << *found;
+    EXPECT_EQ(code_name(found.status().code()), verdict.substr(error.size()));
+    const std::string part = expected.substr(0, expected.find_last_not_of('\n') + 1);
+    EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
+    return;
+  }
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomic(path, text.substr(0, line_end + 1) + *found).ok());
+    return;
+  }
+  EXPECT_EQ(*found, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, Stage, testing::ValuesIn(stage_files()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace pyc::driver
