@@ -86,7 +86,7 @@ class Former {
         if (!p.is_view()) break;
         const ir::ValueId source = p.reads.front().value;
         if (graph_.value(source).kind != ir::ValueKind::kResult || uses_[source].is_output ||
-            out_.forwarded_output[source] >= 0) {
+            out_.inlined[source] || out_.forwarded_output[source] >= 0) {
           break;
         }
         views.push_back(v);
@@ -195,6 +195,7 @@ class Former {
   // Fills in `m` and returns "" when the value can be computed in group g, or the reason why not.
   std::string try_join(uint32_t g, const Probe& p, Member& m) {
     const GroupPlan& group = out_.groups[g];
+    if (group.elements == 0 || p.elements == 0) return "nothing_to_compute";
     loop::Pool pool = p.pool;
     if (group.shape == GroupShape::kFlat) {
       if (p.pointwise()) {

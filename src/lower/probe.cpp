@@ -23,7 +23,7 @@ class ProbeReader final : public Reader {
     const Expr x = load_value(probe_.pool, value, v, index, guard, fallback);
     if (!is_immediate(value)) {
       const loop::ExprId offset = linearize(probe_.pool, index, value.type.shape).id;
-      probe_.reads.push_back({v, offset, guard.valid(), depth_ > 0});
+      probe_.reads.push_back({v, value.type.elements(), offset, guard.valid(), depth_ > 0});
     }
     return x;
   }
@@ -64,7 +64,9 @@ bool Probe::moves_data() const {
   return n.op == loop::Op::kLoad && n.b == loop::kNone;
 }
 
-bool Probe::is_view() const { return moves_data() && pool.node(result).a == linear; }
+bool Probe::is_view() const {
+  return moves_data() && pool.node(result).a == linear && reads.front().elements == elements;
+}
 
 Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
                  const std::vector<bool>& inlined) {

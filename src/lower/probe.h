@@ -11,6 +11,7 @@ namespace pyc::lower {
 
 struct ProbeRead {
   ir::ValueId value;
+  int64_t elements;         // of the value
   loop::ExprId offset;      // linear, in the probe's pool
   bool guarded;
   bool in_reduction;

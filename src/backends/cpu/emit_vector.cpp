@@ -1,6 +1,8 @@
 // Vector loops: bodies of several lanes, then what is left over one element at a time.
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <numeric>
 
 #include "backends/cpu/kernel_emitter.h"
@@ -98,13 +100,25 @@ class NodeCost {
 
 int KernelEmitter::cost_of(const loop::Loop& l) const {
   NodeCost nodes(k_.pool, l.var);
-  for (const loop::Stmt& s : l.body) {
-    if (s.kind == loop::StmtKind::kStore) nodes.add(k_.stores[s.index].value);
-    if (s.kind == loop::StmtKind::kCheck) nodes.add(k_.checks[s.index].ok);
-  }
-  for (const Reduction& r : l.reductions) {
-    for (const ExprId id : {r.value, r.value2, r.guard}) nodes.add(id);
-  }
+  const std::function<void(const loop::Loop&)> visit = [&](const loop::Loop& part) {
+    for (const loop::Stmt& s : part.body) {
+      switch (s.kind) {
+        case loop::StmtKind::kStore:
+          nodes.add(k_.stores[s.index].value);
+          break;
+        case loop::StmtKind::kCheck:
+          nodes.add(k_.checks[s.index].ok);
+          break;
+        case loop::StmtKind::kLoop:
+          visit(k_.loops[s.index]);
+          break;
+      }
+    }
+    for (const Reduction& r : part.reductions) {
+      for (const ExprId id : {r.value, r.value2, r.guard}) nodes.add(id);
+    }
+  };
+  visit(l);
   return nodes.cost();
 }
 
@@ -121,13 +135,9 @@ int KernelEmitter::width_of(const loop::Loop& l) const {
     has_loops = true;
     chains = std::max(chains, k_.loops[s.index].reductions.size());
   }
-  int vectors = 1;
-  if (has_loops) {
-    vectors = chains > 2 ? 1 : chains == 2 ? 4 : 8;
-  } else {
-    const int cost = cost_of(l);
-    vectors = cost <= 16 ? 8 : cost <= 64 ? 4 : cost <= 128 ? 2 : 1;
-  }
+  const int cost = cost_of(l);
+  int vectors = cost <= 16 ? 8 : cost <= 64 ? 4 : cost <= 128 ? 2 : 1;
+  if (has_loops && chains > 1) vectors = std::min(vectors, chains > 2 ? 1 : 4);
   if (!many) vectors = std::max(vectors / 2, 1);
   return std::min(t.lanes * vectors, kTreeLanes);
 }
@@ -135,8 +145,9 @@ int KernelEmitter::width_of(const loop::Loop& l) const {
 std::vector<int> KernelEmitter::widths_of(const loop::Loop& l, std::optional<int64_t> count) const {
   const int lanes = ops_.traits().lanes;
   int widest = width_of(l);
-  if (!count)
+  if (!count) {
     return widest > lanes ? std::vector<int>{widest, lanes, 1} : std::vector<int>{lanes, 1};
+  }
   while (widest > *count && widest > 1) widest /= 2;
   // Of a known remainder every power of two is worked off at once, unless that is much code.
   constexpr int kLargeBody = 128;

@@ -94,7 +94,7 @@ class KernelEmitter {
   Value* fold(loop::ReduceOp op, DType t, Value* v, int width);
   llvm::Constant* identity(loop::ReduceOp op, DType t, int width);
   DType type_of(const loop::Reduction& r) const { return k_.pool.var_info(r.result).dtype; }
-  // Roughly the number of operations of one iteration without the loops in it.
+  // Roughly the number of operations of one iteration, those of loops in it counted once.
   int cost_of(const loop::Loop& loop) const;
 
   Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
