@@ -154,7 +154,7 @@ void TileWriter::panel(Value* column, Value* b) {
   if (p_.segments == 1) {
     State done;
     each(segment(a_rows(), b, last_steps, has_tail),
-         [&](Value* acc, int64_t) { done.push_back(acc); });
+         [&](Value* acc, int64_t) { done.push_back(b_.CreateFAdd(acc, zero())); });
     finish(done, column);
     return;
   }
