@@ -1,6 +1,6 @@
 // Fused softmax, layer norm and a chain of eight elementwise ops against a plain copy of the same
-// bytes, all in one run and interleaved. The figure is copy time / kernel time: 1.0 means the kernel
-// moves its bytes as fast as a copy does.
+// bytes, all in one run and interleaved. The figure is copy time / kernel time: 1.0 means the
+// kernel moves its bytes as fast as a copy does.
 
 #include <fmt/format.h>
 
@@ -97,8 +97,7 @@ int run() {
       std::vector<double> kernel_ms;
       std::vector<double> copy_ms;
       for (int i = 0; i < kRounds; ++i) {
-        const int64_t copy =
-            timed([&] { (*pool)->parallel_for(bytes / kPart, copy_parts, &job); });
+        const int64_t copy = timed([&] { (*pool)->parallel_for(bytes / kPart, copy_parts, &job); });
         const int64_t kernel = timed([&] {
           const Status s = (*model)->run(data->inputs(), data->outputs());
           if (!s.ok()) fmt::print("{}\n", s.to_string());
@@ -110,10 +109,11 @@ int run() {
       }
       fmt::print("{:24} {:7} {:10.3f} {:10.3f} {:8.1f}%\n", w.name, threads, median(kernel_ms),
                  median(copy_ms), 100.0 * median(ratios));
-      fmt::print("{{\"bench\": \"{}\", \"threads\": {}, \"kernel_ms\": {:.4f}, \"copy_ms\": {:.4f}, "
-                 "\"of_copy\": {:.4f}, \"arch\": \"{}\", \"rounds\": {}}}\n",
-                 w.name, threads, median(kernel_ms), median(copy_ms), median(ratios), host.arch,
-                 ratios.size());
+      fmt::print(
+          "{{\"bench\": \"{}\", \"threads\": {}, \"kernel_ms\": {:.4f}, \"copy_ms\": {:.4f}, "
+          "\"of_copy\": {:.4f}, \"arch\": \"{}\", \"rounds\": {}}}\n",
+          w.name, threads, median(kernel_ms), median(copy_ms), median(ratios), host.arch,
+          ratios.size());
     }
   }
   return 0;

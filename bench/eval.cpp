@@ -36,10 +36,10 @@ Kernel matmul(int64_t n) {
   columns.body = {{StmtKind::kLoop, 1}, {StmtKind::kStore, 0}};
   Loop products{.var = depth, .extent = n, .body = {}, .reductions = {}};
   products.reductions.push_back({.kind = ReduceKind::kChain,
-                                   .value = p.load(0, DType::kF32, (i * size + l).id),
-                                   .value2 = p.load(1, DType::kF32, (l * size + j).id),
-                                   .segment = 256,
-                                   .result = total});
+                                 .value = p.load(0, DType::kF32, (i * size + l).id),
+                                 .value2 = p.load(1, DType::kF32, (l * size + j).id),
+                                 .segment = 256,
+                                 .result = total});
   k.loops = {columns, products};
   k.stores.push_back({2, (i * size + j).id, p.var(total)});
   k.body = {{StmtKind::kLoop, 0}};

@@ -19,23 +19,23 @@ namespace pyc::backends {
 // Options that may change speed but never bits.
 struct BackendOptions {
   int threads = 1;
-  int lanes = 0;    // vector width in f32 lanes; 0: the target's own
+  int lanes = 0;  // vector width in f32 lanes; 0: the target's own
   // What code is made for, by name; "": this machine. Code for another machine is emitted, not
   // loaded: steps then have no function.
   std::string target;
 };
 
 struct Capabilities {
-  bool runs = true;           // false: compiles only
-  bool strict = true;         // keeps the strict determinism level
+  bool runs = true;    // false: compiles only
+  bool strict = true;  // keeps the strict determinism level
   bool training = false;
 };
 
 // One way to compute a group. If it is not applicable, `rejected` says why and the rest is void.
 struct Candidate {
-  std::string name;           // states itself: "f32_matmul__8x8", "loop_generic__4"
+  std::string name;  // states itself: "f32_matmul__8x8", "loop_generic__4"
   std::string rejected;
-  double cost_ns = 0.0;       // estimated for one run with all threads
+  double cost_ns = 0.0;  // estimated for one run with all threads
   lower::KernelNeeds needs;
 };
 
@@ -50,7 +50,7 @@ struct Operand {
 
 struct CompiledStep {
   pyc_kernel_fn fn = nullptr;
-  std::string symbol;             // its name in the group's object, if there is one
+  std::string symbol;  // its name in the group's object, if there is one
   const void* self = nullptr;
   std::vector<Operand> operands;
   int64_t parallel = 1;
@@ -64,8 +64,8 @@ struct CompiledGroup {
 };
 
 struct CompileStats {
-  int64_t kernels = 0;         // asked for
-  int64_t distinct = 0;        // compiled after deduplication
+  int64_t kernels = 0;   // asked for
+  int64_t distinct = 0;  // compiled after deduplication
   int64_t slowest_ns = 0;
 };
 

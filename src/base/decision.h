@@ -15,10 +15,10 @@ struct Alternative {
 // A choice the compiler or the runtime made, and why. Nothing is chosen without one.
 // `reason` is a stable lower_snake_case code; `detail` is for people.
 struct Decision {
-  std::string what;     // stage and subject, e.g. "fusion:%y" or "kernel:g0"
-  std::string chosen;   // what was done
-  std::string reason;   // reason code
-  std::string detail;   // free text: sizes, names
+  std::string what;    // stage and subject, e.g. "fusion:%y" or "kernel:g0"
+  std::string chosen;  // what was done
+  std::string reason;  // reason code
+  std::string detail;  // free text: sizes, names
   std::vector<Alternative> alternatives;
 
   std::string to_string() const;

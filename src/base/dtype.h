@@ -34,9 +34,7 @@ std::optional<DType> dtype_from_name(std::string_view name);
 
 constexpr bool is_float(DType t) { return t >= DType::kF8E4M3FN; }
 // Float types narrower than f32: arithmetic on them is done in f32 and rounded once.
-constexpr bool is_narrow_float(DType t) {
-  return t >= DType::kF8E4M3FN && t <= DType::kBF16;
-}
+constexpr bool is_narrow_float(DType t) { return t >= DType::kF8E4M3FN && t <= DType::kBF16; }
 constexpr bool is_signed_int(DType t) { return t >= DType::kI8 && t <= DType::kI64; }
 constexpr bool is_unsigned_int(DType t) { return t >= DType::kU8 && t <= DType::kU64; }
 constexpr bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }

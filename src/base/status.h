@@ -95,19 +95,19 @@ class InternalError : public std::logic_error {
 
 }  // namespace pyc
 
-#define PYC_CHECK(condition, message)                                \
-  do {                                                               \
-    if (!(condition)) [[unlikely]]                                   \
-      ::pyc::fail_check(__FILE__, __LINE__, #condition, (message));  \
+#define PYC_CHECK(condition, message)                               \
+  do {                                                              \
+    if (!(condition)) [[unlikely]]                                  \
+      ::pyc::fail_check(__FILE__, __LINE__, #condition, (message)); \
   } while (false)
 
 #define PYC_CONCAT_INNER(a, b) a##b
 #define PYC_CONCAT(a, b) PYC_CONCAT_INNER(a, b)
 
 // Returns early from the enclosing function when `expr` (a Status) is not ok.
-#define PYC_TRY(expr)                               \
-  do {                                              \
-    ::pyc::Status pyc_try_status = (expr);          \
+#define PYC_TRY(expr)                                \
+  do {                                               \
+    ::pyc::Status pyc_try_status = (expr);           \
     if (!pyc_try_status.ok()) return pyc_try_status; \
   } while (false)
 

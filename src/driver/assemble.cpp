@@ -72,20 +72,24 @@ class Assembler {
   runtime::BufferRef place(uint32_t buffer) const {
     const plan::PlannedBuffer& b = plan_.buffers[buffer];
     switch (b.cls) {
-      case BufferClass::kHostInput: return {runtime::Where::kInput, b.io_index, 0};
-      case BufferClass::kOutput: return {runtime::Where::kOutput, b.io_index, 0};
-      case BufferClass::kParameter: return {runtime::Where::kParameter, b.io_index, 0};
+      case BufferClass::kHostInput:
+        return {runtime::Where::kInput, b.io_index, 0};
+      case BufferClass::kOutput:
+        return {runtime::Where::kOutput, b.io_index, 0};
+      case BufferClass::kParameter:
+        return {runtime::Where::kParameter, b.io_index, 0};
       case BufferClass::kTemporary:
-      case BufferClass::kWorkspace: break;
+      case BufferClass::kWorkspace:
+        break;
     }
     return {runtime::Where::kArena, 0, b.offset};
   }
 
-  runtime::BufferRef resolve(const plan::PlannedStep& step,
-                             const backends::CompiledGroup& compiled,
+  runtime::BufferRef resolve(const plan::PlannedStep& step, const backends::CompiledGroup& compiled,
                              const backends::Operand& operand) const {
     switch (operand.kind) {
-      case backends::Operand::Kind::kValue: return place(buffer_of_[operand.value]);
+      case backends::Operand::Kind::kValue:
+        return place(buffer_of_[operand.value]);
       case backends::Operand::Kind::kPacked:
         return place(packed_buffer(step, compiled, operand.packed));
       case backends::Operand::Kind::kWorkspace: {
@@ -93,7 +97,8 @@ class Assembler {
         ref.offset += operand.offset;
         return ref;
       }
-      case backends::Operand::Kind::kScratch: break;
+      case backends::Operand::Kind::kScratch:
+        break;
     }
     return {runtime::Where::kScratch, 0, 0};
   }

@@ -23,10 +23,11 @@ Cache& cache() {
 }  // namespace
 
 std::string cache_key(const ir::Graph& graph, const CompileOptions& o, int threads) {
-  return fmt::format("device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} "
-                     "excluded={}\n",
-                     o.device, static_cast<int>(o.determinism), threads, o.lanes, o.memory_budget,
-                     o.fuse, o.reuse, fmt::join(o.kernels, ",")) +
+  return fmt::format(
+             "device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} "
+             "excluded={}\n",
+             o.device, static_cast<int>(o.determinism), threads, o.lanes, o.memory_budget, o.fuse,
+             o.reuse, fmt::join(o.kernels, ",")) +
          ir::fingerprint_key(graph);
 }
 

@@ -68,11 +68,10 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
   PYC_ASSIGN(tune::Selection selection,
              tune::select_kernels(lowered, *backend, backend_options, o.kernels));
-  PYC_ASSIGN(plan::ExecutionPlan plan,
-             plan::build_plan(lowered, selection.needs,
-                              {.threads = backend_options.threads,
-                               .memory_budget = o.memory_budget,
-                               .reuse = o.reuse}));
+  PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
+                                                        {.threads = backend_options.threads,
+                                                         .memory_budget = o.memory_budget,
+                                                         .reuse = o.reuse}));
 
   for (const DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
     log.insert(log.end(), part->begin(), part->end());
@@ -89,9 +88,9 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
 Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
   backends::CompileStats stats;
-  PYC_ASSIGN(std::vector<backends::CompiledGroup> groups,
-             front.backend->compile(front.lowered, front.selection.chosen, front.backend_options,
-                                    &stats));
+  PYC_ASSIGN(
+      std::vector<backends::CompiledGroup> groups,
+      front.backend->compile(front.lowered, front.selection.chosen, front.backend_options, &stats));
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups));
   front.log.push_back({.what = "compile",
@@ -125,9 +124,9 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
     if (o.cache) cache_insert(key, compiled);
   }
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(thread_count(o)));
-  PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
-             runtime::Model::create(compiled->program, std::move(pool), compiled->log,
-                                    compiled->memory));
+  PYC_ASSIGN(
+      std::unique_ptr<runtime::Model> model,
+      runtime::Model::create(compiled->program, std::move(pool), compiled->log, compiled->memory));
   model->set_compile_stats(now_ns() - start, hit);
   return model;
 }

@@ -15,18 +15,18 @@ namespace pyc::driver {
 enum class Determinism : uint8_t { kStrict, kBalanced, kFast };
 
 struct CompileOptions {
-  std::string device = "cpu";        // cpu, reference, null
+  std::string device = "cpu";  // cpu, reference, null
   Determinism determinism = Determinism::kBalanced;
-  int threads = 0;                   // 0: one per core
-  int lanes = 0;                     // vector width of generated code in f32 lanes; 0: the CPU's own
+  int threads = 0;  // 0: one per core
+  int lanes = 0;    // vector width of generated code in f32 lanes; 0: the CPU's own
   // Machine to make code for: aarch64_neon, x86_avx2, x86_avx512; "": this CPU. compile takes
   // only the latter.
   std::string target = {};
-  int64_t memory_budget = -1;        // bytes for everything a run needs; -1: none
+  int64_t memory_budget = -1;             // bytes for everything a run needs; -1: none
   std::vector<std::string> kernels = {};  // candidates to leave out, by name or family
-  bool fuse = true;                  // off: one group per node
-  bool reuse = true;                 // off: no two buffers share memory
-  bool cache = true;                 // look in the in-memory compile cache
+  bool fuse = true;                       // off: one group per node
+  bool reuse = true;                      // off: no two buffers share memory
+  bool cache = true;                      // look in the in-memory compile cache
 };
 
 // A graph from text IR over all of PyC's ops.

@@ -10,8 +10,7 @@ Result<SeededRun> SeededRun::create(const runtime::Model& model, uint64_t seed,
                                     AlignedBuffer::Mode mode) {
   SeededRun run;
   const auto add = [&](const runtime::IoSpec& spec) -> Result<runtime::TensorView> {
-    PYC_ASSIGN(AlignedBuffer memory,
-               AlignedBuffer::create(static_cast<size_t>(spec.bytes), mode));
+    PYC_ASSIGN(AlignedBuffer memory, AlignedBuffer::create(static_cast<size_t>(spec.bytes), mode));
     run.memory_.push_back(std::move(memory));
     return runtime::TensorView{run.memory_.back().data(), spec.dtype, spec.shape, spec.bytes};
   };

@@ -23,16 +23,21 @@ DType storage_type(DType t) {
     case DType::kBool:
     case DType::kU8:
     case DType::kF8E4M3FN:
-    case DType::kF8E5M2: return DType::kU8;
+    case DType::kF8E5M2:
+      return DType::kU8;
     case DType::kU16:
     case DType::kF16:
-    case DType::kBF16: return DType::kU16;
+    case DType::kBF16:
+      return DType::kU16;
     case DType::kU32:
-    case DType::kF32: return DType::kU32;
+    case DType::kF32:
+      return DType::kU32;
     case DType::kI64:
     case DType::kU64:
-    case DType::kF64: return DType::kI64;
-    default: return t;
+    case DType::kF64:
+      return DType::kI64;
+    default:
+      return t;
   }
 }
 
@@ -92,8 +97,10 @@ std::optional<uint16_t> typed_code(Op op, DType t) {
     case Op::kFma:
       if (real) return code_of(op, t);
       break;
-    case Op::kSelect: return code_of(op, DType::kI64);
-    default: break;
+    case Op::kSelect:
+      return code_of(op, DType::kI64);
+    default:
+      break;
   }
   return std::nullopt;
 }
@@ -102,12 +109,18 @@ namespace {
 
 Op op_of(ReduceOp op) {
   switch (op) {
-    case ReduceOp::kSum: return Op::kAdd;
-    case ReduceOp::kProd: return Op::kMul;
-    case ReduceOp::kMax: return Op::kMax;
-    case ReduceOp::kMin: return Op::kMin;
-    case ReduceOp::kAnd: return Op::kAnd;
-    case ReduceOp::kOr: return Op::kOr;
+    case ReduceOp::kSum:
+      return Op::kAdd;
+    case ReduceOp::kProd:
+      return Op::kMul;
+    case ReduceOp::kMax:
+      return Op::kMax;
+    case ReduceOp::kMin:
+      return Op::kMin;
+    case ReduceOp::kAnd:
+      return Op::kAnd;
+    case ReduceOp::kOr:
+      return Op::kOr;
   }
   return Op::kAdd;
 }
@@ -128,11 +141,16 @@ Word highest(DType t) {
 Word identity_of(ReduceOp op, DType t) {
   switch (op) {
     case ReduceOp::kSum:
-    case ReduceOp::kOr: return 0;
-    case ReduceOp::kProd: return word_from_int(1, t);
-    case ReduceOp::kMax: return lowest(t);
-    case ReduceOp::kMin: return highest(t);
-    case ReduceOp::kAnd: return is_signed_int(t) ? ~Word{0} : highest(t);
+    case ReduceOp::kOr:
+      return 0;
+    case ReduceOp::kProd:
+      return word_from_int(1, t);
+    case ReduceOp::kMax:
+      return lowest(t);
+    case ReduceOp::kMin:
+      return highest(t);
+    case ReduceOp::kAnd:
+      return is_signed_int(t) ? ~Word{0} : highest(t);
   }
   return 0;
 }
@@ -270,26 +288,29 @@ class Flattener {
     if (held(e) != kNone) return held(e);
     const ExprNode n = pool_.node(e);
     switch (n.op) {
-      case Op::kConst: return constant(n.word);
+      case Op::kConst:
+        return constant(n.word);
       case Op::kVar: {
         const uint32_t reg = var_register_[static_cast<VarId>(n.imm)];
         if (reg == kNone) fail("a variable is used outside its scope");
         return reg == kNone ? 0 : reg;
       }
-      case Op::kLoad: return load(e, n);
+      case Op::kLoad:
+        return load(e, n);
       case Op::kTable:
         return define(e, {.code = kTableLoad, .a = value(n.a), .imm = n.imm});
       case Op::kConvert:
-      case Op::kBitcast: return convert(e, n);
+      case Op::kBitcast:
+        return convert(e, n);
       case Op::kAdd:
       case Op::kSub:
       case Op::kMul:
-        if (n.dtype == DType::kI64 &&
-            (n.op != Op::kMul || pool_.node(n.b).op == Op::kConst)) {
+        if (n.dtype == DType::kI64 && (n.op != Op::kMul || pool_.node(n.b).op == Op::kConst)) {
           return sum(e);
         }
         break;
-      default: break;
+      default:
+        break;
     }
     const std::optional<uint16_t> typed =
         typed_code(n.op, pool_.dtype(n.op == Op::kSelect ? n.b : n.a));
@@ -304,9 +325,8 @@ class Flattener {
   // Terms in the order of the scopes they belong to.
   loop::Affine by_depth(ExprId e) {
     loop::Affine sum = affine_of(pool_, e);
-    std::stable_sort(sum.terms.begin(), sum.terms.end(), [&](const auto& x, const auto& y) {
-      return level(x.first) < level(y.first);
-    });
+    std::stable_sort(sum.terms.begin(), sum.terms.end(),
+                     [&](const auto& x, const auto& y) { return level(x.first) < level(y.first); });
     return sum;
   }
 
@@ -396,14 +416,18 @@ class Flattener {
   void flatten_body(const std::vector<loop::Stmt>& body) {
     for (const loop::Stmt& s : body) {
       switch (s.kind) {
-        case loop::StmtKind::kStore: flatten_store(kernel_.stores[s.index]); break;
+        case loop::StmtKind::kStore:
+          flatten_store(kernel_.stores[s.index]);
+          break;
         case loop::StmtKind::kCheck: {
           const loop::Check& check = kernel_.checks[s.index];
           const uint32_t ok = value(check.ok);
           code().push_back({.code = kCheck, .a = ok, .imm = check.code});
           break;
         }
-        case loop::StmtKind::kLoop: flatten_loop(kernel_.loops[s.index]); break;
+        case loop::StmtKind::kLoop:
+          flatten_loop(kernel_.loops[s.index]);
+          break;
       }
       end_statement();
     }
@@ -528,8 +552,7 @@ class Flattener {
       }
     }
     if (r.guard != kNone) {
-      code().push_back(
-          {.code = kJumpUnless, .a = guard, .d = static_cast<uint32_t>(steps.size())});
+      code().push_back({.code = kJumpUnless, .a = guard, .d = static_cast<uint32_t>(steps.size())});
     }
     code().insert(code().end(), steps.begin(), steps.end());
   }

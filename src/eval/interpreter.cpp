@@ -64,34 +64,36 @@ T bit_xor(T a, T b) {
 #define PYC_NUMBER_CASES(CASE, op, f) \
   PYC_INT_CASES(CASE, op, f)          \
   PYC_FLOAT_CASES(CASE, op, f)
-#define PYC_BINARY_CASES(CASE)             \
-  PYC_NUMBER_CASES(CASE, kAdd, add)        \
-  PYC_NUMBER_CASES(CASE, kSub, sub)        \
-  PYC_NUMBER_CASES(CASE, kMul, mul)        \
-  PYC_NUMBER_CASES(CASE, kDiv, div)        \
-  PYC_INT_CASES(CASE, kRem, rem)           \
-  PYC_INT_CASES(CASE, kShl, shift_left)    \
-  PYC_INT_CASES(CASE, kShr, shift_right)   \
-  PYC_ORDER_CASES(CASE, kMin, minimum)     \
-  PYC_ORDER_CASES(CASE, kMax, maximum)     \
-  PYC_ORDER_CASES(CASE, kLt, less)         \
-  PYC_ORDER_CASES(CASE, kLe, less_equal)   \
-  CASE(kEq, kI64, int64_t, equal)          \
-  PYC_FLOAT_CASES(CASE, kEq, equal)        \
-  CASE(kNe, kI64, int64_t, not_equal)      \
-  PYC_FLOAT_CASES(CASE, kNe, not_equal)    \
-  CASE(kAnd, kI64, int64_t, bit_and)       \
-  CASE(kOr, kI64, int64_t, bit_or)         \
+#define PYC_BINARY_CASES(CASE)           \
+  PYC_NUMBER_CASES(CASE, kAdd, add)      \
+  PYC_NUMBER_CASES(CASE, kSub, sub)      \
+  PYC_NUMBER_CASES(CASE, kMul, mul)      \
+  PYC_NUMBER_CASES(CASE, kDiv, div)      \
+  PYC_INT_CASES(CASE, kRem, rem)         \
+  PYC_INT_CASES(CASE, kShl, shift_left)  \
+  PYC_INT_CASES(CASE, kShr, shift_right) \
+  PYC_ORDER_CASES(CASE, kMin, minimum)   \
+  PYC_ORDER_CASES(CASE, kMax, maximum)   \
+  PYC_ORDER_CASES(CASE, kLt, less)       \
+  PYC_ORDER_CASES(CASE, kLe, less_equal) \
+  CASE(kEq, kI64, int64_t, equal)        \
+  PYC_FLOAT_CASES(CASE, kEq, equal)      \
+  CASE(kNe, kI64, int64_t, not_equal)    \
+  PYC_FLOAT_CASES(CASE, kNe, not_equal)  \
+  CASE(kAnd, kI64, int64_t, bit_and)     \
+  CASE(kOr, kI64, int64_t, bit_or)       \
   CASE(kXor, kI64, int64_t, bit_xor)
 
 // `x <code> y`, for the codes a reduction may have.
 Word combine(uint32_t code, Word x, Word y) {
   switch (code) {
-#define PYC_CASE(op, t, T, f) \
-  case code_of(Op::op, DType::t): return put(f<T>(get<T>(x), get<T>(y)));
+#define PYC_CASE(op, t, T, f)     \
+  case code_of(Op::op, DType::t): \
+    return put(f<T>(get<T>(x), get<T>(y)));
     PYC_BINARY_CASES(PYC_CASE)
 #undef PYC_CASE
-    default: return x;
+    default:
+      return x;
   }
 }
 
@@ -192,34 +194,34 @@ const Instr* TapeInterpreter::next_point(Word* r) const {
 }
 
 // An element's place, checked.
-#define PYC_PLACE                                             \
-  const View& view = views[in->buffer];                       \
+#define PYC_PLACE                                                       \
+  const View& view = views[in->buffer];                                 \
   const uint64_t at = r[in->a] + r[in->b] * static_cast<Word>(in->imm); \
-  if (at >= view.elements) [[unlikely]]                       \
+  if (at >= view.elements) [[unlikely]]                                 \
     return kFaultOutOfBounds;
 
 int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) const {
   const Instr* in = tape_.code.data();
   while (true) {
     switch (in->code) {
-#define PYC_CASE(op, t, T, f)                                       \
-  case code_of(Op::op, DType::t):                                   \
-    r[in->dst] = put(f<T>(get<T>(r[in->a]), get<T>(r[in->b])));     \
+#define PYC_CASE(op, t, T, f)                                   \
+  case code_of(Op::op, DType::t):                               \
+    r[in->dst] = put(f<T>(get<T>(r[in->a]), get<T>(r[in->b]))); \
     break;
       PYC_BINARY_CASES(PYC_CASE)
 #undef PYC_CASE
 
-#define PYC_CASE(op, t, T, f)         \
-  case code_of(Op::op, DType::t):     \
-    r[in->dst] = f<T>(r[in->a]);      \
+#define PYC_CASE(op, t, T, f)     \
+  case code_of(Op::op, DType::t): \
+    r[in->dst] = f<T>(r[in->a]);  \
     break;
       PYC_NUMBER_CASES(PYC_CASE, kNeg, negated)
       PYC_NUMBER_CASES(PYC_CASE, kAbs, absolute)
 #undef PYC_CASE
 
-#define PYC_CASE(op, t, T, f)                   \
-  case code_of(Op::op, DType::t):               \
-    r[in->dst] = put<T>(f(get<T>(r[in->a])));   \
+#define PYC_CASE(op, t, T, f)                 \
+  case code_of(Op::op, DType::t):             \
+    r[in->dst] = put<T>(f(get<T>(r[in->a]))); \
     break;
       PYC_FLOAT_CASES(PYC_CASE, kSqrt, std::sqrt)
       PYC_FLOAT_CASES(PYC_CASE, kFloor, std::floor)
@@ -228,16 +230,16 @@ int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) con
       PYC_FLOAT_CASES(PYC_CASE, kRoundEven, std::nearbyint)
 #undef PYC_CASE
 
-#define PYC_CASE(op, t, T, f)                                                       \
-  case code_of(Op::op, DType::t):                                                   \
-    r[in->dst] = put<T>(f(get<T>(r[in->a]), get<T>(r[in->b]), get<T>(r[in->c])));   \
+#define PYC_CASE(op, t, T, f)                                                     \
+  case code_of(Op::op, DType::t):                                                 \
+    r[in->dst] = put<T>(f(get<T>(r[in->a]), get<T>(r[in->b]), get<T>(r[in->c]))); \
     break;
       PYC_FLOAT_CASES(PYC_CASE, kFma, std::fma)
 #undef PYC_CASE
 
-#define PYC_CASE(op, t, T, f)                          \
-  case code_of(Op::op, DType::t):                      \
-    r[in->dst] = put(static_cast<T>(f(r[in->a])));     \
+#define PYC_CASE(op, t, T, f)                      \
+  case code_of(Op::op, DType::t):                  \
+    r[in->dst] = put(static_cast<T>(f(r[in->a]))); \
     break;
       PYC_CASE(kNot, kI64, int64_t, ~)
       PYC_CASE(kNot, kU8, uint8_t, ~)
@@ -253,25 +255,25 @@ int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) con
       PYC_CASE(kConvert, kU32, uint32_t, +)
 #undef PYC_CASE
 
-#define PYC_CASE(unused, t, T, f)                              \
-  case code_of(Op::kLoad, DType::t): {                         \
-    PYC_PLACE                                                  \
-    r[in->dst] = load<T>(view, at);                            \
-    break;                                                     \
-  }                                                            \
-  case kLoadIf + static_cast<int>(DType::t): {                 \
-    if (r[in->c] == 0) {                                       \
-      r[in->dst] = r[in->d];                                   \
-      break;                                                   \
-    }                                                          \
-    PYC_PLACE                                                  \
-    r[in->dst] = load<T>(view, at);                            \
-    break;                                                     \
-  }                                                            \
-  case kStore + static_cast<int>(DType::t): {                  \
-    PYC_PLACE                                                  \
-    store<T>(view, at, r[in->c]);                              \
-    break;                                                     \
+#define PYC_CASE(unused, t, T, f)              \
+  case code_of(Op::kLoad, DType::t): {         \
+    PYC_PLACE                                  \
+    r[in->dst] = load<T>(view, at);            \
+    break;                                     \
+  }                                            \
+  case kLoadIf + static_cast<int>(DType::t): { \
+    if (r[in->c] == 0) {                       \
+      r[in->dst] = r[in->d];                   \
+      break;                                   \
+    }                                          \
+    PYC_PLACE                                  \
+    r[in->dst] = load<T>(view, at);            \
+    break;                                     \
+  }                                            \
+  case kStore + static_cast<int>(DType::t): {  \
+    PYC_PLACE                                  \
+    store<T>(view, at, r[in->c]);              \
+    break;                                     \
   }
       PYC_CASE(, kI8, int8_t, )
       PYC_CASE(, kI16, int16_t, )
@@ -291,7 +293,9 @@ int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) con
       case code_of(Op::kSelect, DType::kI64):
         r[in->dst] = r[in->a] != 0 ? r[in->b] : r[in->c];
         break;
-      case kMove: r[in->dst] = r[in->a]; break;
+      case kMove:
+        r[in->dst] = r[in->a];
+        break;
       case kMulAdd:
         r[in->dst] = r[in->a] + r[in->b] * static_cast<Word>(in->imm);
         break;
@@ -302,16 +306,26 @@ int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) con
         r[in->dst] = words[r[in->a]];
         break;
       }
-      case kIntToF32: r[in->dst] = put(static_cast<float>(get<int64_t>(r[in->a]))); break;
-      case kIntToF64: r[in->dst] = put(static_cast<double>(get<int64_t>(r[in->a]))); break;
-      case kF32ToF64: r[in->dst] = put(static_cast<double>(get<float>(r[in->a]))); break;
-      case kF64ToF32: r[in->dst] = put(static_cast<float>(get<double>(r[in->a]))); break;
+      case kIntToF32:
+        r[in->dst] = put(static_cast<float>(get<int64_t>(r[in->a])));
+        break;
+      case kIntToF64:
+        r[in->dst] = put(static_cast<double>(get<int64_t>(r[in->a])));
+        break;
+      case kF32ToF64:
+        r[in->dst] = put(static_cast<double>(get<float>(r[in->a])));
+        break;
+      case kF64ToF32:
+        r[in->dst] = put(static_cast<float>(get<double>(r[in->a])));
+        break;
       case kConvertAny:
         r[in->dst] = convert_word(r[in->a], static_cast<DType>(in->imm / kTypes),
                                   static_cast<DType>(in->imm % kTypes));
         break;
 
-      case kFill: std::fill_n(r + in->dst, in->imm, r[in->a]); break;
+      case kFill:
+        std::fill_n(r + in->dst, in->imm, r[in->a]);
+        break;
       case kTreeStep: {
         Word& lane = r[in->dst + r[in->a] % kTreeLanes];
         lane = combine(in->c, lane, r[in->b]);
@@ -359,7 +373,8 @@ int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) con
         if (--points == 0) return 0;
         in = next_point(r);
         continue;
-      default: __builtin_unreachable();
+      default:
+        __builtin_unreachable();
     }
     ++in;
   }

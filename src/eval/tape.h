@@ -35,26 +35,26 @@ constexpr uint16_t code_of(loop::Op op, DType t) {
 inline constexpr int kFirstControl = (static_cast<int>(loop::Op::kBitcast) + 1) * kTypes;
 
 enum Control : uint16_t {
-  kLoadIf = kFirstControl,           // + storage type; dst = c ? buffer[a + b * imm] : d
-  kStore = kLoadIf + kTypes,         // + storage type; buffer[a + b * imm] = c
-  kMove = kStore + kTypes,           // dst = a
-  kMulAdd,                           // dst = a + b * imm, i64
-  kTableLoad,                        // dst = table imm [a]
-  kIntToF32,                         // any integer but u64
+  kLoadIf = kFirstControl,    // + storage type; dst = c ? buffer[a + b * imm] : d
+  kStore = kLoadIf + kTypes,  // + storage type; buffer[a + b * imm] = c
+  kMove = kStore + kTypes,    // dst = a
+  kMulAdd,                    // dst = a + b * imm, i64
+  kTableLoad,                 // dst = table imm [a]
+  kIntToF32,                  // any integer but u64
   kIntToF64,
   kF32ToF64,
   kF64ToF32,
-  kConvertAny,                       // imm = from * kTypes + to
-  kFill,                             // dst … dst + imm - 1 = a
-  kTreeStep,                         // lane a mod 64 from dst: lane = lane <c> b
-  kTreeSumF32,                       // the same with c = f32 sum
-  kTreeFlush,                        // joins the lanes at dst into dst + 64; a = position, b = end
-  kChainFlush,                       // dst = dst <d> a, a = 0, at segment ends; b = at, c = end
-  kLoop,                             // dst = variable, a = end, b = limit, c = chunk; imm = loop
-  kNext,                             // dst = variable, a = limit
-  kStrip,                            // dst = variable, a = limit, b = end, c = loop
-  kJumpUnless,                       // skips d instructions unless a
-  kCheck,                            // stops with fault imm unless a
+  kConvertAny,  // imm = from * kTypes + to
+  kFill,        // dst … dst + imm - 1 = a
+  kTreeStep,    // lane a mod 64 from dst: lane = lane <c> b
+  kTreeSumF32,  // the same with c = f32 sum
+  kTreeFlush,   // joins the lanes at dst into dst + 64; a = position, b = end
+  kChainFlush,  // dst = dst <d> a, a = 0, at segment ends; b = at, c = end
+  kLoop,        // dst = variable, a = end, b = limit, c = chunk; imm = loop
+  kNext,        // dst = variable, a = limit
+  kStrip,       // dst = variable, a = limit, b = end, c = loop
+  kJumpUnless,  // skips d instructions unless a
+  kCheck,       // stops with fault imm unless a
   kPointEnd,
 };
 

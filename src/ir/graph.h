@@ -35,7 +35,7 @@ struct Value {
   std::string name;  // without the %
   TensorType type;
   ValueKind kind = ValueKind::kResult;
-  NodeId producer = kNoId;                   // kResult only
+  NodeId producer = kNoId;                    // kResult only
   std::shared_ptr<const ConstData> constant;  // kConstant only
 };
 
@@ -43,8 +43,8 @@ struct Node {
   const OpDef* op = nullptr;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  Attrs attrs;        // complete: defaults are filled in
-  std::string loc;    // where it came from, for messages: an ONNX node name, a text line
+  Attrs attrs;      // complete: defaults are filled in
+  std::string loc;  // where it came from, for messages: an ONNX node name, a text line
 };
 
 struct Graph {
@@ -107,9 +107,9 @@ Result<VerifiedGraph> verify_graph(Graph graph);
 // Text form: see docs/IR.md. print(parse(print(g))) == print(g).
 std::string print(const Graph& graph);
 // Refuses malformed text with kParseError, unknown ops with kUnknownOp and wrong inputs with the
-// code of the op's type rule, always as "line:column: …"; types are inferred and compared with those
-// written down. Takes memory in proportion to the text, plus at most `max_generated_bytes` for all
-// splat and random constants together (more: kBudgetExceeded).
+// code of the op's type rule, always as "line:column: …"; types are inferred and compared with
+// those written down. Takes memory in proportion to the text, plus at most `max_generated_bytes`
+// for all splat and random constants together (more: kBudgetExceeded).
 inline constexpr int64_t kMaxGeneratedBytes = int64_t{1} << 31;
 Result<Graph> parse(std::string_view text, const OpSet& ops,
                     int64_t max_generated_bytes = kMaxGeneratedBytes);

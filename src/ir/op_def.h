@@ -50,9 +50,9 @@ struct InferArgs {
 //              expression per output dim, in range). See ops/lowering.h.
 struct OpDef {
   std::string_view name;
-  std::string_view summary;   // one line for docs/ops.md
+  std::string_view summary;  // one line for docs/ops.md
   int min_inputs = 1;
-  int max_inputs = 1;         // kVariadic: no limit
+  int max_inputs = 1;  // kVariadic: no limit
   int outputs = 1;
   std::vector<AttrDef> attrs = {};
   Result<std::vector<TensorType>> (*infer)(const InferArgs& args) = nullptr;

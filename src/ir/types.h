@@ -42,9 +42,8 @@ Status check_type(const TensorType& type);
 Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 
 // The value of an attribute. In text: 3, 0.5, "s", f32, true, [1,2], [0.5,1.0].
-using Attr =
-    std::variant<int64_t, double, bool, std::string, DType, std::vector<int64_t>,
-                 std::vector<double>>;
+using Attr = std::variant<int64_t, double, bool, std::string, DType, std::vector<int64_t>,
+                          std::vector<double>>;
 using Attrs = std::map<std::string, Attr, std::less<>>;
 
 enum class AttrKind : uint8_t { kInt, kFloat, kBool, kString, kDType, kInts, kFloats };

@@ -10,10 +10,10 @@
 
 namespace pyc::loop {
 
-Expr exp(Expr x);      // exp(0) = 1, exp(-inf) = +0 exactly
+Expr exp(Expr x);  // exp(0) = 1, exp(-inf) = +0 exactly
 Expr exp2(Expr x);
 Expr expm1(Expr x);
-Expr log(Expr x);      // log(x < 0) = NaN, log(±0) = -inf, log(1) = +0
+Expr log(Expr x);  // log(x < 0) = NaN, log(±0) = -inf, log(1) = +0
 Expr log2(Expr x);
 Expr log1p(Expr x);
 Expr pow(Expr x, Expr y);  // IEEE 754 pow, with its special cases

@@ -30,14 +30,22 @@ Range checked(__int128 lo, __int128 hi) {
 
 Range range_of_dtype(DType t) {
   switch (t) {
-    case DType::kBool: return {0, 1};
-    case DType::kI8: return {-128, 127};
-    case DType::kI16: return {-32768, 32767};
-    case DType::kI32: return {INT32_MIN, INT32_MAX};
-    case DType::kU8: return {0, 255};
-    case DType::kU16: return {0, 65535};
-    case DType::kU32: return {0, UINT32_MAX};
-    default: return kAll;
+    case DType::kBool:
+      return {0, 1};
+    case DType::kI8:
+      return {-128, 127};
+    case DType::kI16:
+      return {-32768, 32767};
+    case DType::kI32:
+      return {INT32_MIN, INT32_MAX};
+    case DType::kU8:
+      return {0, 255};
+    case DType::kU16:
+      return {0, 65535};
+    case DType::kU32:
+      return {0, UINT32_MAX};
+    default:
+      return kAll;
   }
 }
 
@@ -171,8 +179,8 @@ void add_term(Affine& sum, ExprId atom, int64_t coefficient) {
   auto it = std::lower_bound(sum.terms.begin(), sum.terms.end(), atom,
                              [](const auto& t, ExprId id) { return t.first < id; });
   if (it != sum.terms.end() && it->first == atom) {
-    it->second =
-        static_cast<int64_t>(static_cast<uint64_t>(it->second) + static_cast<uint64_t>(coefficient));
+    it->second = static_cast<int64_t>(static_cast<uint64_t>(it->second) +
+                                      static_cast<uint64_t>(coefficient));
     if (it->second == 0) sum.terms.erase(it);
   } else if (coefficient != 0) {
     sum.terms.insert(it, {atom, coefficient});

@@ -29,8 +29,8 @@
 // Values. An expression is a node of the kernel's pool, pure and hash-consed: equal structure means
 // equal id. Floats are IEEE f32 and f64, each operation rounded once to nearest even; nothing is
 // contracted. f16, bf16 and fp8 values can only be loaded, stored, selected, bitcast and converted.
-// Integers wrap; div truncates, x/0 = 0, x rem 0 = 0, MIN/-1 = MIN; shifts by the width or more give
-// 0 (arithmetic right: the sign). floor_div and floor_mod are for indices (i64, divisor > 0).
+// Integers wrap; div truncates, x/0 = 0, x rem 0 = 0, MIN/-1 = MIN; shifts by the width or more
+// give 0 (arithmetic right: the sign). floor_div and floor_mod are for indices (i64, divisor > 0).
 // min and max on floats are IEEE 754-2019 minimum and maximum: NaN wins, -0 < +0. Comparisons with
 // NaN are false but ne. Which payload a NaN has is not specified inside a kernel; conversions,
 // neg and abs of NaN give a NaN; select, loads and stores keep bits.
@@ -51,10 +51,10 @@ using VarId = uint32_t;
 inline constexpr uint32_t kNone = UINT32_MAX;
 
 enum class Op : uint8_t {
-  kConst,     // word
-  kVar,       // imm = VarId
-  kLoad,      // imm = buffer, a = offset, b = guard or kNone, c = fallback or kNone
-  kTable,     // imm = table, a = index (i64, must be in range)
+  kConst,  // word
+  kVar,    // imm = VarId
+  kLoad,   // imm = buffer, a = offset, b = guard or kNone, c = fallback or kNone
+  kTable,  // imm = table, a = index (i64, must be in range)
   kAdd,
   kSub,
   kMul,
@@ -64,27 +64,27 @@ enum class Op : uint8_t {
   kFloorMod,
   kMin,
   kMax,
-  kAnd,       // integers and bool
+  kAnd,  // integers and bool
   kOr,
   kXor,
   kShl,
-  kShr,       // arithmetic for signed, logical for unsigned
-  kEq,        // comparisons give bool
+  kShr,  // arithmetic for signed, logical for unsigned
+  kEq,   // comparisons give bool
   kNe,
   kLt,
   kLe,
   kNeg,
-  kNot,       // integers and bool
+  kNot,  // integers and bool
   kAbs,
   kSqrt,
-  kFloor,     // floats, to an integral value
+  kFloor,  // floats, to an integral value
   kCeil,
   kTrunc,
   kRoundEven,
-  kFma,       // floats: fma(a, b, c)
-  kSelect,    // a ? b : c
-  kConvert,   // between any two dtypes, by the rules of docs/NUMERICS.md
-  kBitcast,   // between dtypes of one size
+  kFma,      // floats: fma(a, b, c)
+  kSelect,   // a ? b : c
+  kConvert,  // between any two dtypes, by the rules of docs/NUMERICS.md
+  kBitcast,  // between dtypes of one size
 };
 
 struct ExprNode {
@@ -94,8 +94,8 @@ struct ExprNode {
   ExprId b = kNone;
   ExprId c = kNone;
   int64_t imm = 0;
-  Word word = 0;      // kConst only
-  int64_t lo = 0;     // integers: every value lies in [lo, hi]
+  Word word = 0;   // kConst only
+  int64_t lo = 0;  // integers: every value lies in [lo, hi]
   int64_t hi = 0;
 };
 
@@ -222,8 +222,8 @@ bool depends_on(const Pool& pool, ExprId id, VarId var);
 struct Kernel {
   std::string name;
   Pool pool;
-  std::vector<Buffer> buffers;      // in the order of the kernel ABI's pointer table
-  std::vector<VarId> parallel;      // may be empty: one point
+  std::vector<Buffer> buffers;  // in the order of the kernel ABI's pointer table
+  std::vector<VarId> parallel;  // may be empty: one point
   std::vector<Stmt> body;
   std::vector<Store> stores;
   std::vector<Loop> loops;

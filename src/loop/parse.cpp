@@ -102,13 +102,19 @@ const std::vector<BinaryLevel>& levels() {
 
 const std::map<std::string_view, std::pair<Op, int>>& calls() {
   static const std::map<std::string_view, std::pair<Op, int>> all = {
-      {"rem", {Op::kRem, 2}},       {"min", {Op::kMin, 2}},
-      {"max", {Op::kMax, 2}},       {"neg", {Op::kNeg, 1}},
-      {"not", {Op::kNot, 1}},       {"abs", {Op::kAbs, 1}},
-      {"sqrt", {Op::kSqrt, 1}},     {"floor", {Op::kFloor, 1}},
-      {"ceil", {Op::kCeil, 1}},     {"trunc", {Op::kTrunc, 1}},
+      {"rem", {Op::kRem, 2}},
+      {"min", {Op::kMin, 2}},
+      {"max", {Op::kMax, 2}},
+      {"neg", {Op::kNeg, 1}},
+      {"not", {Op::kNot, 1}},
+      {"abs", {Op::kAbs, 1}},
+      {"sqrt", {Op::kSqrt, 1}},
+      {"floor", {Op::kFloor, 1}},
+      {"ceil", {Op::kCeil, 1}},
+      {"trunc", {Op::kTrunc, 1}},
       {"round_even", {Op::kRoundEven, 1}},
-      {"fma", {Op::kFma, 3}},       {"select", {Op::kSelect, 3}},
+      {"fma", {Op::kFma, 3}},
+      {"select", {Op::kSelect, 3}},
   };
   return all;
 }
@@ -160,8 +166,8 @@ class Parser {
   }
   ExprId fail(const std::string& message) {
     const bool end = token_.kind == TokenKind::kEnd;
-    return fail_at(token_.at, message + ", found " +
-                                  (end ? "the end" : "'" + std::string(token_.text) + "'"));
+    return fail_at(token_.at,
+                   message + ", found " + (end ? "the end" : "'" + std::string(token_.text) + "'"));
   }
 
   Token take() {

@@ -21,41 +21,71 @@ struct Infix {
 // Null symbol: written as a call.
 Infix infix_of(Op op) {
   switch (op) {
-    case Op::kAdd: return {"+", kSum};
-    case Op::kSub: return {"-", kSum};
-    case Op::kMul: return {"*", kProduct};
-    case Op::kDiv: return {"/", kProduct};
-    case Op::kFloorDiv: return {"//", kProduct};
-    case Op::kFloorMod: return {"%", kProduct};
-    case Op::kAnd: return {"&", kBitAnd};
-    case Op::kOr: return {"|", kBitOr};
-    case Op::kXor: return {"^", kBitXor};
-    case Op::kShl: return {"<<", kShift};
-    case Op::kShr: return {">>", kShift};
-    case Op::kEq: return {"==", kCompare};
-    case Op::kNe: return {"!=", kCompare};
-    case Op::kLt: return {"<", kCompare};
-    case Op::kLe: return {"<=", kCompare};
-    default: return {nullptr, kPrimary};
+    case Op::kAdd:
+      return {"+", kSum};
+    case Op::kSub:
+      return {"-", kSum};
+    case Op::kMul:
+      return {"*", kProduct};
+    case Op::kDiv:
+      return {"/", kProduct};
+    case Op::kFloorDiv:
+      return {"//", kProduct};
+    case Op::kFloorMod:
+      return {"%", kProduct};
+    case Op::kAnd:
+      return {"&", kBitAnd};
+    case Op::kOr:
+      return {"|", kBitOr};
+    case Op::kXor:
+      return {"^", kBitXor};
+    case Op::kShl:
+      return {"<<", kShift};
+    case Op::kShr:
+      return {">>", kShift};
+    case Op::kEq:
+      return {"==", kCompare};
+    case Op::kNe:
+      return {"!=", kCompare};
+    case Op::kLt:
+      return {"<", kCompare};
+    case Op::kLe:
+      return {"<=", kCompare};
+    default:
+      return {nullptr, kPrimary};
   }
 }
 
 std::string call_name(Op op) {
   switch (op) {
-    case Op::kRem: return "rem";
-    case Op::kMin: return "min";
-    case Op::kMax: return "max";
-    case Op::kNeg: return "neg";
-    case Op::kNot: return "not";
-    case Op::kAbs: return "abs";
-    case Op::kSqrt: return "sqrt";
-    case Op::kFloor: return "floor";
-    case Op::kCeil: return "ceil";
-    case Op::kTrunc: return "trunc";
-    case Op::kRoundEven: return "round_even";
-    case Op::kFma: return "fma";
-    case Op::kSelect: return "select";
-    default: break;
+    case Op::kRem:
+      return "rem";
+    case Op::kMin:
+      return "min";
+    case Op::kMax:
+      return "max";
+    case Op::kNeg:
+      return "neg";
+    case Op::kNot:
+      return "not";
+    case Op::kAbs:
+      return "abs";
+    case Op::kSqrt:
+      return "sqrt";
+    case Op::kFloor:
+      return "floor";
+    case Op::kCeil:
+      return "ceil";
+    case Op::kTrunc:
+      return "trunc";
+    case Op::kRoundEven:
+      return "round_even";
+    case Op::kFma:
+      return "fma";
+    case Op::kSelect:
+      return "select";
+    default:
+      break;
   }
   PYC_CHECK(false, "an operation without a name");
   return "";
@@ -105,30 +135,42 @@ uint64_t mix(uint64_t h, uint64_t v) {
 
 const char* access_name(Access a) {
   switch (a) {
-    case Access::kRead: return "read";
-    case Access::kWrite: return "write";
-    case Access::kScratch: return "scratch";
+    case Access::kRead:
+      return "read";
+    case Access::kWrite:
+      return "write";
+    case Access::kScratch:
+      return "scratch";
   }
   return "";
 }
 
 const char* kind_name(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kChain: return "chain";
-    case ReduceKind::kTree: return "tree";
-    case ReduceKind::kExact: return "exact";
+    case ReduceKind::kChain:
+      return "chain";
+    case ReduceKind::kTree:
+      return "tree";
+    case ReduceKind::kExact:
+      return "exact";
   }
   return "";
 }
 
 const char* reduce_name(ReduceOp op) {
   switch (op) {
-    case ReduceOp::kSum: return "sum";
-    case ReduceOp::kProd: return "prod";
-    case ReduceOp::kMax: return "max";
-    case ReduceOp::kMin: return "min";
-    case ReduceOp::kAnd: return "and";
-    case ReduceOp::kOr: return "or";
+    case ReduceOp::kSum:
+      return "sum";
+    case ReduceOp::kProd:
+      return "prod";
+    case ReduceOp::kMax:
+      return "max";
+    case ReduceOp::kMin:
+      return "min";
+    case ReduceOp::kAnd:
+      return "and";
+    case ReduceOp::kOr:
+      return "or";
   }
   return "";
 }
@@ -238,8 +280,8 @@ class Printer {
     if (e == kNone || uses_[e]++ > 0) return;
     const ExprNode& n = pool_.node(e);
     int depth = n.op == Op::kVar ? var_depth_[static_cast<VarId>(n.imm)] : 0;
-    bool at_use = n.op == Op::kLoad &&
-                  kernel_.buffers[static_cast<size_t>(n.imm)].access != Access::kRead;
+    bool at_use =
+        n.op == Op::kLoad && kernel_.buffers[static_cast<size_t>(n.imm)].access != Access::kRead;
     each_operand(e, [&](ExprId o) {
       use(o);
       depth = std::max(depth, depth_[o]);
@@ -355,22 +397,22 @@ class Printer {
     let_[e] = let_count_++;
     const std::string name = let_name(let_[e]);
     Scope& scope = scopes_[depth];
-    scope.text += indent(depth) + "let " + name + ": " +
-                  std::string(dtype_name(pool_.dtype(e))) + " = " + text + "\n";
+    scope.text += indent(depth) + "let " + name + ": " + std::string(dtype_name(pool_.dtype(e))) +
+                  " = " + text + "\n";
     (here ? statement_lets_ : scope.lets).push_back(e);
     return name;
   }
 
-  static std::string let_name(uint32_t id) {
-    return kLetMark + std::to_string(id) + kLetMark;
-  }
+  static std::string let_name(uint32_t id) { return kLetMark + std::to_string(id) + kLetMark; }
 
   Text spell(ExprId e) {
     const ExprNode& n = pool_.node(e);
     if (is_sum(n)) return spell_sum(e);
     switch (n.op) {
-      case Op::kConst: return {constant_text(n.dtype, n.word)};
-      case Op::kVar: return {var_name(static_cast<VarId>(n.imm))};
+      case Op::kConst:
+        return {constant_text(n.dtype, n.word)};
+      case Op::kVar:
+        return {var_name(static_cast<VarId>(n.imm))};
       case Op::kTable: {
         const std::string index = operand(n.a, kIf);
         return {"c" + std::to_string(table_of(static_cast<size_t>(n.imm))) + "[" + index + "]"};
@@ -385,7 +427,8 @@ class Printer {
         return {std::string(dtype_name(n.dtype)) + "(" + operand(n.a, kIf) + ")"};
       case Op::kBitcast:
         return {"bitcast_" + std::string(dtype_name(n.dtype)) + "(" + operand(n.a, kIf) + ")"};
-      default: break;
+      default:
+        break;
     }
     const Infix infix = infix_of(n.op);
     if (infix.symbol != nullptr) {
@@ -436,8 +479,8 @@ class Printer {
 
   std::string table_line(size_t number) const {
     const Table& t = pool_.tables()[tables_[number]];
-    std::string text = "table c" + std::to_string(number) + ": " +
-                       std::string(dtype_name(t.dtype)) + " = [";
+    std::string text =
+        "table c" + std::to_string(number) + ": " + std::string(dtype_name(t.dtype)) + " = [";
     for (size_t i = 0; i < t.words.size(); ++i) {
       text += (i == 0 ? "" : ", ") + constant_digits(t.dtype, t.words[i]);
     }
@@ -468,10 +511,10 @@ class Printer {
   const Kernel& kernel_;
   const Pool& pool_;
   std::vector<uint32_t> uses_;
-  std::vector<int> depth_;        // loops around the outermost place where a value can be computed
-  std::vector<bool> at_use_;      // reads memory that stores may change: named within one statement
+  std::vector<int> depth_;    // loops around the outermost place where a value can be computed
+  std::vector<bool> at_use_;  // reads memory that stores may change: named within one statement
   std::vector<uint64_t> hash_;
-  std::vector<uint32_t> let_;     // the let that holds a value now
+  std::vector<uint32_t> let_;  // the let that holds a value now
   std::vector<uint32_t> var_number_;
   std::vector<int> var_depth_;
   std::vector<uint32_t> table_number_;

@@ -23,29 +23,36 @@ bool has_operation(Op op, DType t) {
     case Op::kMul:
     case Op::kDiv:
     case Op::kNeg:
-    case Op::kAbs: return is_real(t) || is_int(t);
+    case Op::kAbs:
+      return is_real(t) || is_int(t);
     case Op::kRem:
     case Op::kShl:
-    case Op::kShr: return is_int(t);
+    case Op::kShr:
+      return is_int(t);
     case Op::kFloorDiv:
-    case Op::kFloorMod: return t == DType::kI64;
+    case Op::kFloorMod:
+      return t == DType::kI64;
     case Op::kMin:
     case Op::kMax:
     case Op::kEq:
     case Op::kNe:
     case Op::kLt:
-    case Op::kLe: return is_real(t) || is_int(t) || t == DType::kBool;
+    case Op::kLe:
+      return is_real(t) || is_int(t) || t == DType::kBool;
     case Op::kAnd:
     case Op::kOr:
     case Op::kXor:
-    case Op::kNot: return is_int(t) || t == DType::kBool;
+    case Op::kNot:
+      return is_int(t) || t == DType::kBool;
     case Op::kSqrt:
     case Op::kFloor:
     case Op::kCeil:
     case Op::kTrunc:
     case Op::kRoundEven:
-    case Op::kFma: return is_real(t);
-    default: return true;
+    case Op::kFma:
+      return is_real(t);
+    default:
+      return true;
   }
 }
 
@@ -79,7 +86,10 @@ Digits digits_of(const Pool& pool, ExprId e) {
 class Verifier {
  public:
   explicit Verifier(const Kernel& kernel)
-      : kernel_(kernel), pool_(kernel.pool), live_(pool_.var_count()), made_(pool_.var_count()),
+      : kernel_(kernel),
+        pool_(kernel.pool),
+        live_(pool_.var_count()),
+        made_(pool_.var_count()),
         checked_(pool_.size()) {}
 
   Status run() {
@@ -308,13 +318,15 @@ class Verifier {
 
   Status verify_node(const std::string& where, const ExprNode& n) const {
     switch (n.op) {
-      case Op::kConst: return {};
+      case Op::kConst:
+        return {};
       case Op::kVar:
         if (static_cast<size_t>(n.imm) < live_.size() && live_[static_cast<size_t>(n.imm)]) {
           return {};
         }
         return refuse(where, "a variable is used outside its scope");
-      case Op::kLoad: return verify_load(where, n);
+      case Op::kLoad:
+        return verify_load(where, n);
       case Op::kTable: {
         if (static_cast<size_t>(n.imm) >= pool_.tables().size() ||
             pool_.dtype(n.a) != DType::kI64) {
@@ -324,7 +336,8 @@ class Verifier {
             static_cast<int64_t>(pool_.tables()[static_cast<size_t>(n.imm)].words.size());
         return verify_bounds(where, "table " + std::to_string(n.imm), n.a, size);
       }
-      case Op::kConvert: return {};
+      case Op::kConvert:
+        return {};
       case Op::kBitcast:
         if (dtype_size(n.dtype) == dtype_size(pool_.dtype(n.a))) return {};
         return refuse(where, "a bitcast between types of different size");
@@ -334,7 +347,8 @@ class Verifier {
           return {};
         }
         return refuse(where, "a select needs a bool and two values of its type");
-      default: break;
+      default:
+        break;
     }
     const DType t = pool_.dtype(n.a);
     if (!has_operation(n.op, t)) {
@@ -373,8 +387,7 @@ class Verifier {
       for (size_t i = 0; i < stores.size(); ++i) {
         for (size_t j = 0; j <= i; ++j) {
           if (disjoint(stores[i], stores[j])) continue;
-          const std::string other =
-              i == j ? "itself" : "store " + std::to_string(stores[j].store);
+          const std::string other = i == j ? "itself" : "store " + std::to_string(stores[j].store);
           return refuse("store " + std::to_string(stores[i].store),
                         "cannot be proven apart from " + other +
                             " at another parallel point, both to buffer b" +
@@ -416,8 +429,8 @@ class Verifier {
     std::vector<Term> terms = joined(sum, sum2);
     for (Term& t : terms) t.names_point = point_var(t, x, y) != kNone;
     // Below the smallest term that names the point, terms need not be told apart.
-    const auto lowest = std::find_if(terms.begin(), terms.end(),
-                                     [](const Term& t) { return t.names_point; });
+    const auto lowest =
+        std::find_if(terms.begin(), terms.end(), [](const Term& t) { return t.names_point; });
     uint64_t span = distance(sum.constant, sum2.constant);
     for (auto t = terms.begin(); t != terms.end(); ++t) {
       const uint64_t size = distance(t->coefficient, 0);

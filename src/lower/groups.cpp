@@ -72,8 +72,7 @@ class Former {
   }
 
   Probe plain_probe(ir::ValueId v) {
-    return probe_node(graph_, graph_.value(v).producer, output_index(graph_, v),
-                      nothing_inlined());
+    return probe_node(graph_, graph_.value(v).producer, output_index(graph_, v), nothing_inlined());
   }
 
   // An output that only renames or reshapes a computed value is written by that value's kernel.
@@ -99,7 +98,8 @@ class Former {
       out_.forwarded_output[v] = static_cast<int>(i);
       out_.output_values.push_back(v);
       if (!views.empty()) {
-        decide("output", graph_.outputs[i], "written by %" + graph_.value(v).name, "view_of_result");
+        decide("output", graph_.outputs[i], "written by %" + graph_.value(v).name,
+               "view_of_result");
       }
     }
   }
@@ -161,9 +161,12 @@ class Former {
         const std::string reason = try_join(g, p, m);
         if (reason.empty() && !makes_cycle(g, producers)) {
           join(g, m, producers);
-          decide("fusion", v, fmt::format("joined group of %{}",
-                                          graph_.value(out_.groups[g].members[0].value).name),
-                 m.reduces ? "row_reduction" : m.per_row ? "row_value" : "same_space");
+          decide("fusion", v,
+                 fmt::format("joined group of %{}",
+                             graph_.value(out_.groups[g].members[0].value).name),
+                 m.reduces   ? "row_reduction"
+                 : m.per_row ? "row_value"
+                             : "same_space");
           return;
         }
         why_not = reason.empty() ? "would_make_cycle" : reason;
@@ -175,9 +178,8 @@ class Former {
   }
 
   bool makes_cycle(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) const {
-    return std::any_of(producers.begin(), producers.end(), [&](uint32_t h) {
-      return h != g && out_.groups[h].depends.contains(g);
-    });
+    return std::any_of(producers.begin(), producers.end(),
+                       [&](uint32_t h) { return h != g && out_.groups[h].depends.contains(g); });
   }
 
   // The whole output is one reduction per element whose index runs with unit stride in memory.
@@ -307,7 +309,8 @@ class Former {
       const size_t before = ordered.size();
       for (uint32_t g = 0; g < out_.groups.size(); ++g) {
         const std::set<uint32_t>& needs = out_.groups[g].depends;
-        if (done[g] || !std::all_of(needs.begin(), needs.end(), [&](uint32_t h) { return done[h]; }))
+        if (done[g] ||
+            !std::all_of(needs.begin(), needs.end(), [&](uint32_t h) { return done[h]; }))
           continue;
         done[g] = true;
         ordered.push_back(out_.groups[g]);
@@ -322,7 +325,7 @@ class Former {
   std::vector<Use> uses_;
   std::vector<bool> none_;
   std::vector<int> inline_depth_;
-  std::vector<uint32_t> group_of_;  // by value
+  std::vector<uint32_t> group_of_;                          // by value
   std::vector<std::pair<ir::ValueId, ir::ValueId>> reads_;  // value, stored value that reads it
   Grouping out_;
 };

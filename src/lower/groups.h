@@ -20,8 +20,8 @@ enum class GroupShape : uint8_t {
 // A value computed by a group and not inlined.
 struct Member {
   ir::ValueId value = ir::kNoId;
-  bool per_row = false;   // kRows only: a row's statistic, or a function of such
-  bool reduces = false;   // kRows: it is a reduction over the row's columns
+  bool per_row = false;  // kRows only: a row's statistic, or a function of such
+  bool reduces = false;  // kRows: it is a reduction over the row's columns
   // kRows: the pass over the columns that computes it. A per-row member is known after pass
   // `level` (-1: before the first); a per-point member can be computed in any pass >= level.
   int level = 0;
@@ -40,11 +40,11 @@ struct GroupPlan {
 };
 
 struct Grouping {
-  std::vector<bool> inlined;            // by value: read through, never stored
-  std::vector<GroupPlan> groups;        // in an executable order
-  std::vector<bool> stored;             // by value: another group or the caller reads it
+  std::vector<bool> inlined;      // by value: read through, never stored
+  std::vector<GroupPlan> groups;  // in an executable order
+  std::vector<bool> stored;       // by value: another group or the caller reads it
   std::vector<ir::ValueId> output_values;
-  std::vector<int> forwarded_output;    // by value: the model output it is stored to, or -1
+  std::vector<int> forwarded_output;  // by value: the model output it is stored to, or -1
   DecisionLog decisions;
 };
 

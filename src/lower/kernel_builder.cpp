@@ -33,7 +33,11 @@ ir::Shape without_ones(const ir::Shape& shape) {
 class BuilderBase : public Reader {
  public:
   BuilderBase(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan)
-      : graph_(graph), grouping_(grouping), plan_(plan) {}
+      : graph_(graph), grouping_(grouping), plan_(plan) {
+    // Buffers are numbered by the nodes' order, not by the order in which ops happen to read.
+    std::unordered_set<ir::NodeId> seen;
+    for (const Member& m : plan.members) declare_inputs(graph.value(m.value).producer, seen);
+  }
 
   Pool& pool() override { return kernel_.pool; }
 
@@ -50,6 +54,17 @@ class BuilderBase : public Reader {
   }
 
  protected:
+  void declare_inputs(ir::NodeId node, std::unordered_set<ir::NodeId>& seen) {
+    if (!seen.insert(node).second) return;
+    for (ir::ValueId v : graph_.nodes[node].inputs) {
+      if (grouping_.inlined[v]) {
+        declare_inputs(graph_.value(v).producer, seen);
+      } else if (plan_.find(v) == nullptr && !is_immediate(graph_.value(v))) {
+        input_slot(v);
+      }
+    }
+  }
+
   // The expression of another member at the current point.
   virtual Expr member(const Member& m) = 0;
 
@@ -69,16 +84,16 @@ class BuilderBase : public Reader {
     const auto it = slots_.find(v);
     if (it != slots_.end()) return it->second;
     const ir::Value& value = graph_.value(v);
-    const uint32_t slot = add_buffer(v, value.name, value.type.dtype, value.type.elements(),
-                                     loop::Access::kRead);
+    const uint32_t slot =
+        add_buffer(v, value.name, value.type.dtype, value.type.elements(), loop::Access::kRead);
     slots_[v] = slot;
     return slot;
   }
 
   loop::Stmt store(ir::ValueId v, Expr offset, Expr value) {
     const ir::Value& info = graph_.value(v);
-    const uint32_t slot = add_buffer(v, info.name, info.type.dtype, info.type.elements(),
-                                     loop::Access::kWrite);
+    const uint32_t slot =
+        add_buffer(v, info.name, info.type.dtype, info.type.elements(), loop::Access::kWrite);
     if (grouping_.forwarded_output[v] >= 0) value = canonical_nan(value);
     return add_store(slot, offset, value);
   }
@@ -219,8 +234,8 @@ class FlatBuilder final : public BuilderBase {
     l.body = std::move(body);
     const int64_t tasks = plan_.elements / std::max<int64_t>(dims_.back(), 1);
     if (tasks < kWantedTasks && l.extent >= 2 * kMinChunk) {
-      const int64_t wanted = std::max(kMinChunk, (l.extent * tasks + kWantedTasks - 1) /
-                                                     kWantedTasks);
+      const int64_t wanted =
+          std::max(kMinChunk, (l.extent * tasks + kWantedTasks - 1) / kWantedTasks);
       l.chunk = (wanted + 63) / 64 * 64;
       l.chunk_var = index_var("c", (l.extent + l.chunk - 1) / l.chunk);
       kernel_.parallel.push_back(l.chunk_var);
@@ -365,8 +380,7 @@ class RowBuilder final : public BuilderBase {
   };
 
   Expr point(int level) {
-    return row_ * loop::index(pool(), plan_.cols) +
-           var(passes_[static_cast<size_t>(level)].column);
+    return row_ * loop::index(pool(), plan_.cols) + var(passes_[static_cast<size_t>(level)].column);
   }
 
   Expr row_value(const Member& m) {

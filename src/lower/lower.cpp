@@ -54,8 +54,8 @@ std::string print_groups(const LoweredGraph& lowered) {
       const char* access = b.access == loop::Access::kRead    ? "read"
                            : b.access == loop::Access::kWrite ? "write"
                                                               : "scratch";
-      text += fmt::format("  b{}: {} {} {}[{}]\n", i, access, b.name, dtype_name(b.dtype),
-                          b.elements);
+      text +=
+          fmt::format("  b{}: {} {} {}[{}]\n", i, access, b.name, dtype_name(b.dtype), b.elements);
     }
     if (group.contraction) {
       const Contraction& c = *group.contraction;

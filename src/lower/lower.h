@@ -6,7 +6,7 @@
 namespace pyc::lower {
 
 struct LowerOptions {
-  bool fuse = true;    // off: one group per node
+  bool fuse = true;  // off: one group per node
 };
 
 // Divides a canonical graph (only ops with a `lower`) into groups, each with its generic Loop IR

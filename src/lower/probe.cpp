@@ -37,8 +37,7 @@ class ProbeReader final : public Reader {
     const ops::ReduceTerm term = r.term(delinearize({&probe_.pool, probe_.pool.var(k)}, shape));
     --depth_;
     probe_.reductions.push_back({r.kind, extent, k});
-    const loop::VarId result =
-        probe_.pool.new_var("r", term.value.dtype(), loop::kResult);
+    const loop::VarId result = probe_.pool.new_var("r", term.value.dtype(), loop::kResult);
     return {&probe_.pool, probe_.pool.var(result)};
   }
 

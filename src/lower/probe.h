@@ -11,23 +11,23 @@ namespace pyc::lower {
 
 struct ProbeRead {
   ir::ValueId value;
-  int64_t elements;         // of the value
-  loop::ExprId offset;      // linear, in the probe's pool
+  int64_t elements;     // of the value
+  loop::ExprId offset;  // linear, in the probe's pool
   bool guarded;
   bool in_reduction;
 };
 
 struct ProbeReduction {
   loop::ReduceKind kind;
-  int64_t extent;           // all axes together
-  loop::VarId var;          // the flattened index over them
+  int64_t extent;   // all axes together
+  loop::VarId var;  // the flattened index over them
 };
 
 struct Probe {
   loop::Pool pool;
-  loop::ExprId linear = loop::kNone;   // row-major position of the output element
+  loop::ExprId linear = loop::kNone;  // row-major position of the output element
   loop::ExprId result = loop::kNone;
-  int64_t elements = 0;                // of the output
+  int64_t elements = 0;  // of the output
   std::vector<ProbeRead> reads;
   std::vector<ProbeReduction> reductions;
 

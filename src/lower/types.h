@@ -24,7 +24,7 @@ struct Contraction {
     uint32_t buffer = 0;
     DType dtype = DType::kF32;
     int64_t base = 0;
-    int64_t row_stride = 0;            // per m (a) or per n (b)
+    int64_t row_stride = 0;  // per m (a) or per n (b)
     int64_t k_stride = 0;
     std::vector<int64_t> batch_strides;
   };
@@ -32,7 +32,7 @@ struct Contraction {
   int64_t n = 1;
   int64_t k = 0;
   int64_t segment = 0;
-  DType dtype = DType::kF32;           // the accumulator's
+  DType dtype = DType::kF32;  // the accumulator's
   std::vector<loop::VarId> batch_vars;
   std::vector<int64_t> batch;
   loop::VarId m_var = loop::kNone;
@@ -45,21 +45,21 @@ struct Contraction {
 
 // Nodes that become one kernel.
 struct Group {
-  std::string name;                     // "g0", "g1", …
+  std::string name;  // "g0", "g1", …
   GroupKind kind = GroupKind::kLoop;
-  std::vector<ir::NodeId> members;      // in topological order
-  loop::Kernel kernel;                  // the generic form; every backend can run it
+  std::vector<ir::NodeId> members;  // in topological order
+  loop::Kernel kernel;              // the generic form; every backend can run it
   // Value held by each kernel buffer; ir::kNoId for scratch.
   std::vector<ir::ValueId> buffer_values;
   std::optional<Contraction> contraction;
-  std::vector<std::string> faults;      // message of fault code i+1
-  double flops = 0.0;                   // arithmetic of the whole group, roughly
-  int64_t bytes = 0;                    // distinct bytes read and written
+  std::vector<std::string> faults;  // message of fault code i+1
+  double flops = 0.0;               // arithmetic of the whole group, roughly
+  int64_t bytes = 0;                // distinct bytes read and written
 };
 
 struct LoweredGraph {
-  ir::VerifiedGraph graph;              // the canonical graph the groups refer to
-  std::vector<Group> groups;            // in an order that can be executed
+  ir::VerifiedGraph graph;    // the canonical graph the groups refer to
+  std::vector<Group> groups;  // in an order that can be executed
   // Storage of model output i: the value whose group writes it (an output that is only another
   // shape of a computed value is written by that value's group).
   std::vector<ir::ValueId> output_values;
@@ -68,10 +68,10 @@ struct LoweredGraph {
 
 // What a kernel candidate asks of the planner.
 struct KernelNeeds {
-  int64_t workspace_bytes = 0;          // shared by all threads of the step
-  int64_t scratch_bytes = 0;            // per thread
+  int64_t workspace_bytes = 0;  // shared by all threads of the step
+  int64_t scratch_bytes = 0;    // per thread
   struct Packed {
-    ir::ValueId source;                 // a constant the kernel reads in packed form only
+    ir::ValueId source;  // a constant the kernel reads in packed form only
     int64_t bytes;
   };
   std::vector<Packed> packed;

@@ -31,9 +31,10 @@ Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node
   const ValueId centred = c.op("sub", {x, c.op("reduce_mean", {x}, {{"axes", axes}})});
   const ValueId square = c.op("mul", {centred, centred});
   const ValueId var = c.op("reduce_mean", {square}, {{"axes", axes}});
-  const ValueId y =
-      normalize(c, centred, var, std::get<double>(node.attrs.at("epsilon")), c.wide_input(1),
-                node.inputs.size() > 2 ? c.wide_input(2) : ir::kNoId);
+  const ValueId gamma = c.wide_input(1);
+  const ValueId beta = node.inputs.size() > 2 ? c.wide_input(2) : ir::kNoId;
+  const double epsilon = std::get<double>(node.attrs.at("epsilon"));
+  const ValueId y = normalize(c, centred, var, epsilon, gamma, beta);
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 

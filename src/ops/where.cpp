@@ -18,7 +18,10 @@ Types infer(const InferArgs& args) {
 }
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  return select(operand(context, 0, index), operand(context, 1, index), operand(context, 2, index));
+  const Expr condition = operand(context, 0, index);
+  const Expr a = operand(context, 1, index);
+  const Expr b = operand(context, 2, index);
+  return select(condition, a, b);
 }
 
 }  // namespace

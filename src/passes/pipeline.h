@@ -13,7 +13,7 @@ namespace pyc::passes {
 
 struct Pass {
   std::string_view name;
-  bool value_changing;   // may change bits: listed, logged, tested by tolerance
+  bool value_changing;  // may change bits: listed, logged, tested by tolerance
   Result<bool> (*run)(ir::Graph& graph, const ir::OpSet& ops);
 };
 

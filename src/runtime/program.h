@@ -47,7 +47,7 @@ struct Parameter {
 struct Step {
   std::string name;  // the group's name, for traces and messages
   pyc_kernel_fn fn = nullptr;
-  const void* self = nullptr;      // goes into pyc_kernel_args::self
+  const void* self = nullptr;  // goes into pyc_kernel_args::self
   // In a program made for another machine fn is null and the function is `symbol` of `object`.
   std::string symbol;
   std::shared_ptr<const std::string> object;

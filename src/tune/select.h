@@ -11,13 +11,14 @@
 namespace pyc::tune {
 
 struct Selection {
-  std::vector<std::string> chosen;             // candidate name per group
-  std::vector<lower::KernelNeeds> needs;       // what it asks for
-  DecisionLog decisions;                       // one per group, with all candidates
+  std::vector<std::string> chosen;        // candidate name per group
+  std::vector<lower::KernelNeeds> needs;  // what it asks for
+  DecisionLog decisions;                  // one per group, with all candidates
 };
 
 // Picks for every group the applicable candidate of least estimated cost, ties to the earlier one.
-// Candidates named in `excluded`, by full name or family (what stands before "__"), are left out. Refuses (kUnsupported) when nothing is left.
+// Candidates named in `excluded`, by full name or family (what stands before "__"), are left out.
+// Refuses (kUnsupported) when nothing is left.
 Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
                                  const backends::Backend& backend,
                                  const backends::BackendOptions& options,

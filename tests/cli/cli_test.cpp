@@ -78,7 +78,8 @@ TEST(Cli, ExplainNamesGroupsMembersAndCandidates) {
 }
 
 TEST(Cli, MalformedTextNamesLineAndColumn) {
-  const std::string path = write_model("bad.ir", "graph @g(%x: f32[2]) -> (%y) {\n  %y = relu(%x\n}\n");
+  const std::string path =
+      write_model("bad.ir", "graph @g(%x: f32[2]) -> (%y) {\n  %y = relu(%x\n}\n");
   const Outcome o = pyc("run " + path);
   EXPECT_EQ(o.exit, 3);
   EXPECT_TRUE(has(o, "parse_error")) << o.text;
@@ -95,8 +96,7 @@ TEST(Cli, UnknownOpSuggestsTheRightOne) {
 
 TEST(Cli, ContradictoryShapesAreNamed) {
   const std::string path = write_model(
-      "shape.ir",
-      "graph @g(%x: f32[8,64], %w: f32[32,16]) -> (%y) {\n  %y = matmul(%x, %w)\n}\n");
+      "shape.ir", "graph @g(%x: f32[8,64], %w: f32[32,16]) -> (%y) {\n  %y = matmul(%x, %w)\n}\n");
   const Outcome o = pyc("run " + path);
   EXPECT_EQ(o.exit, 4);
   EXPECT_TRUE(has(o, "f32[8,64]")) << o.text;

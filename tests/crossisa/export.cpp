@@ -66,8 +66,8 @@ void export_model(const std::string& name, const std::string& target, const fs::
   std::vector<int64_t> outputs;
   for (const runtime::IoSpec& spec : program->inputs) {
     const bool floats = is_float(spec.dtype);
-    const auto data = ir::random_data({spec.dtype, spec.shape}, inputs.size(),
-                                      floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
+    const auto data = ir::random_data({spec.dtype, spec.shape}, inputs.size(), floats ? -1.0 : 0.0,
+                                      floats ? 1.0 : 10.0);
     append(blob, data->bytes.data(), spec.bytes);
     inputs.push_back(spec.bytes);
   }
@@ -137,8 +137,7 @@ void check(const fs::path& dir) {
     size_t size = 0;
     while (outputs >> output >> size) {
       if (at + size > bytes.size()) fail(name + ": the result is too short");
-      const std::string found =
-          hash128(std::as_bytes(std::span(bytes).subspan(at, size))).hex();
+      const std::string found = hash128(std::as_bytes(std::span(bytes).subspan(at, size))).hex();
       if (golden[name + " " + output] != found) {
         fail(name + " " + output + ": expected " + golden[name + " " + output] + ", found " +
              found);

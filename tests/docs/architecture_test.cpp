@@ -18,8 +18,8 @@ constexpr size_t kAsmLines = 40;
 
 // Lines that name the LLVM build or the CPU rather than the code.
 bool is_code(const std::string& line) {
-  for (const char* prefix : {"; ModuleID", "source_filename", "target ", "attributes ", "!", "\t.file",
-                             "\t.ident", "\t.section\t\".note"}) {
+  for (const char* prefix : {"; ModuleID", "source_filename", "target ", "attributes ", "!",
+                             "\t.file", "\t.ident", "\t.section\t\".note"}) {
     if (line.starts_with(prefix)) return false;
   }
   return true;

@@ -216,7 +216,8 @@ TEST(Compile, GatherOutOfRangeFailsTheRunAndTheModelStaysUsable) {
 }
 
 TEST(Compile, EmptyTensorsRun) {
-  constexpr std::string_view text = R"(graph @e(%x: f32[0,4], %w: f32[3,0], %v: f32[0,2]) -> (%y, %s, %m) {
+  constexpr std::string_view text =
+      R"(graph @e(%x: f32[0,4], %w: f32[3,0], %v: f32[0,2]) -> (%y, %s, %m) {
   %y = relu(%x)
   %s = reduce_sum(%x) {axes=[0]}
   %m = matmul(%w, %v)

@@ -93,8 +93,8 @@ TEST_P(Golden, CpuAtEveryWidthAndThreadCount) {
       options.determinism = Determinism::kStrict;
       options.lanes = lanes;
       options.threads = threads;
-      expect_golden(options, "cpu lanes " + std::to_string(lanes) + " threads " +
-                                 std::to_string(threads));
+      expect_golden(options,
+                    "cpu lanes " + std::to_string(lanes) + " threads " + std::to_string(threads));
     }
   }
 }

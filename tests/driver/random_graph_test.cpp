@@ -78,8 +78,8 @@ class Generator {
   }
 
   bool add_node() {
-    static constexpr std::string_view kUnary[] = {"neg", "abs",  "relu",    "exp", "tanh", "sigmoid",
-                                                  "erf", "gelu", "identity", "log", "sqrt"};
+    static constexpr std::string_view kUnary[] = {
+        "neg", "abs", "relu", "exp", "tanh", "sigmoid", "erf", "gelu", "identity", "log", "sqrt"};
     static constexpr std::string_view kBinary[] = {"add", "sub", "mul", "div", "min", "max"};
     static constexpr std::string_view kReduce[] = {"reduce_sum", "reduce_max", "reduce_mean"};
     const ir::ValueId x = recent();
@@ -87,10 +87,13 @@ class Generator {
     const int rank = static_cast<int>(type.rank());
     switch (pick(0, 15)) {
       case 0:
-      case 1: return op(kUnary[pick(0, 10)], {x});
-      case 2: return op(kBinary[pick(0, 5)], {x, any()});
+      case 1:
+        return op(kUnary[pick(0, 10)], {x});
+      case 2:
+        return op(kBinary[pick(0, 5)], {x, any()});
       case 3:
-      case 4: return op(kBinary[pick(0, 5)], {x, constant(broadcastable(type.shape), type.dtype)});
+      case 4:
+        return op(kBinary[pick(0, 5)], {x, constant(broadcastable(type.shape), type.dtype)});
       case 5: {
         if (rank == 0) return false;
         std::vector<int64_t> axes;
@@ -98,7 +101,8 @@ class Generator {
         if (pick(0, 2) == 0) axes = {pick(0, rank - 1)};
         return op(kReduce[pick(0, 2)], {x}, {{"axes", axes}, {"keepdims", pick(0, 1) == 1}});
       }
-      case 6: return rank > 0 && op("softmax", {x}, {{"axis", int64_t{pick(0, 3) ? -1 : 0}}});
+      case 6:
+        return rank > 0 && op("softmax", {x}, {{"axis", int64_t{pick(0, 3) ? -1 : 0}}});
       case 7: {
         if (rank == 0) return false;
         const ir::Shape last = {type.shape.back()};
@@ -122,11 +126,14 @@ class Generator {
         const int64_t step = pick(0, 3) == 0 ? -1 : pick(1, 2);
         const std::vector<int64_t> starts = {step < 0 ? int64_t{-1} : pick(0, 2)};
         const std::vector<int64_t> ends = {step < 0 ? int64_t{-100000} : int64_t{100000}};
-        return op("slice", {x}, {{"starts", starts}, {"ends", ends},
-                                 {"axes", std::vector<int64_t>{axis}},
-                                 {"steps", std::vector<int64_t>{step}}});
+        return op("slice", {x},
+                  {{"starts", starts},
+                   {"ends", ends},
+                   {"axes", std::vector<int64_t>{axis}},
+                   {"steps", std::vector<int64_t>{step}}});
       }
-      case 11: return rank > 0 && op("concat", {x, x, recent()}, {{"axis", int64_t{pick(0, rank - 1)}}});
+      case 11:
+        return rank > 0 && op("concat", {x, x, recent()}, {{"axis", int64_t{pick(0, rank - 1)}}});
       case 12: {
         std::vector<int64_t> pads(static_cast<size_t>(2 * rank));
         for (int64_t& p : pads) p = pick(0, 2);
@@ -179,7 +186,8 @@ TEST(RandomGraphs, CpuGivesTheBitsOfTheUnfusedReference) {
     plain.threads = 1;
     plain.cache = false;
     const std::string expected = outcome(graph, plain);
-    ASSERT_TRUE(expected.starts_with("ok")) << "seed " << seed << "\n" << expected << "\n"
+    ASSERT_TRUE(expected.starts_with("ok")) << "seed " << seed << "\n"
+                                            << expected << "\n"
                                             << ir::print(graph);
     CompileOptions fused;
     fused.device = "reference";
@@ -194,7 +202,8 @@ TEST(RandomGraphs, CpuGivesTheBitsOfTheUnfusedReference) {
     cpu.threads = 1 + seed % 4;
     if (seed % 5 == 0) cpu.kernels = {"f32_matmul"};
     EXPECT_EQ(outcome(graph, cpu), expected)
-        << "cpu, seed " << seed << " lanes " << cpu.lanes << "\n" << ir::print(graph);
+        << "cpu, seed " << seed << " lanes " << cpu.lanes << "\n"
+        << ir::print(graph);
     if (HasFailure()) break;
   }
 }

@@ -1,6 +1,6 @@
 // Text tests of stages: every tests/passes/*.ir and tests/lower/*.ir. A file is
-//   # dump STAGE            what to print of the model below (see `pyc dump`), for the reference device
-//   the model
+//   # dump STAGE            what to print of the model below (see `pyc dump`), for the reference
+//   device the model
 //   --- expect              and the text it must give; or
 //   --- expect-error CODE   and a part of the message.
 // PYC_UPDATE_GOLDEN=1 rewrites the expected texts.
@@ -74,7 +74,8 @@ TEST_P(Stage, PrintsTheExpectedText) {
 
 INSTANTIATE_TEST_SUITE_P(Text, Stage, testing::ValuesIn(stage_files()), [](const auto& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 });
 

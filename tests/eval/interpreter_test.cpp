@@ -123,10 +123,9 @@ TEST_F(InterpreterTest, ScratchCarriesValuesBetweenStatements) {
   const uint32_t y = buffer(DType::kI64, 12, Access::kWrite);
   k.parallel = {row};
   const Expr held = load(s, use(i));
-  const loop::Stmt fill = loop(i, {store(s, use(i), load(x, use(row) * n(4) + use(i))),
-                                   store(s, use(i), held * held),
-                                   store(s, use(i), held + n(1)),
-                                   store(other, n(2), loop::convert(held, DType::kI8))});
+  const loop::Stmt fill =
+      loop(i, {store(s, use(i), load(x, use(row) * n(4) + use(i))), store(s, use(i), held * held),
+               store(s, use(i), held + n(1)), store(other, n(2), loop::convert(held, DType::kI8))});
   const loop::Stmt reverse = loop(j, {store(y, use(row) * n(4) + use(j), load(s, n(3) - use(j)))});
   k.body = {fill, reverse};
   Words expected;

@@ -130,8 +130,8 @@ Kernel make_kernel(const Case& c, int64_t rows, int64_t n) {
   const loop::VarId row = p.new_var("row", DType::kI64, rows);
   const loop::VarId i = p.new_var("i", DType::kI64, n);
   const loop::VarId result = p.new_var("sum", c.dtype, kResult);
-  const ExprId at = p.binary(loop::Op::kAdd, p.var(i),
-                             p.binary(loop::Op::kMul, p.var(row), p.integer(n)));
+  const ExprId at =
+      p.binary(loop::Op::kAdd, p.var(i), p.binary(loop::Op::kMul, p.var(row), p.integer(n)));
   Reduction r;
   r.kind = c.kind;
   r.op = c.op;
@@ -337,9 +337,8 @@ TEST(Reductions, StartAnewInEveryRow) {
       const std::vector<double> part(data.x.begin() + row * kSize,
                                      data.x.begin() + (row + 1) * kSize);
       const Kept all(part.size(), true);
-      const double expected = kind == ReduceKind::kTree
-                                  ? tree<double>(part, all, 0, plus<double>)
-                                  : chain<double>(part, nullptr, all, 0);
+      const double expected = kind == ReduceKind::kTree ? tree<double>(part, all, 0, plus<double>)
+                                                        : chain<double>(part, nullptr, all, 0);
       EXPECT_EQ(outcome.buffers[3].words[static_cast<size_t>(row)], word(expected));
     }
   }

@@ -66,14 +66,16 @@ template <class T>
 std::vector<T> edges() {
   using L = std::numeric_limits<T>;
   if constexpr (std::is_floating_point_v<T>) {
-    return {T(0.0),  T(-0.0), T(1),         T(-1),           T(0.5),      T(1.5),
-            T(2.5),  T(-2.5), L::min(),     -L::min(),       L::max(),    L::lowest(),
-            L::denorm_min(),  -L::denorm_min(), L::infinity(), -L::infinity(), L::quiet_NaN(),
-            T(3.14159), T(-7.25), L::epsilon(), T(8388609.5), T(1e10)};
+    return {T(0.0),          T(-0.0),          T(1),          T(-1),
+            T(0.5),          T(1.5),           T(2.5),        T(-2.5),
+            L::min(),        -L::min(),        L::max(),      L::lowest(),
+            L::denorm_min(), -L::denorm_min(), L::infinity(), -L::infinity(),
+            L::quiet_NaN(),  T(3.14159),       T(-7.25),      L::epsilon(),
+            T(8388609.5),    T(1e10)};
   } else {
-    return {T(0),  T(1),  T(2),     T(3),          T(7),     T(8),          T(15),
-            T(31), T(32), T(63),    T(64),         T(-1),    T(-2),         T(-3),
-            T(-7), T(100), L::min(), T(L::min() + 1), L::max(), T(L::max() - 1)};
+    return {T(0),     T(1),           T(2),  T(3),  T(7),  T(8),  T(15),  T(31),    T(32),
+            T(63),    T(64),          T(-1), T(-2), T(-3), T(-7), T(100), L::min(), T(L::min() + 1),
+            L::max(), T(L::max() - 1)};
   }
 }
 
@@ -101,18 +103,16 @@ void expect_binary(Op op, const Elements& a, const Elements& b, const Elements& 
   const auto make = [op](loop::Pool& p, const std::vector<ExprId>& x) {
     return p.binary(op, x[0], x[1]);
   };
-  expect_words(evaluate({a, b}, expected.dtype, make), expected,
-               "op " + std::to_string(static_cast<int>(op)) + " on " +
-                   std::string(dtype_name(a.dtype)));
+  expect_words(
+      evaluate({a, b}, expected.dtype, make), expected,
+      "op " + std::to_string(static_cast<int>(op)) + " on " + std::string(dtype_name(a.dtype)));
 }
 
 void expect_unary(Op op, const Elements& a, const Elements& expected) {
-  const auto make = [op](loop::Pool& p, const std::vector<ExprId>& x) {
-    return p.unary(op, x[0]);
-  };
-  expect_words(evaluate({a}, expected.dtype, make), expected,
-               "op " + std::to_string(static_cast<int>(op)) + " on " +
-                   std::string(dtype_name(a.dtype)));
+  const auto make = [op](loop::Pool& p, const std::vector<ExprId>& x) { return p.unary(op, x[0]); };
+  expect_words(
+      evaluate({a}, expected.dtype, make), expected,
+      "op " + std::to_string(static_cast<int>(op)) + " on " + std::string(dtype_name(a.dtype)));
 }
 
 // Over all pairs of edge values.
@@ -259,10 +259,9 @@ TYPED_TEST(FloatOps, FmaIsFused) {
       }
     }
   }
-  const auto found = evaluate({elements(a), elements(b), elements(c)}, dtype_of<T>(),
-                              [](loop::Pool& p, const std::vector<ExprId>& x) {
-                                return p.fma(x[0], x[1], x[2]);
-                              });
+  const auto found =
+      evaluate({elements(a), elements(b), elements(c)}, dtype_of<T>(),
+               [](loop::Pool& p, const std::vector<ExprId>& x) { return p.fma(x[0], x[1], x[2]); });
   std::vector<T> expected;
   for (size_t i = 0; i < a.size(); ++i) expected.push_back(std::fma(a[i], b[i], c[i]));
   expect_words(found, elements(expected), "fma");
@@ -284,11 +283,10 @@ TEST(BoolOps, Logic) {
   EXPECT_EQ(binary(Op::kNe), (Words{0, 1, 1, 0}));
   EXPECT_EQ(binary(Op::kLt), (Words{0, 1, 0, 0}));
   EXPECT_EQ(binary(Op::kMax), (Words{0, 1, 1, 1}));
-  EXPECT_EQ(evaluate({x}, DType::kBool,
-                     [](loop::Pool& p, const std::vector<ExprId>& o) {
-                       return p.unary(Op::kNot, o[0]);
-                     }),
-            (Words{1, 1, 0, 0}));
+  EXPECT_EQ(
+      evaluate({x}, DType::kBool,
+               [](loop::Pool& p, const std::vector<ExprId>& o) { return p.unary(Op::kNot, o[0]); }),
+      (Words{1, 1, 0, 0}));
 }
 
 // Conversions between all pairs of types are those of base/convert.h.
@@ -300,10 +298,8 @@ TEST(Convert, AllPairs) {
       Elements x{f, {}};
       for (double v : edges<double>()) x.words.push_back(word_from_double(v, f));
       for (int64_t v : edges<int64_t>()) x.words.push_back(word_from_int(v, f));
-      const auto found =
-          evaluate({x}, t, [t](loop::Pool& p, const std::vector<ExprId>& o) {
-            return p.convert(o[0], t);
-          });
+      const auto found = evaluate(
+          {x}, t, [t](loop::Pool& p, const std::vector<ExprId>& o) { return p.convert(o[0], t); });
       Elements expected{t, {}};
       for (Word w : x.words) expected.words.push_back(convert_word(w, f, t));
       expect_words(found, expected,
@@ -315,9 +311,8 @@ TEST(Convert, AllPairs) {
 TEST(Bitcast, KeepsBits) {
   const Elements f{DType::kF32, {0x7FC00001, 0xFF800000, 0x80000000, 0x3F800000}};
   const auto cast = [](const Elements& x, DType to) {
-    return evaluate({x}, to, [to](loop::Pool& p, const std::vector<ExprId>& o) {
-      return p.bitcast(o[0], to);
-    });
+    return evaluate(
+        {x}, to, [to](loop::Pool& p, const std::vector<ExprId>& o) { return p.bitcast(o[0], to); });
   };
   EXPECT_EQ(cast(f, DType::kU32), f.words);
   EXPECT_EQ(cast(f, DType::kI32),

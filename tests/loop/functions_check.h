@@ -30,10 +30,10 @@ T exact_sigmoid(T x) {
 }
 
 inline const std::vector<Function>& unary_functions() {
-#define PYC_FUNCTION(name)                                                     \
-  Function {                                                                   \
-#name, [](Expr x) { return pyc::loop::name(x); },                            \
-        [](double x) { return std::name(x); }, [](long double x) { return std::name(x); } \
+#define PYC_FUNCTION(name)                                                                   \
+  Function {                                                                                 \
+    #name, [](Expr x) { return pyc::loop::name(x); }, [](double x) { return std::name(x); }, \
+        [](long double x) { return std::name(x); }                                           \
   }
   static const std::vector<Function> list = {
       PYC_FUNCTION(exp),

@@ -118,21 +118,41 @@ class Tape {
     }
   }
 
+  // Not inlined: the promise of __restrict holds for one instruction, not for the whole tape.
+  template <class R, class A, class F>
+  [[gnu::noinline]] static void apply(F f, R* __restrict r, const A* a) {
+    for (size_t i = 0; i < kBatch; ++i) r[i] = f(a[i]);
+  }
+  template <class R, class A, class B, class F>
+  [[gnu::noinline]] static void apply(F f, R* __restrict r, const A* a, const B* b) {
+    for (size_t i = 0; i < kBatch; ++i) r[i] = f(a[i], b[i]);
+  }
+  template <class R, class A, class B, class F>
+  [[gnu::noinline]] static void apply(F f, R* __restrict r, const A* a, const B* b, const B* c) {
+    for (size_t i = 0; i < kBatch; ++i) r[i] = f(a[i], b[i], c[i]);
+  }
+
   template <class R, class A, class F>
   void map(ExprId id, F f) {
-    const ExprNode& n = pool_.node(id);
-    R* __restrict r = at<R>(id);
-    const A* a = at<A>(n.a);
-    for (size_t i = 0; i < kBatch; ++i) r[i] = f(a[i]);
+    apply(f, at<R>(id), static_cast<const A*>(at<A>(pool_.node(id).a)));
   }
 
   template <class R, class A, class F>
   void map2(ExprId id, F f) {
     const ExprNode& n = pool_.node(id);
-    R* __restrict r = at<R>(id);
     const A* a = at<A>(n.a);
     const A* b = at<A>(n.b);
-    for (size_t i = 0; i < kBatch; ++i) r[i] = f(a[i], b[i]);
+    apply(f, at<R>(id), a, b);
+  }
+
+  // A is the type of the first operand; the others are of the result's.
+  template <class R, class A, class F>
+  void map3(ExprId id, F f) {
+    const ExprNode& n = pool_.node(id);
+    const A* a = at<A>(n.a);
+    const R* b = at<R>(n.b);
+    const R* c = at<R>(n.c);
+    apply(f, at<R>(id), a, b, c);
   }
 
   template <class F>
@@ -160,7 +180,10 @@ class Tape {
   void execute(ExprId id) {
     const ExprNode& n = pool_.node(id);
     if (n.op == Op::kSelect) {
-      with_type(n.dtype, [&](auto z) { select_op<decltype(z)>(id); });
+      with_type(n.dtype, [&](auto z) {
+        using T = decltype(z);
+        map3<T, uint8_t>(id, [](uint8_t c, T a, T b) { return c != 0 ? a : b; });
+      });
     } else if (n.op == Op::kConvert) {
       with_type(n.dtype, [&](auto z) {
         with_type(pool_.dtype(n.a), [&](auto y) { convert_op<decltype(z), decltype(y)>(id); });
@@ -172,16 +195,6 @@ class Tape {
     } else {
       with_type(pool_.dtype(n.a), [&](auto z) { arithmetic<decltype(z)>(id); });
     }
-  }
-
-  template <class T>
-  void select_op(ExprId id) {
-    const ExprNode& n = pool_.node(id);
-    T* __restrict r = at<T>(id);
-    const uint8_t* c = at<uint8_t>(n.a);
-    const T* a = at<T>(n.b);
-    const T* b = at<T>(n.c);
-    for (size_t i = 0; i < kBatch; ++i) r[i] = c[i] != 0 ? a[i] : b[i];
   }
 
   template <class T>
@@ -255,8 +268,7 @@ class Tape {
 
   template <class T>
   void float_op(ExprId id) {
-    const ExprNode& n = pool_.node(id);
-    switch (n.op) {
+    switch (pool_.node(id).op) {
       case Op::kAdd:
         return map2<T, T>(id, [](T a, T b) { return a + b; });
       case Op::kSub:
@@ -280,15 +292,10 @@ class Tape {
       case Op::kRoundEven:
         return map<T, T>(id, [](T a) { return std::nearbyint(a); });
       case Op::kFma:
-        break;
+        return map3<T, T>(id, [](T a, T b, T c) { return std::fma(a, b, c); });
       default:
         fail_check(__FILE__, __LINE__, "op", "an op the tape does not know");
     }
-    T* __restrict r = at<T>(id);
-    const T* a = at<T>(n.a);
-    const T* b = at<T>(n.b);
-    const T* c = at<T>(n.c);
-    for (size_t i = 0; i < kBatch; ++i) r[i] = std::fma(a[i], b[i], c[i]);
   }
 
   template <class T>

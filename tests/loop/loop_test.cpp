@@ -32,8 +32,8 @@ std::unique_ptr<Tree> random_tree(std::mt19937& random, int depth, int vars) {
     tree->number = tree->kind == Tree::kNumber ? pick(25) - 12 : pick(vars);
     return tree;
   }
-  constexpr Tree::Kind kKinds[] = {Tree::kPlus,   Tree::kPlus,   Tree::kMinus,  Tree::kTimes,
-                                   Tree::kTimes,  Tree::kDivide, Tree::kDivide, Tree::kModulo,
+  constexpr Tree::Kind kKinds[] = {Tree::kPlus,   Tree::kPlus,   Tree::kMinus,   Tree::kTimes,
+                                   Tree::kTimes,  Tree::kDivide, Tree::kDivide,  Tree::kModulo,
                                    Tree::kModulo, Tree::kLeast,  Tree::kGreatest};
   tree->kind = kKinds[pick(std::size(kKinds))];
   tree->a = random_tree(random, depth - 1, vars);
@@ -54,15 +54,24 @@ int64_t value_of(const Tree& t, const std::vector<int64_t>& vars) {
   const int64_t a = t.a ? value_of(*t.a, vars) : 0;
   const int64_t b = t.b ? value_of(*t.b, vars) : 0;
   switch (t.kind) {
-    case Tree::kVariable: return vars[static_cast<size_t>(t.number)];
-    case Tree::kNumber: return t.number;
-    case Tree::kPlus: return a + b;
-    case Tree::kMinus: return a - b;
-    case Tree::kTimes: return a * b;
-    case Tree::kDivide: return plain_floor_div(a, t.number);
-    case Tree::kModulo: return a - plain_floor_div(a, t.number) * t.number;
-    case Tree::kLeast: return std::min(a, b);
-    case Tree::kGreatest: return std::max(a, b);
+    case Tree::kVariable:
+      return vars[static_cast<size_t>(t.number)];
+    case Tree::kNumber:
+      return t.number;
+    case Tree::kPlus:
+      return a + b;
+    case Tree::kMinus:
+      return a - b;
+    case Tree::kTimes:
+      return a * b;
+    case Tree::kDivide:
+      return plain_floor_div(a, t.number);
+    case Tree::kModulo:
+      return a - plain_floor_div(a, t.number) * t.number;
+    case Tree::kLeast:
+      return std::min(a, b);
+    case Tree::kGreatest:
+      return std::max(a, b);
   }
   return 0;
 }
@@ -75,11 +84,16 @@ Expr build(Pool& p, const Tree& t, const std::vector<VarId>& vars) {
   if (t.kind == Tree::kModulo) return floor_mod(a, index(p, t.number));
   const Expr b = build(p, *t.b, vars);
   switch (t.kind) {
-    case Tree::kPlus: return a + b;
-    case Tree::kMinus: return a - b;
-    case Tree::kTimes: return a * b;
-    case Tree::kLeast: return min(a, b);
-    default: return max(a, b);
+    case Tree::kPlus:
+      return a + b;
+    case Tree::kMinus:
+      return a - b;
+    case Tree::kTimes:
+      return a * b;
+    case Tree::kLeast:
+      return min(a, b);
+    default:
+      return max(a, b);
   }
 }
 
@@ -91,16 +105,36 @@ std::vector<int64_t> node_values(const Pool& p, const std::vector<int64_t>& vars
     const int64_t a = n.a != kNone ? values[n.a] : 0;
     const int64_t b = n.b != kNone ? values[n.b] : 0;
     switch (n.op) {
-      case Op::kConst: values[e] = static_cast<int64_t>(n.word); break;
-      case Op::kVar: values[e] = vars[static_cast<size_t>(n.imm)]; break;
-      case Op::kAdd: values[e] = a + b; break;
-      case Op::kSub: values[e] = a - b; break;
-      case Op::kMul: values[e] = a * b; break;
-      case Op::kFloorDiv: values[e] = plain_floor_div(a, b); break;
-      case Op::kFloorMod: values[e] = a - plain_floor_div(a, b) * b; break;
-      case Op::kMin: values[e] = std::min(a, b); break;
-      case Op::kMax: values[e] = std::max(a, b); break;
-      default: ADD_FAILURE() << "unexpected operation"; break;
+      case Op::kConst:
+        values[e] = static_cast<int64_t>(n.word);
+        break;
+      case Op::kVar:
+        values[e] = vars[static_cast<size_t>(n.imm)];
+        break;
+      case Op::kAdd:
+        values[e] = a + b;
+        break;
+      case Op::kSub:
+        values[e] = a - b;
+        break;
+      case Op::kMul:
+        values[e] = a * b;
+        break;
+      case Op::kFloorDiv:
+        values[e] = plain_floor_div(a, b);
+        break;
+      case Op::kFloorMod:
+        values[e] = a - plain_floor_div(a, b) * b;
+        break;
+      case Op::kMin:
+        values[e] = std::min(a, b);
+        break;
+      case Op::kMax:
+        values[e] = std::max(a, b);
+        break;
+      default:
+        ADD_FAILURE() << "unexpected operation";
+        break;
     }
   }
   return values;

@@ -94,7 +94,9 @@ class RandomKernel {
         r.segment = pick(0, 3);
         if (pick(0, 1) == 0) r.value2 = value(t, 1).id;
         break;
-      case 1: r.op = pick(0, 1) == 0 ? ReduceOp::kSum : ReduceOp::kProd; break;
+      case 1:
+        r.op = pick(0, 1) == 0 ? ReduceOp::kSum : ReduceOp::kProd;
+        break;
       default:
         r.kind = ReduceKind::kExact;
         r.op = pick(0, 1) == 0 ? ReduceOp::kMax : ReduceOp::kMin;
@@ -113,14 +115,22 @@ class RandomKernel {
     }
     const Expr a = any_index(depth - 1);
     switch (pick(0, 7)) {
-      case 0: return floor_div(a, number(pick(1, 5)));
-      case 1: return floor_mod(a, number(pick(1, 5)));
-      case 2: return a * number(pick(-3, 6));
-      case 3: return min(a, any_index(depth - 1));
-      case 4: return a * any_index(depth - 1);
-      case 5: return a - any_index(depth - 1);
-      case 6: return Expr{&k.pool, k.pool.load(5, DType::kI64, in_bounds(1).id)};
-      default: return a + any_index(depth - 1);
+      case 0:
+        return floor_div(a, number(pick(1, 5)));
+      case 1:
+        return floor_mod(a, number(pick(1, 5)));
+      case 2:
+        return a * number(pick(-3, 6));
+      case 3:
+        return min(a, any_index(depth - 1));
+      case 4:
+        return a * any_index(depth - 1);
+      case 5:
+        return a - any_index(depth - 1);
+      case 6:
+        return Expr{&k.pool, k.pool.load(5, DType::kI64, in_bounds(1).id)};
+      default:
+        return a + any_index(depth - 1);
     }
   }
 
@@ -308,9 +318,15 @@ TEST(Parse, SurvivesDamage) {
       std::string damaged = text;
       const size_t at = random() % damaged.size();
       switch (random() % 3) {
-        case 0: damaged.erase(at, 1 + random() % 5); break;
-        case 1: damaged[at] = "()[]{}:,*/%<>=-+0 9vbtc"[random() % 23]; break;
-        default: damaged.resize(at); break;
+        case 0:
+          damaged.erase(at, 1 + random() % 5);
+          break;
+        case 1:
+          damaged[at] = "()[]{}:,*/%<>=-+0 9vbtc"[random() % 23];
+          break;
+        default:
+          damaged.resize(at);
+          break;
       }
       auto parsed = parse_kernel(damaged);
       EXPECT_TRUE(!parsed.ok() || !print(*parsed).empty());

@@ -61,7 +61,8 @@ Kernel whole_kernel(bool reversed) {
   k.stores = {{1, vi.id, (scaled * scaled).id},
               {2, (r * n64 + vj).id,
                select(lt(held, like(held, 0.5)), held / Expr{&p, p.var(total)},
-                      max(held, Expr{&p, p.var(most)})).id}};
+                      max(held, Expr{&p, p.var(most)}))
+                   .id}};
   k.checks = {{ne(Expr{&p, p.var(total)}, constant(p, DType::kF32, 0)).id, 12}};
   k.loops = {make_loop(i, 64, {{StmtKind::kStore, 0}},
                        {{.kind = ReduceKind::kChain,

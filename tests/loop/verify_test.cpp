@@ -72,9 +72,7 @@ TEST(Verify, TypesThatTheTextCannotSay) {
     k.body = {{StmtKind::kStore, 0}};
     return verify_kernel(k).message();
   };
-  EXPECT_EQ(message([](Pool& p, ExprId x) {
-              return p.fma(x, p.constant(DType::kF64, 0), x);
-            }),
+  EXPECT_EQ(message([](Pool& p, ExprId x) { return p.fma(x, p.constant(DType::kF64, 0), x); }),
             "loop kernel 'k': store 0: operands of different types");
   EXPECT_EQ(message([](Pool& p, ExprId) { return p.load(0, DType::kI32, p.integer(0)); }),
             "loop kernel 'k': store 0: a load of type i32 from buffer b0 of type f32 needs equal "
@@ -185,8 +183,7 @@ TEST(Verify, Reductions) {
   EXPECT_EQ(reduce("chunk 8 of v9 ", "f32 = chain sum(b0[v0]) segment 4"), "");
   EXPECT_EQ(reduce("chunk 8 of v9 ", "f32 = exact max(b0[v0])"), "");
   EXPECT_EQ(reduce("vector ", "f32 = chain sum(b0[v0])"), where + "a chain in a vector loop");
-  EXPECT_EQ(reduce("chunk 8 of v9 ", "f32 = tree sum(b0[v0])"),
-            where + "a tree in a chunked loop");
+  EXPECT_EQ(reduce("chunk 8 of v9 ", "f32 = tree sum(b0[v0])"), where + "a tree in a chunked loop");
   EXPECT_EQ(reduce("chunk 8 of v9 ", "f32 = chain sum(b0[v0]) segment 5"),
             where + "chunks that cut a segment");
   EXPECT_EQ(reduce("", "f32 = chain prod(b0[v0])"),
@@ -201,8 +198,7 @@ TEST(Verify, Reductions) {
             where + "an exact reduction whose order could change the result");
   EXPECT_EQ(reduce("", "f32 = exact and(b0[v0])"),
             where + "an exact reduction whose order could change the result");
-  EXPECT_EQ(reduce("", "f64 = tree sum(b0[v0])"),
-            where + "an operand of type f32, expected f64");
+  EXPECT_EQ(reduce("", "f64 = tree sum(b0[v0])"), where + "an operand of type f32, expected f64");
   EXPECT_EQ(reduce("", "f32 = tree sum(b0[v0]) if b0[v0]"),
             where + "an operand of type f32, expected bool");
   EXPECT_EQ(reduce("", "f32 = tree sum(b0[v0], b0[v0])"),
@@ -273,15 +269,17 @@ TEST(Verify, ChunkedStores) {
 }
 
 TEST(Verify, SeveralStoresToOneBuffer) {
-  const std::string apart = "loop kernel '': store 1: cannot be proven apart from store 0 at "
-                            "another parallel point, both to buffer b0";
+  const std::string apart =
+      "loop kernel '': store 1: cannot be proven apart from store 0 at "
+      "another parallel point, both to buffer b0";
   const std::string head = kOut + "parallel v0 < 8\n";
   EXPECT_ACCEPTED(head + "b0[v0] = 0:f32\nb0[v0] = 1:f32");
   EXPECT_ACCEPTED(head + "b0[v0] = 0:f32\nb0[v0 + 8] = 1:f32");
   EXPECT_ACCEPTED(head + "b0[v0*4 + 1] = 0:f32\nb0[v0*4 + 3] = 1:f32");
   EXPECT_ACCEPTED(head + "b0[v0*16] = 0:f32\nloop v1 < 16 { b0[v0*16 + v1] = 1:f32 }");
-  EXPECT_ACCEPTED(head + "loop v1 < 64 chunk 8 of v0 { b0[v1] = 0:f32 }\n"
-                         "loop v2 < 60 chunk 8 of v0 { b0[v2] = 0:f32 }");
+  EXPECT_ACCEPTED(head +
+                  "loop v1 < 64 chunk 8 of v0 { b0[v1] = 0:f32 }\n"
+                  "loop v2 < 60 chunk 8 of v0 { b0[v2] = 0:f32 }");
   EXPECT_EQ(verdict(head + "b0[v0] = 0:f32\nb0[v0 + 1] = 1:f32"), apart);
   EXPECT_EQ(verdict(head + "b0[v0] = 0:f32\nb0[7 - v0] = 1:f32"), apart);
   EXPECT_EQ(verdict(head + "b0[v0] = 0:f32\nloop v1 < 16 { b0[v0*16 + v1] = 1:f32 }"), apart);
@@ -348,10 +346,14 @@ class RandomStores {
   Expr piece(VarId v) {
     const Expr x{&k.pool, k.pool.var(v)};
     switch (pick(0, 6)) {
-      case 0: return floor_div(x, index(k.pool, pick(2, 3)));
-      case 1: return floor_mod(x, index(k.pool, pick(2, 3)));
-      case 2: return floor_mod(floor_div(x, index(k.pool, 2)), index(k.pool, 2));
-      default: return x;
+      case 0:
+        return floor_div(x, index(k.pool, pick(2, 3)));
+      case 1:
+        return floor_mod(x, index(k.pool, pick(2, 3)));
+      case 2:
+        return floor_mod(floor_div(x, index(k.pool, 2)), index(k.pool, 2));
+      default:
+        return x;
     }
   }
 
@@ -373,11 +375,17 @@ class RandomStores {
     const int64_t a = value(n.a, vars);
     const int64_t b = value(n.b, vars);
     switch (n.op) {
-      case Op::kAdd: return a + b;
-      case Op::kMul: return a * b;
-      case Op::kFloorDiv: return a / b;  // of what is not negative
-      case Op::kFloorMod: return a % b;
-      default: ADD_FAILURE() << "unexpected operation"; return 0;
+      case Op::kAdd:
+        return a + b;
+      case Op::kMul:
+        return a * b;
+      case Op::kFloorDiv:
+        return a / b;  // of what is not negative
+      case Op::kFloorMod:
+        return a % b;
+      default:
+        ADD_FAILURE() << "unexpected operation";
+        return 0;
     }
   }
 

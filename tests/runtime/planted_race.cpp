@@ -1,5 +1,5 @@
-// A race on purpose: two pool threads write one variable. Built for the thread sanitizer only, which
-// must report it; a test runs this program and looks for the report.
+// A race on purpose: two pool threads write one variable. Built for the thread sanitizer only,
+// which must report it; a test runs this program and looks for the report.
 
 #include "base/thread_pool.h"
 

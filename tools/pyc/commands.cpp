@@ -35,9 +35,9 @@ std::string bytes_text(int64_t bytes) {
 void print_memory(const runtime::MemoryReport& m) {
   std::string parts;
   for (int c = 0; c < kBufferClasses; ++c) {
-    parts += fmt::format("{}{} {}", c > 0 ? ", " : "",
-                         buffer_class_name(static_cast<BufferClass>(c)),
-                         bytes_text(m.class_bytes[static_cast<size_t>(c)]));
+    parts +=
+        fmt::format("{}{} {}", c > 0 ? ", " : "", buffer_class_name(static_cast<BufferClass>(c)),
+                    bytes_text(m.class_bytes[static_cast<size_t>(c)]));
   }
   fmt::print("memory  peak {} ({})\n        arena planned {} B, measured {} B with scratch {} B\n",
              bytes_text(m.peak_bytes), parts, m.arena_bytes, m.measured_arena_bytes,
@@ -149,26 +149,36 @@ Status dump_model(const Common& common, const std::string& stage) {
 
 int exit_code(const Status& status) {
   switch (status.code()) {
-    case Code::kOk: return 0;
+    case Code::kOk:
+      return 0;
     case Code::kInvalidArgument:
     case Code::kUnknownOption:
-    case Code::kNullPointer: return 2;
+    case Code::kNullPointer:
+      return 2;
     case Code::kParseError:
-    case Code::kUnknownOp: return 3;
+    case Code::kUnknownOp:
+      return 3;
     case Code::kVerifyFailed:
     case Code::kShapeMismatch:
     case Code::kDtypeMismatch:
     case Code::kRankMismatch:
     case Code::kSizeMismatch:
-    case Code::kMisaligned: return 4;
-    case Code::kUnsupported: return 5;
+    case Code::kMisaligned:
+      return 4;
+    case Code::kUnsupported:
+      return 5;
     case Code::kBudgetExceeded:
-    case Code::kOutOfMemory: return 6;
-    case Code::kCompileFailed: return 7;
-    case Code::kRuntimeFailed: return 8;
+    case Code::kOutOfMemory:
+      return 6;
+    case Code::kCompileFailed:
+      return 7;
+    case Code::kRuntimeFailed:
+      return 8;
     case Code::kIoError:
-    case Code::kNotFound: return 9;
-    case Code::kInternal: return 10;
+    case Code::kNotFound:
+      return 9;
+    case Code::kInternal:
+      return 10;
   }
   return 10;
 }

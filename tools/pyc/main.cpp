@@ -11,8 +11,7 @@ namespace {
 void add_common(CLI::App& app, Common& c) {
   app.add_option("model", c.model, "Model file (text IR, .ir)")->required();
   app.add_option("--device", c.compile.device, "cpu, reference or null")->capture_default_str();
-  app.add_option("--threads", c.compile.threads, "Threads; 0: one per core")
-      ->capture_default_str();
+  app.add_option("--threads", c.compile.threads, "Threads; 0: one per core")->capture_default_str();
   app.add_option("--lanes", c.compile.lanes,
                  "Vector width of generated code in f32 lanes: 4, 8, 16; 0: the CPU's own")
       ->capture_default_str();

@@ -1,206 +1,24 @@
 #include "backends/cpu/codegen.h"
 
 #include <llvm/ADT/StringMap.h>
-#include <llvm/Analysis/CGSCCPassManager.h>
-#include <llvm/Analysis/LoopAnalysisManager.h>
-#include <llvm/IR/DiagnosticInfo.h>
-#include <llvm/IR/DiagnosticPrinter.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/Module.h>
-#include <llvm/IR/Verifier.h>
-#include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/Host.h>
-#include <llvm/Support/TargetSelect.h>
-#include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
-#include <llvm/Transforms/Scalar/EarlyCSE.h>
-#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
-#include <mutex>
+#include <algorithm>
 
+#include "backends/cpu/compilation.h"
 #include "backends/cpu/emitter.h"
 
 namespace pyc::cpu {
 namespace {
 
-void initialise_llvm() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
+Compilation of_kernel(const loop::Kernel& kernel, const CodegenTarget& target) {
+  return {target, "kernel '" + kernel.name + "'"};
 }
 
-// Keeps what LLVM would print (and exit on).
-class Diagnostics : public llvm::DiagnosticHandler {
- public:
-  explicit Diagnostics(std::string& errors) : errors_(errors) {}
-  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
-    if (info.getSeverity() == llvm::DS_Error) {
-      llvm::raw_string_ostream stream(errors_);
-      llvm::DiagnosticPrinterRawOStream printer(stream);
-      info.print(printer);
-    }
-    return true;
-  }
-
- private:
-  std::string& errors_;
-};
-
-// One kernel on its way through LLVM.
-class Compilation {
- public:
-  explicit Compilation(const CodegenTarget& target) : target_(target) {}
-
-  Status emit(const loop::Kernel& kernel, const std::string& symbol);
-  Result<std::string> write(llvm::CodeGenFileType type);
-  std::string text() const;
-
- private:
-  Status make_machine();
-  TargetTraits traits() const;
-  void set_attributes(llvm::Function* f) const;
-  void optimise();
-
-  const CodegenTarget& target_;
-  std::string errors_;
-  llvm::LLVMContext context_;
-  std::unique_ptr<llvm::TargetMachine> machine_;
-  std::unique_ptr<llvm::Module> module_;
-};
-
-Status Compilation::make_machine() {
-  initialise_llvm();
-  context_.setDiagnosticHandler(std::make_unique<Diagnostics>(errors_));
-  const llvm::Triple triple(target_.triple);
-  const bool x86 = triple.getArch() == llvm::Triple::x86_64;
-  if (!x86 && triple.getArch() != llvm::Triple::aarch64) {
-    return {Code::kUnsupported, "no code can be made for '" + target_.triple +
-                                    "': expected an aarch64 or x86_64 triple"};
-  }
-  if (!triple.isOSBinFormatELF()) {
-    return {Code::kUnsupported, "objects are ELF, '" + target_.triple + "' is not"};
-  }
-  if (target_.lanes != 4 && target_.lanes != 8 && target_.lanes != 16) {
-    return {Code::kInvalidArgument,
-            "expected 4, 8 or 16 lanes, found " + std::to_string(target_.lanes)};
-  }
-  std::string error;
-  const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target_.triple, error);
-  if (llvm_target == nullptr) return {Code::kUnsupported, error};
-  // LLVM prints about names it does not know, so they are looked up first.
-  const std::unique_ptr<llvm::MCSubtargetInfo> plain(
-      llvm_target->createMCSubtargetInfo(target_.triple, "", ""));
-  if (!plain->isCPUStringValid(target_.cpu)) {
-    return {Code::kUnsupported, "LLVM does not know the CPU '" + target_.cpu + "'"};
-  }
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  machine_.reset(llvm_target->createTargetMachine(
-      target_.triple, target_.cpu, target_.features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOpt::Default));
-  if (machine_ == nullptr) return {Code::kUnsupported, "LLVM has no code for " + target_.triple};
-  const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
-  if (x86 && !(info->checkFeatures("+fma") && info->checkFeatures("+avx2"))) {
-    return {Code::kUnsupported,
-            "the CPU '" + target_.cpu + "' lacks AVX2 or FMA, which exactly rounded fma needs"};
-  }
-  if (!x86 && !info->checkFeatures("+neon")) {
-    return {Code::kUnsupported, "the CPU '" + target_.cpu + "' lacks NEON"};
-  }
-  return {};
-}
-
-TargetTraits Compilation::traits() const {
-  const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
-  TargetTraits t;
-  t.aarch64 = target_.is_aarch64();
-  t.f16c = !t.aarch64 && info->checkFeatures("+f16c");
-  t.lanes = target_.lanes;
-  t.vector_registers = t.aarch64 || info->checkFeatures("+avx512f,+avx512vl") ? 32 : 16;
-  return t;
-}
-
-void Compilation::set_attributes(llvm::Function* f) const {
-  f->addFnAttr(llvm::Attribute::NoUnwind);
-  f->addFnAttr(llvm::Attribute::NoBuiltin);
-  f->addFnAttr("target-cpu", target_.cpu);
-  f->addFnAttr("target-features", target_.features);
-  if (!target_.is_aarch64()) {
-    // CPUs with AVX-512 are tuned for 256 bits unless told otherwise.
-    const std::string bits = target_.lanes == 16 ? "512" : "256";
-    f->addFnAttr("prefer-vector-width", bits);
-    f->addFnAttr("min-legal-vector-width", bits);
-  }
-}
-
-Status Compilation::emit(const loop::Kernel& kernel, const std::string& symbol) {
-  PYC_TRY(make_machine());
-  module_ = std::make_unique<llvm::Module>("pyc", context_);
-  module_->setTargetTriple(target_.triple);
-  module_->setDataLayout(machine_->createDataLayout());
-  set_attributes(emit_kernel(kernel, traits(), *module_, symbol));
-  std::string broken;
-  llvm::raw_string_ostream stream(broken);
-  if (llvm::verifyModule(*module_, &stream)) {
-    return {Code::kInternal, "kernel '" + kernel.name + "' gave invalid LLVM IR: " + broken};
-  }
-  optimise();
-  return {};
-}
-
-// We hoist and vectorize; what is left to clean up is repeated index arithmetic.
-void Compilation::optimise() {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine_.get());
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::EarlyCSEPass(true));
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::EarlyCSEPass(true));
-  passes.addPass(llvm::SimplifyCFGPass());
-  llvm::ModulePassManager all;
-  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  all.run(*module_, modules);
-}
-
-Result<std::string> Compilation::write(llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine_->addPassesToEmitFile(passes, stream, nullptr, type)) {
-    return Status(Code::kUnsupported, "LLVM cannot write this kind of file for " + target_.triple);
-  }
-  passes.run(*module_);
-  if (!errors_.empty()) return Status(Code::kCompileFailed, "LLVM: " + errors_);
-  return std::string(bytes.begin(), bytes.end());
-}
-
-std::string Compilation::text() const {
-  std::string out;
-  llvm::raw_string_ostream stream(out);
-  module_->print(stream, nullptr);
-  return out;
-}
-
-Status in_kernel(Status status, const loop::Kernel& kernel) {
-  return std::move(status).with_context("compiling kernel '" + kernel.name + "'");
+Compilation::Writer writer(const loop::Kernel& kernel, std::string symbol) {
+  return [&kernel, symbol = std::move(symbol)](llvm::Module& module, const TargetTraits& traits) {
+    emit_kernel(kernel, traits, module, symbol);
+  };
 }
 
 }  // namespace
@@ -238,32 +56,22 @@ CodegenTarget CodegenTarget::x86_avx512() {
 }
 
 Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target) {
-  Compilation c(target);
-  Status status = c.emit(kernel, std::string(kDefaultSymbol));
-  if (!status.ok()) return in_kernel(std::move(status), kernel);
+  Compilation c = of_kernel(kernel, target);
+  PYC_TRY(c.emit(writer(kernel, std::string(kDefaultSymbol))));
   return c.text();
 }
 
 Result<std::string> emit_assembly(const loop::Kernel& kernel, const CodegenTarget& target) {
-  Compilation c(target);
-  Status status = c.emit(kernel, std::string(kDefaultSymbol));
-  if (!status.ok()) return in_kernel(std::move(status), kernel);
-  return c.write(llvm::CGFT_AssemblyFile);
+  Compilation c = of_kernel(kernel, target);
+  PYC_TRY(c.emit(writer(kernel, std::string(kDefaultSymbol))));
+  return c.assembly();
 }
 
 Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget& target,
                                 const std::string& symbol) {
-  Compilation c(target);
-  Status status = c.emit(kernel, symbol);
-  if (!status.ok()) return in_kernel(std::move(status), kernel);
-  Result<std::string> object = c.write(llvm::CGFT_ObjectFile);
-  if (!object.ok()) return in_kernel(std::move(object).status(), kernel);
-  PYC_ASSIGN(const std::vector<std::string> missing, undefined_symbols(*object));
-  if (!missing.empty()) {
-    return Status(Code::kInternal,
-                  "kernel '" + kernel.name + "' needs the undefined symbol '" + missing[0] + "'");
-  }
-  return object;
+  Compilation c = of_kernel(kernel, target);
+  PYC_TRY(c.emit(writer(kernel, symbol)));
+  return c.object();
 }
 
 }  // namespace pyc::cpu

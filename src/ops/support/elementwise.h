@@ -31,8 +31,9 @@ Expr lower_unary(LowerContext& context, int, std::span<const Expr> index) {
 // Also for comparisons, whose formula gives a bool.
 template <auto Formula>
 Expr lower_binary(LowerContext& context, int, std::span<const Expr> index) {
-  return rounded(context,
-                 Formula(wide_operand(context, 0, index), wide_operand(context, 1, index)));
+  const Expr a = wide_operand(context, 0, index);
+  const Expr b = wide_operand(context, 1, index);
+  return rounded(context, Formula(a, b));
 }
 
 }  // namespace pyc::ops
