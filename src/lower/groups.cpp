@@ -35,6 +35,7 @@ class Former {
       : graph_(graph), options_(options), uses_(uses_of(graph)) {
     out_.inlined.assign(graph.values.size(), false);
     out_.forwarded_output.assign(graph.values.size(), -1);
+    out_.reads.resize(graph.values.size());
     group_of_.assign(graph.values.size(), ir::kNoId);
     inline_depth_.assign(graph.values.size(), 0);
   }
@@ -53,8 +54,10 @@ class Former {
       }
     }
     out_.stored.assign(graph_.values.size(), false);
-    for (const auto& [value, reader] : reads_) {
-      if (group_of_[value] != group_of_[reader]) out_.stored[value] = true;
+    for (ir::ValueId reader = 0; reader < graph_.values.size(); ++reader) {
+      for (ir::ValueId value : out_.reads[reader]) {
+        if (group_of_[value] != group_of_[reader]) out_.stored[value] = true;
+      }
     }
     for (ir::ValueId v : out_.output_values) out_.stored[v] = true;
     order_groups();
@@ -151,7 +154,7 @@ class Former {
   void place(ir::ValueId v, const Probe& p) {
     std::set<uint32_t, std::greater<>> producers;
     for (const ProbeRead& r : p.reads) {
-      reads_.push_back({r.value, v});
+      out_.reads[v].insert(r.value);
       if (group_of_[r.value] != ir::kNoId) producers.insert(group_of_[r.value]);
     }
     std::string why_not = producers.empty() ? "no_producer_group" : "";
@@ -326,7 +329,6 @@ class Former {
   std::vector<bool> none_;
   std::vector<int> inline_depth_;
   std::vector<uint32_t> group_of_;                          // by value
-  std::vector<std::pair<ir::ValueId, ir::ValueId>> reads_;  // value, stored value that reads it
   Grouping out_;
 };
 

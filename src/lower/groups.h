@@ -43,6 +43,7 @@ struct Grouping {
   std::vector<bool> inlined;      // by value: read through, never stored
   std::vector<GroupPlan> groups;  // in an executable order
   std::vector<bool> stored;       // by value: another group or the caller reads it
+  std::vector<std::set<ir::ValueId>> reads;  // by member value: what its expression loads
   std::vector<ir::ValueId> output_values;
   std::vector<int> forwarded_output;  // by value: the model output it is stored to, or -1
   DecisionLog decisions;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <unordered_set>
 
 namespace pyc::lower {
@@ -35,8 +36,14 @@ class BuilderBase : public Reader {
   BuilderBase(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan)
       : graph_(graph), grouping_(grouping), plan_(plan) {
     // Buffers are numbered by the nodes' order, not by the order in which ops happen to read.
+    std::set<ir::ValueId> reads;
+    for (const Member& m : plan.members) {
+      reads.insert(grouping.reads[m.value].begin(), grouping.reads[m.value].end());
+    }
     std::unordered_set<ir::NodeId> seen;
-    for (const Member& m : plan.members) declare_inputs(graph.value(m.value).producer, seen);
+    for (const Member& m : plan.members) {
+      declare_inputs(graph.value(m.value).producer, reads, seen);
+    }
   }
 
   Pool& pool() override { return kernel_.pool; }
@@ -54,12 +61,13 @@ class BuilderBase : public Reader {
   }
 
  protected:
-  void declare_inputs(ir::NodeId node, std::unordered_set<ir::NodeId>& seen) {
+  void declare_inputs(ir::NodeId node, const std::set<ir::ValueId>& reads,
+                      std::unordered_set<ir::NodeId>& seen) {
     if (!seen.insert(node).second) return;
     for (ir::ValueId v : graph_.nodes[node].inputs) {
       if (grouping_.inlined[v]) {
-        declare_inputs(graph_.value(v).producer, seen);
-      } else if (plan_.find(v) == nullptr && !is_immediate(graph_.value(v))) {
+        declare_inputs(graph_.value(v).producer, reads, seen);
+      } else if (plan_.find(v) == nullptr && reads.contains(v)) {
         input_slot(v);
       }
     }

@@ -423,7 +423,10 @@ TEST(EmitLoops, RandomKernels) {
     RandomKernel(seed).build(b);
     SCOPED_TRACE("seed " + std::to_string(seed));
     Harness(b.k, seed).check();
-    if (HasFailure()) return;
+    if (HasFailure()) {
+      ADD_FAILURE() << loop::print(b.k);
+      return;
+    }
   }
 }
 

@@ -35,6 +35,9 @@ CodegenTarget CodegenTarget::host() {
   if (t.is_aarch64()) {
     // Named CPUs imply SVE, which the system may not offer; vectors here are fixed anyway.
     list.push_back("-sve");
+  } else {
+    // f16 is only ever converted. With native f16 LLVM 16 gave a wrong conversion to u64.
+    list.push_back("-avx512fp16");
   }
   for (const std::string& f : list) t.features += (t.features.empty() ? "" : ",") + f;
   const auto has = [&](const char* name) {
