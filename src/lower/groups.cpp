@@ -9,7 +9,7 @@ namespace {
 
 // Longest chain of nodes read through one another: bounds the size of one kernel's expressions.
 constexpr int kMaxInlined = 48;
-// A row group keeps rows in per-thread scratch; longer rows are not worth it.
+// A row that several members share must stay in a cache between their passes.
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;
 
 struct Use {
@@ -36,6 +36,7 @@ class Former {
     out_.inlined.assign(graph.values.size(), false);
     out_.forwarded_output.assign(graph.values.size(), -1);
     out_.reads.resize(graph.values.size());
+    out_.reasons.resize(graph.values.size());
     group_of_.assign(graph.values.size(), ir::kNoId);
     inline_depth_.assign(graph.values.size(), 0);
   }
@@ -109,6 +110,7 @@ class Former {
 
   void decide(std::string_view what, ir::ValueId v, std::string chosen, std::string reason,
               std::string detail = "") {
+    out_.reasons[v] = reason;
     out_.decisions.push_back({.what = fmt::format("{}:%{}", what, graph_.value(v).name),
                               .chosen = std::move(chosen),
                               .reason = std::move(reason),
@@ -188,8 +190,7 @@ class Former {
   // The whole output is one reduction per element whose index runs with unit stride in memory.
   static bool reduces_rows(const Probe& p) {
     if (p.reductions.size() != 1 || p.reductions[0].kind == loop::ReduceKind::kChain) return false;
-    const int64_t extent = p.reductions[0].extent;
-    if (extent < 2 || extent > kMaxRowElements) return false;
+    if (p.reductions[0].extent < 2) return false;
     loop::Pool pool = p.pool;
     const loop::ExprId k = pool.var(p.reductions[0].var);
     return std::any_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
@@ -222,6 +223,7 @@ class Former {
 
   std::string join_rows(const GroupPlan& group, int64_t rows, int64_t cols, const Probe& p,
                         loop::Pool& pool, Member& m) {
+    if (cols > kMaxRowElements) return "row_too_long";
     m.reduces = !p.pointwise();
     m.per_row = m.reduces || (p.elements == rows && p.elements != rows * cols);
     if (m.reduces && (!reduces_rows(p) || p.reductions[0].extent != cols || p.elements != rows)) {

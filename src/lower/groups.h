@@ -44,6 +44,7 @@ struct Grouping {
   std::vector<GroupPlan> groups;  // in an executable order
   std::vector<bool> stored;       // by value: another group or the caller reads it
   std::vector<std::set<ir::ValueId>> reads;  // by member value: what its expression loads
+  std::vector<std::string> reasons;  // by value: why it was read through, joined or kept apart
   std::vector<ir::ValueId> output_values;
   std::vector<int> forwarded_output;  // by value: the model output it is stored to, or -1
   DecisionLog decisions;

@@ -154,6 +154,9 @@ class BuilderBase : public Reader {
     group.faults = std::move(faults_);
     for (const Member& m : plan_.members) add_with_inlined(graph_.value(m.value).producer, group);
     std::sort(group.members.begin(), group.members.end());
+    for (ir::NodeId n : group.members) {
+      group.reasons.push_back(grouping_.reasons[graph_.nodes[n].outputs[0]]);
+    }
     return group;
   }
 

@@ -46,8 +46,10 @@ std::string print_groups(const LoweredGraph& lowered) {
   for (const Group& group : lowered.groups) {
     text += fmt::format("group {} {} {{\n", group.name,
                         group.kind == GroupKind::kContraction ? "contraction" : "loop");
-    for (ir::NodeId n : group.members) {
-      text += fmt::format("  %{} = {}\n", g.value(g.nodes[n].outputs[0]).name, g.nodes[n].op->name);
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      const ir::Node& node = g.nodes[group.members[i]];
+      text += fmt::format("  %{} = {} [{}]\n", g.value(node.outputs[0]).name, node.op->name,
+                          group.reasons[i]);
     }
     for (size_t i = 0; i < group.buffer_values.size(); ++i) {
       const loop::Buffer& b = group.kernel.buffers[i];
