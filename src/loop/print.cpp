@@ -395,7 +395,7 @@ class Printer {
     const bool here = at_use_[e];
     const size_t depth = here ? scopes_.size() - 1 : static_cast<size_t>(depth_[e]);
     let_[e] = let_count_++;
-    const std::string name = let_name(let_[e]);
+    std::string name = let_name(let_[e]);
     Scope& scope = scopes_[depth];
     scope.text += indent(depth) + "let " + name + ": " + std::string(dtype_name(pool_.dtype(e))) +
                   " = " + text + "\n";

@@ -8,7 +8,7 @@
 
 namespace pyc::lower {
 
-Result<LoweredGraph> lower_graph(ir::VerifiedGraph graph, const LowerOptions& options) {
+Result<LoweredGraph> lower_graph(const ir::VerifiedGraph& graph, const LowerOptions& options) {
   Grouping grouping = form_groups(*graph, options);
   LoweredGraph out{.graph = graph, .groups = {}, .output_values = {}, .decisions = {}};
   out.decisions = std::move(grouping.decisions);
