@@ -14,8 +14,7 @@ using llvm::Value;
 class DriverWriter {
  public:
   DriverWriter(const MatmulSource& source, llvm::Function* function, llvm::Function* const tiles[2])
-      : s_(source),
-        p_(source.plan),
+      : p_(source.plan),
         c_(source.contraction()),
         b_(&function->getEntryBlock()),
         flow_(b_),
@@ -47,7 +46,6 @@ class DriverWriter {
   // Copies a tile's rows to scratch: [step][row][unroll], the rest of k in a step of its own.
   void pack_rows(int rows, Value* from);
 
-  const MatmulSource& s_;
   const MatmulPlan& p_;
   const lower::Contraction& c_;
   llvm::IRBuilder<> b_;
