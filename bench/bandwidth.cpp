@@ -20,6 +20,7 @@ namespace pyc {
 namespace {
 
 constexpr int kRounds = 60;
+constexpr int64_t kLargeBytes = int64_t{256} << 20;
 
 struct Workload {
   const char* name;
@@ -76,8 +77,14 @@ double median(std::vector<double> v) {
 
 int run() {
   const TargetInfo host = host_target();
-  fmt::print("{:24} {:>7} {:>10} {:>10} {:>9}\n", "workload", "threads", "kernel ms", "copy ms",
-             "of copy");
+  fmt::print("{:24} {:>7} {:>10} {:>12} {:>12} {:>9} {:>9}\n", "workload", "threads", "kernel ms",
+             "copy GB/s", "large GB/s", "of copy", "of large");
+  auto from = AlignedBuffer::create(kLargeBytes);
+  auto to = AlignedBuffer::create(kLargeBytes);
+  if (!from.ok() || !to.ok()) return 1;
+  std::memset(from->data(), 1, kLargeBytes);
+  std::memset(to->data(), 1, kLargeBytes);
+  CopyJob large_job{from->data(), to->data()};
   for (int threads : {1, 2}) {
     for (const Workload& w : kWorkloads) {
       driver::CompileOptions options;
@@ -96,24 +103,39 @@ int run() {
       std::vector<double> ratios;
       std::vector<double> kernel_ms;
       std::vector<double> copy_ms;
+      std::vector<double> large_ratios;
+      std::vector<double> large_gbs;
       for (int i = 0; i < kRounds; ++i) {
         const int64_t copy = timed([&] { (*pool)->parallel_for(bytes / kPart, copy_parts, &job); });
         const int64_t kernel = timed([&] {
           const Status s = (*model)->run(data->inputs(), data->outputs());
           if (!s.ok()) fmt::print("{}\n", s.to_string());
         });
+        const int64_t large =
+            i % 6 == 5
+                ? timed([&] { (*pool)->parallel_for(kLargeBytes / kPart, copy_parts, &large_job); })
+                : 0;
         if (i < 5) continue;  // warm-up
+        if (large > 0) {
+          const double scaled =
+              static_cast<double>(large) * static_cast<double>(bytes) / kLargeBytes;
+          large_ratios.push_back(scaled / static_cast<double>(kernel));
+          large_gbs.push_back(2.0 * kLargeBytes / static_cast<double>(large));
+        }
         ratios.push_back(static_cast<double>(copy) / static_cast<double>(kernel));
         kernel_ms.push_back(static_cast<double>(kernel) / 1e6);
         copy_ms.push_back(static_cast<double>(copy) / 1e6);
       }
-      fmt::print("{:24} {:7} {:10.3f} {:10.3f} {:8.1f}%\n", w.name, threads, median(kernel_ms),
-                 median(copy_ms), 100.0 * median(ratios));
+      const double copy_gbs = 2.0 * static_cast<double>(bytes) / median(copy_ms) / 1e6;
+      fmt::print("{:24} {:7} {:10.3f} {:12.1f} {:12.1f} {:8.1f}% {:8.1f}%\n", w.name, threads,
+                 median(kernel_ms), copy_gbs, median(large_gbs), 100.0 * median(ratios),
+                 100.0 * median(large_ratios));
       fmt::print(
-          "{{\"bench\": \"{}\", \"threads\": {}, \"kernel_ms\": {:.4f}, \"copy_ms\": {:.4f}, "
-          "\"of_copy\": {:.4f}, \"arch\": \"{}\", \"rounds\": {}}}\n",
-          w.name, threads, median(kernel_ms), median(copy_ms), median(ratios), host.arch,
-          ratios.size());
+          "{{\"bench\": \"{}\", \"threads\": {}, \"kernel_ms\": {:.4f}, \"copy_gbs\": {:.2f}, "
+          "\"large_copy_gbs\": {:.2f}, \"of_copy\": {:.4f}, \"of_large_copy\": {:.4f}, "
+          "\"arch\": \"{}\", \"rounds\": {}}}\n",
+          w.name, threads, median(kernel_ms), copy_gbs, median(large_gbs), median(ratios),
+          median(large_ratios), host.arch, ratios.size());
     }
   }
   return 0;
