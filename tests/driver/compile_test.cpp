@@ -7,6 +7,7 @@
 #include "driver/cache.h"
 #include "driver/compile.h"
 #include "driver/seeded_run.h"
+#include "ops/registry.h"
 
 namespace pyc::driver {
 namespace {
@@ -231,6 +232,30 @@ TEST(Compile, EmptyTensorsRun) {
     ASSERT_TRUE(model->run(data->inputs(), data->outputs()).ok()) << device;
     for (int i = 0; i < 4; ++i) EXPECT_EQ(static_cast<float*>(data->outputs()[1].data)[i], 0.0f);
     for (int i = 0; i < 6; ++i) EXPECT_EQ(static_cast<float*>(data->outputs()[2].data)[i], 0.0f);
+  }
+}
+
+// A plan knows no backend: where kernels ask for the same memory, it is the same to the byte.
+TEST(Plan, IsTheSameForEveryBackend) {
+  const auto plan = [](const char* device) {
+    CompileOptions options;
+    options.device = device;
+    options.threads = 2;
+    options.kernels = {"f32_matmul"};  // the one kernel that asks for packed weights
+    auto text = dump(*parse_model(kMlp), options, "plan");
+    EXPECT_TRUE(text.ok()) << text.status().to_string();
+    return text.ok() ? *text : "";
+  };
+  EXPECT_NE(plan("reference"), "");
+  EXPECT_EQ(plan("reference"), plan("null"));
+  EXPECT_EQ(plan("reference"), plan("cpu"));
+}
+
+TEST(OpTable, NamesNoBackend) {
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    for (const char* word : {"cuda", "cpu", "gpu", "opencl", "neon", "avx", "llvm"}) {
+      EXPECT_EQ(op->name.find(word), std::string_view::npos) << op->name;
+    }
   }
 }
 
