@@ -330,7 +330,7 @@ class Former {
   std::vector<Use> uses_;
   std::vector<bool> none_;
   std::vector<int> inline_depth_;
-  std::vector<uint32_t> group_of_;                          // by value
+  std::vector<uint32_t> group_of_;  // by value
   Grouping out_;
 };
 

@@ -40,9 +40,9 @@ struct GroupPlan {
 };
 
 struct Grouping {
-  std::vector<bool> inlined;      // by value: read through, never stored
-  std::vector<GroupPlan> groups;  // in an executable order
-  std::vector<bool> stored;       // by value: another group or the caller reads it
+  std::vector<bool> inlined;                 // by value: read through, never stored
+  std::vector<GroupPlan> groups;             // in an executable order
+  std::vector<bool> stored;                  // by value: another group or the caller reads it
   std::vector<std::set<ir::ValueId>> reads;  // by member value: what its expression loads
   std::vector<std::string> reasons;  // by value: why it was read through, joined or kept apart
   std::vector<ir::ValueId> output_values;

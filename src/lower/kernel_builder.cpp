@@ -462,25 +462,31 @@ class RowBuilder final : public BuilderBase {
   int reducing_ = -1;  // the pass the next reduction belongs to
 };
 
-// Nodes of the expressions that are evaluated once per point: a rough count of the arithmetic.
-double arithmetic(const Kernel& kernel) {
-  double total = 0.0;
-  const auto points = static_cast<double>(kernel.parallel_size());
-  double per_loop = 1.0;
-  for (const loop::Loop& l : kernel.loops) per_loop = std::max(per_loop, double(l.extent));
-  double reductions = 0.0;
-  for (const loop::Loop& l : kernel.loops) {
-    for (const loop::Reduction& r : l.reductions) {
-      reductions += (r.value2 != kNone ? 2.0 : 1.0) * static_cast<double>(l.extent);
-    }
+// Steps of all reductions in `body`, a product and a sum counting two, run `times` times.
+double reduction_steps(const Kernel& kernel, const std::vector<loop::Stmt>& body, double times) {
+  double steps = 0.0;
+  for (const loop::Stmt& s : body) {
+    if (s.kind != loop::StmtKind::kLoop) continue;
+    const loop::Loop& l = kernel.loops[s.index];
+    const int64_t trips = l.chunk_var == kNone ? l.extent : std::min(l.chunk, l.extent);
+    const double runs = times * static_cast<double>(trips);
+    for (const loop::Reduction& r : l.reductions) steps += runs * (r.value2 != kNone ? 2.0 : 1.0);
+    steps += reduction_steps(kernel, l.body, runs);
   }
-  size_t floats = 0;
+  return steps;
+}
+
+// A rough count of the kernel's arithmetic: the reductions' steps, and every float operation once
+// per element.
+double arithmetic(const Kernel& kernel, int64_t elements) {
+  const auto points = static_cast<double>(kernel.parallel_size());
+  size_t operations = 0;
   for (ExprId id = 0; id < kernel.pool.size(); ++id) {
     const loop::ExprNode& n = kernel.pool.node(id);
-    if (is_float(n.dtype) && n.op >= Op::kAdd) ++floats;
+    if (is_float(n.dtype) && n.op >= Op::kAdd) ++operations;
   }
-  total = points * (static_cast<double>(floats) * per_loop + reductions);
-  return total;
+  return static_cast<double>(elements) * static_cast<double>(operations) +
+         reduction_steps(kernel, kernel.body, points);
 }
 
 }  // namespace
@@ -495,7 +501,7 @@ Group build_group(const ir::Graph& graph, const Grouping& grouping, const GroupP
     const ir::Shape fewer = first.collapsed();
     group = fewer == dims ? first.take() : FlatBuilder(graph, grouping, plan, fewer).take();
   }
-  group.flops = arithmetic(group.kernel);
+  group.flops = arithmetic(group.kernel, plan.elements);
   for (size_t i = 0; i < group.kernel.buffers.size(); ++i) {
     const loop::Buffer& b = group.kernel.buffers[i];
     if (b.access != loop::Access::kScratch) group.bytes += b.elements * dtype_size(b.dtype);

@@ -19,12 +19,7 @@ Result<LoweredGraph> lower_graph(const ir::VerifiedGraph& graph, const LowerOpti
     group.kernel.name = group.name;
     std::string why_not;
     group.contraction = find_contraction(group.kernel, &why_not);
-    if (group.contraction) {
-      group.kind = GroupKind::kContraction;
-      group.flops += 2.0 * static_cast<double>(group.contraction->batch_size()) *
-                     static_cast<double>(group.contraction->m * group.contraction->n) *
-                     static_cast<double>(group.contraction->k);
-    }
+    if (group.contraction) group.kind = GroupKind::kContraction;
     if (plan.lane_reduction) {
       out.decisions.push_back({.what = "contraction:" + group.name,
                                .chosen = group.contraction ? "matrix product" : "generic loops",

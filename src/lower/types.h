@@ -47,9 +47,9 @@ struct Contraction {
 struct Group {
   std::string name;  // "g0", "g1", …
   GroupKind kind = GroupKind::kLoop;
-  std::vector<ir::NodeId> members;  // in topological order
-  std::vector<std::string> reasons;     // why each member is here: a reason code
-  loop::Kernel kernel;              // the generic form; every backend can run it
+  std::vector<ir::NodeId> members;   // in topological order
+  std::vector<std::string> reasons;  // why each member is here: a reason code
+  loop::Kernel kernel;               // the generic form; every backend can run it
   // Value held by each kernel buffer; ir::kNoId for scratch.
   std::vector<ir::ValueId> buffer_values;
   std::optional<Contraction> contraction;

@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
-
 #include "backends/cpu_emit_support.h"
 
 namespace pyc::cpu_test {
