@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
-#include "ir/types.h"
-
 namespace pyc::driver {
+
+std::shared_ptr<const ir::ConstData> seeded_input(const runtime::IoSpec& spec, uint64_t seed) {
+  const bool floats = is_float(spec.dtype);
+  return ir::random_data({spec.dtype, spec.shape}, seed, floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
+}
 
 Result<SeededRun> SeededRun::create(const runtime::Model& model, uint64_t seed,
                                     AlignedBuffer::Mode mode) {
@@ -16,9 +19,7 @@ Result<SeededRun> SeededRun::create(const runtime::Model& model, uint64_t seed,
   };
   for (const runtime::IoSpec& spec : model.inputs()) {
     PYC_ASSIGN(runtime::TensorView view, add(spec));
-    const bool floats = is_float(spec.dtype);
-    const auto data = ir::random_data({spec.dtype, spec.shape}, seed + run.inputs_.size(),
-                                      floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
+    const auto data = seeded_input(spec, seed + run.inputs_.size());
     std::copy(data->bytes.begin(), data->bytes.end(), static_cast<std::byte*>(view.data));
     run.inputs_.push_back(std::move(view));
   }

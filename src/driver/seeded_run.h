@@ -3,18 +3,23 @@
 // A model's inputs and outputs as owned memory, inputs filled from a seed: what `pyc run`, benches
 // and tests run models on. The same seed gives the same bytes on every machine.
 
+#include <memory>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/hash.h"
+#include "ir/types.h"
 #include "runtime/model.h"
 
 namespace pyc::driver {
 
+// The bytes of one input: floats uniform in [-1, 1), integers in [0, 10).
+std::shared_ptr<const ir::ConstData> seeded_input(const runtime::IoSpec& spec, uint64_t seed);
+
 class SeededRun {
  public:
-  // Floats are uniform in [-1, 1), integers in [0, 10); input i uses seed + i. Guarded memory
-  // (tests) makes any access beyond a tensor fault.
+  // Input i is seeded_input with seed + i. Guarded memory (tests) makes any access beyond a tensor
+  // fault.
   static Result<SeededRun> create(const runtime::Model& model, uint64_t seed,
                                   AlignedBuffer::Mode mode = AlignedBuffer::Mode::kPlain);
 

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "driver/compile.h"
-#include "ir/types.h"
+#include "driver/seeded_run.h"
 
 namespace pyc {
 namespace {
@@ -65,9 +65,7 @@ void export_model(const std::string& name, const std::string& target, const fs::
   std::vector<int64_t> parameters;
   std::vector<int64_t> outputs;
   for (const runtime::IoSpec& spec : program->inputs) {
-    const bool floats = is_float(spec.dtype);
-    const auto data = ir::random_data({spec.dtype, spec.shape}, inputs.size(), floats ? -1.0 : 0.0,
-                                      floats ? 1.0 : 10.0);
+    const auto data = driver::seeded_input(spec, inputs.size());
     append(blob, data->bytes.data(), spec.bytes);
     inputs.push_back(spec.bytes);
   }
