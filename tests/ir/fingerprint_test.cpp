@@ -130,7 +130,7 @@ TEST(Fingerprint, SurvivesTheTextForm) {
 TEST(Fingerprint, EveryByteOfAConstantCounts) {
   Graph graph = graph_of("graph @g() -> (%c) { %c = const u8[16] splat(3) }");
   std::set<Digest> digests = {fingerprint(graph)};
-  const std::vector<std::byte> bytes = graph.values[0].constant->bytes;
+  const std::vector<std::byte> bytes = graph.values[0].constant->bytes.copy();
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::vector<std::byte> changed = bytes;
     changed[i] ^= std::byte{1};

@@ -51,7 +51,7 @@ std::vector<Tensor> parse_tensors(const std::vector<std::string>& texts) {
   if (!graph.ok()) throw std::runtime_error(graph.status().to_string());
   std::vector<Tensor> tensors;
   for (const ir::ValueId id : graph->outputs) {
-    tensors.push_back({graph->type(id), graph->value(id).constant->bytes});
+    tensors.push_back({graph->type(id), graph->value(id).constant->bytes.copy()});
   }
   return tensors;
 }
