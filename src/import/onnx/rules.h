@@ -5,7 +5,9 @@
 // cannot be closed. A rule covers all versions of its op from `since` on and asks context.version()
 // where they differ. The rules stand in files by family: rules_<family>.cpp.
 
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ir/close.h"
@@ -37,8 +39,13 @@ std::string_view suggest_op(std::string_view op);
 
 // The families.
 Rules elementwise_rules();
+Rules norm_rules();
+Rules product_rules();
+Rules recurrent_rules();
 Rules reduce_rules();
+Rules resize_rules();
 Rules shape_rules();
+Rules window_rules();
 
 // A string as a template argument.
 template <size_t N>
@@ -54,6 +61,16 @@ template <Name Op>
 Status same(CloseContext& c) {
   return c.give(c.op(Op.text, c.all_inputs()));
 }
+
+// The inputs of an op some of whose optional ones may be left out: those that are there, and the
+// names of the optional ones among them for the op's attribute `with`.
+struct Operands {
+  std::vector<ValueId> inputs;
+  std::string with;
+};
+Operands operands_of(CloseContext& c, size_t required, std::initializer_list<const char*> names);
+// What tells the random numbers of this node from those of others.
+int64_t stream_of(CloseContext& c);
 
 // Axes given as an attribute before opset `version` and as an input from then on; none: empty.
 Ints axes_of(CloseContext& c, int version, size_t input);
