@@ -36,21 +36,21 @@ def refuse_non_floats(c):
 
 # By an exact function: the function, attributes to try besides the defaults, ulps allowed in f32 and f64.
 EXACT = {
-    "softplus": (decimals.softplus_exact, {}, [], (2, 2)),
-    "mish": (decimals.mish_exact, {}, [], (3, 4)),
-    "swish": (decimals.swish_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (3, 3)),
-    "elu": (decimals.elu_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (2, 3)),
+    "softplus": (decimals.softplus_exact, {}, [], (1, 1)),
+    "mish": (decimals.mish_exact, {}, [], (2, 2)),
+    "swish": (decimals.swish_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (1, 1)),
+    "elu": (decimals.elu_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (1, 1)),
     "selu": (decimals.elu_exact, {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
-             [{"alpha": 0.5, "gamma": 1.25}], (2, 4)),
-    "celu": (decimals.celu_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": 0.25}], (2, 4)),
+             [{"alpha": 0.5, "gamma": 1.25}], (2, 1)),
+    "celu": (decimals.celu_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": 0.25}], (1, 1)),
 }
 
 
 @generator(*EXACT)
 def exact(op):
     function, defaults, others, (ulp32, ulp64) = EXACT[op]
-    c = Cases(op, f"Against decimals: at most {ulp32} ulp in f32 and {ulp64} in f64 over the values below, or 1e-42\n"
-                  "where exp(x) is subnormal.")
+    c = Cases(op, "Measured against decimals with 8,000 arguments in [-12, 12] (f64: 4,000) and the default attributes:\n"
+                  f"at most {ulp32} ulp in f32, {ulp64} in f64. Where exp(x) is subnormal the error is absolute.")
     for name, x in inputs():
         tol = ulp64 if x.dt == "f64" else ulp32 if x.dt == "f32" else 1
         tiny = " abs 1e-42" if x.dt == "f32" else ""
@@ -59,7 +59,7 @@ def exact(op):
         for dt, tol in (("f32", ulp32), ("f64", ulp64)):
             x = lit(dt, EDGES[:7] + np.linspace(-9.0, 9.0, 31).tolist())
             # Rounding alpha·x costs half an ulp of the result for each power of e in it.
-            tol += 8 if op == "swish" else 0
+            tol += 8 if op == "swish" else 1
             c.run(f"{dt}_attributes_{i}", [x], apply(partial(function, **attrs), x.a, dt), attr_text(attrs),
                   f"ulp {tol}")
     refuse_non_floats(c)
