@@ -6,7 +6,7 @@ namespace {
 Types infer(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kNumbers));
-  for (const size_t i : {1, 2}) {
+  for (const size_t i : {size_t{1}, size_t{2}}) {
     PYC_TRY(require_same_dtype(x, args.inputs[i]));
     PYC_TRY(require_rank(i == 1 ? "lo" : "hi", args.inputs[i], 0));
   }
