@@ -10,7 +10,9 @@ digits; everything else from numpy.
 
 import sys
 
-from cases import elementwise, moves, products, sums  # noqa: F401  (they register their generators)
+# Importing them registers their generators.
+from cases import (activations, bits, elementwise, functions, moves, picks, powers,  # noqa: F401
+                   products, shapes, sums)
 from cases.files import FOLDER, GENERATORS
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cases.files import Cases, generator, lit, rnd, Tensor
-from cases.numerics import (INF, NAN, NUMPY, apply, erf_exact, exp_exact, gelu_exact, gelu_tanh_exact, is_float,
+from cases.numerics import (INF, NAN, NARROW, NUMPY, apply, erf_exact, exp_exact, gelu_exact, gelu_tanh_exact, is_float,
                             log_exact, rounded, sigmoid_exact, tanh_exact)
 
 TINY = float.fromhex("0x1p-149")
@@ -148,11 +148,11 @@ def binary(op):
     for dt in ("f64", "f16", "bf16", "f8e4m3fn", "f8e5m2"):
         run(f"{dt}_values", rnd(dt, (3, 7), 15, -9.0, 9.0), rnd(dt, (7,), 16, -9.0, 9.0))
     run("f16_overflow", lit("f16", [65504.0, -65504.0, 6e-8, 1.0]), lit("f16", [65504.0, 32.0, 6e-8, 2049.0]))
-    for dt in ("i8", "u8", "i32", "i64", "u64"):
+    for dt in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"):
         limits = int_limits(dt) + ([-1, -7] if dt.startswith("i") else [7, 3])
         x = lit(dt, limits)
         run(f"{dt}_limits", Tensor(dt, x.a.reshape(-1, 1)), x)
-    if op == "equal":
+    if op in ("equal", "not_equal"):
         run("bools", lit("bool", [0, 0, 1, 1]), lit("bool", [0, 1, 0, 1]))
     else:
         c.refuse("bools", ["bool[2]", "bool[2]"], "dtype_mismatch",
@@ -175,8 +175,8 @@ def where(op):
     run("scalar_condition", lit("bool", True), rnd("f32", (2, 3), 7), lit("f32", 0.0))
     run("scalars", lit("bool", False), lit("f64", 1.0), lit("f64", 2.0))
     run("empty", rnd("bool", (0, 2), 8), lit("f32", [], (0, 2)), lit("f32", 1.0))
-    for dt in ("f64", "f16", "bf16", "f8e4m3fn", "f8e5m2", "i8", "u8", "i32", "i64", "bool"):
-        run(dt, rnd("bool", (9,), 9), rnd(dt, (9,), 10, 0.0, 9.0), rnd(dt, (9,), 11, 0.0, 9.0))
+    for dt in NUMPY:
+        run(f"{dt}_values", rnd("bool", (9,), 9), rnd(dt, (9,), 10, 0.0, 9.0), rnd(dt, (9,), 11, 0.0, 9.0))
     c.refuse("condition", ["f32[2]", "f32[2]", "f32[2]"], "dtype_mismatch",
              "the condition must have dtype bool, found f32[2]")
     c.refuse("dtypes", ["bool[2]", "f32[2]", "i32[2]"], "dtype_mismatch",
@@ -188,10 +188,14 @@ def where(op):
     c.write()
 
 
-def cast_exact(x, to):
+def cast_exact(x, to, saturate=True):
     """By the rules of docs/NUMERICS.md, in Python's own integers."""
     if to == "bool":
         return x.a != 0
+    if to.startswith("f8") and saturate and x.dt != to:
+        exact = cast_exact(x, to, False).astype(np.float64)
+        overflows = ~np.isfinite(exact) & ~np.isnan(x.a.astype(np.float64))
+        return rounded(np.where(overflows, np.copysign(NARROW[to][2], x.a.astype(np.float64)), exact), to)
     if is_float(to):
         if is_float(x.dt):
             return rounded(x.a.astype(np.float64), to)
@@ -229,18 +233,19 @@ def cast(op):
     sources = [("f32", EDGES + halves), ("f64", EDGES[:7] + f64), ("f16", EDGES[:7] + halves[:10] + [6e-8]),
                ("bf16", EDGES[:7] + halves), ("f8e4m3fn", EDGES[:5] + [448.0, -0.002, 1.75]),
                ("f8e5m2", EDGES[:7] + [57344.0, 1.5e-5])]
-    targets = ("bool", "i8", "u8", "i32", "i64", "u64", "f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64")
+    for dt in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"):
+        sources.append((dt, [0, 1] if dt == "bool" else int_limits(dt)))
+        if dt in ("i64", "u64"):
+            sources[-1][1].extend([2 ** 53 + 1, 2 ** 24 + 1, 2 ** 60 + 2 ** 36 + 1])
     for dt, values in sources:
-        for to in targets:
+        for to in NUMPY:
+            if {dt, to} & {"i16", "u16", "u32"} and not {dt, to} & {"bool", "i64", "f32"}:
+                continue
             x = lit(dt, values)
             c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
-    for dt in ("bool", "i8", "u8", "i32", "i64", "u64"):
-        for to in targets:
-            values = [0, 1] if dt == "bool" else int_limits(dt)
-            if dt in ("i64", "u64"):
-                values += [2 ** 53 + 1, 2 ** 24 + 1, 2 ** 60 + 2 ** 36 + 1]
-            x = lit(dt, values)
-            c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
+            if to.startswith("f8"):
+                c.run(f"{dt}_to_{to}_not_saturated", [x], Tensor(to, cast_exact(x, to, False)),
+                      f"saturate=false, to={to}")
     for name, x in [("scalar", lit("f32", 2.5)), ("empty", lit("f32", [], (3, 0))), ("long", rnd("f32", (5, 19), 1))]:
         c.run(name, [x], Tensor("f16", cast_exact(x, "f16")), "to=f16")
     c.write()

@@ -68,7 +68,7 @@ Result<std::vector<TensorType>> infer_outputs(const OpDef& op, std::span<const T
   PYC_CHECK(op.infer != nullptr, where + " has no type rule");
   auto types = op.infer({inputs, attrs});
   if (!types.ok()) return std::move(types).status().with_context(where);
-  PYC_CHECK(types->size() == static_cast<size_t>(op.outputs),
+  PYC_CHECK(op.outputs == kVariadic || types->size() == static_cast<size_t>(op.outputs),
             where + ": its type rule gives another number of outputs than it has");
   for (const TensorType& type : *types) {
     const Status accepted = check_type(type);

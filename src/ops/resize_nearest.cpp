@@ -8,13 +8,7 @@ Types infer(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& scales = args.attr_ints("scales");
   PYC_TRY(require_ints("scales", scales, x.shape.size(), 1, ir::kMaxElements));
-  Shape shape = x.shape;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] > ir::kMaxElements / scales[i]) {
-      return refuse(Code::kInvalidArgument, "", x, " times ", scales, " is too large");
-    }
-    shape[i] *= scales[i];
-  }
+  PYC_ASSIGN(Shape shape, scaled_shape(x, scales));
   return one(x.dtype, std::move(shape));
 }
 
