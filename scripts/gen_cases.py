@@ -10,7 +10,8 @@ digits; everything else from numpy.
 
 import sys
 
-from cases import elementwise, moves, pools, products, sums, windows  # noqa: F401  (they register their generators)
+from cases import (elementwise, moves, pools, products, resize, sampling, sums,  # noqa: F401
+                   windows)  # they register their generators
 from cases.files import FOLDER, GENERATORS
 
 
