@@ -8,12 +8,16 @@ evaluated here in its order with IEEE arithmetic and compared with f64; function
 digits; everything else from numpy.
 """
 
+import importlib
+import pkgutil
 import sys
 
-# Importing them registers their generators.
-from cases import (activations, bits, elementwise, functions, moves, picks, powers,  # noqa: F401
-                   products, shapes, sums)
+import cases
+
 from cases.files import FOLDER, GENERATORS
+
+for module in pkgutil.iter_modules(cases.__path__):  # importing them registers their generators
+    importlib.import_module(f"cases.{module.name}")
 
 
 def main():
