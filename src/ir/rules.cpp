@@ -87,6 +87,16 @@ Status check_constant(const TensorType& type, const ConstData* data) {
                                                 [](std::byte b) { return b > std::byte{1}; })) {
     return bad_constant("expected 0 or 1 in every byte of a bool constant");
   }
+  const auto extended = [&](std::byte b) {
+    std::byte again{};
+    store_word(&again, type.dtype, load_word(&b, type.dtype));
+    return again == b;
+  };
+  if (dtype_bits(type.dtype) < 8 &&
+      !std::all_of(data->bytes.begin(), data->bytes.end(), extended)) {
+    return bad_constant(
+        fmt::format("expected one extended element in every byte of {}", type.to_string()));
+  }
   const auto size = static_cast<size_t>(dtype_size(type.dtype));
   switch (data->form) {
     case ConstData::Form::kDense:
