@@ -56,6 +56,9 @@ Status require_axes(const Ints& axes, const TensorType& type);
 // The axis counted from the front. Requires that require_axis accepts it.
 inline int64_t from_front(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
 
+// Type rule of ops that work along attribute `axis` and keep the type.
+Types infer_along_axis(const InferArgs& args, const DTypeClass& accepted);
+
 // Type rules of elementwise ops: inputs of one accepted dtype, broadcast against one another. The
 // output has their dtype (or bool, for a comparison).
 Types infer_elementwise(const InferArgs& args, const DTypeClass& accepted);
