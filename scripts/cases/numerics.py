@@ -95,16 +95,16 @@ def chain(a, b, inside=None, segment=256):
     return total
 
 
-def tree_sum(x):
-    """The canonical sum over axis 0."""
-    total = np.zeros(x.shape[1:], x.dtype)
+def tree_sum(x, join=np.add, identity=0):
+    """The canonical sum over axis 0 (or product, with multiply and 1)."""
+    total = np.full(x.shape[1:], identity, x.dtype)
     for begin in range(0, x.shape[0], 1024):
-        lanes = np.zeros((64, *x.shape[1:]), x.dtype)
+        lanes = np.full((64, *x.shape[1:]), identity, x.dtype)
         for i in range(begin, min(begin + 1024, x.shape[0])):
-            lanes[i % 64] = lanes[i % 64] + x[i]
+            lanes[i % 64] = join(lanes[i % 64], x[i])
         for half in (32, 16, 8, 4, 2, 1):
-            lanes[:half] = lanes[:half] + lanes[half:2 * half]
-        total = total + lanes[0]
+            lanes[:half] = join(lanes[:half], lanes[half:2 * half])
+        total = join(total, lanes[0])
     return total
 
 

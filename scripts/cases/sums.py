@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cases.elementwise import int_limits, maximum, TINY
+from cases.elementwise import int_limits, maximum, minimum, TINY
 from cases.files import Cases, generator, lit, rnd, Tensor
-from cases.numerics import apply, exp_exact, INF, is_float, NAN, NARROW, near_f64, rounded, tree_sum
+from cases.numerics import apply, exp_exact, INF, is_float, NAN, NARROW, near_f64, NUMPY, rounded, tree_sum
 
 
 def reduced_first(a, axes):
@@ -17,14 +17,24 @@ def reduced_first(a, axes):
     return np.transpose(a, axes + rest).reshape(count, *kept), axes
 
 
+def extreme_of_none(kind, dt):
+    """What the largest (smallest) of no elements is."""
+    if dt == "bool":
+        return kind == "min"
+    if is_float(dt):
+        return -INF if kind == "max" else INF
+    info = np.iinfo(NUMPY[dt])
+    return info.min if kind == "max" else info.max
+
+
 def reduce_op(kind, x, axes, keepdims=True):
     rows, front = reduced_first(x.w, axes)
-    if kind == "max":
-        y = np.max(rows, axis=0, initial=-INF if is_float(x.dt) else np.iinfo(x.a.dtype).min).astype(rows.dtype)
-        if is_float(x.dt) and rows.shape[0]:
-            y = rows[0]
-            for row in rows[1:]:
-                y = maximum(y, row)
+    if kind in ("max", "min"):
+        y = np.full(rows.shape[1:], extreme_of_none(kind, x.dt), rows.dtype)
+        for row in rows:
+            y = (maximum if kind == "max" else minimum)(y, row)
+    elif kind == "prod":
+        y = tree_sum(rows, np.multiply, 1) if is_float(x.dt) else np.prod(rows, axis=0, dtype=rows.dtype)
     elif not is_float(x.dt):
         y = np.sum(rows, axis=0, dtype=rows.dtype)
     else:
@@ -34,7 +44,7 @@ def reduce_op(kind, x, axes, keepdims=True):
     return rounded(y.reshape(shape) if keepdims else y, x.dt)
 
 
-@generator("reduce_sum", "reduce_max", "reduce_mean")
+@generator("reduce_sum", "reduce_max", "reduce_min", "reduce_mean", "reduce_prod")
 def reductions(op):
     kind = op.removeprefix("reduce_")
     c = Cases(op)
@@ -70,6 +80,11 @@ def reductions(op):
         for dt in ("i8", "u8", "i32", "i64"):
             run(dt, lit(dt, int_limits(dt) * 2, (2, 8)), [1])
         run("i32_no_elements", lit("i32", [], (2, 0)), [1])
+    if kind in ("max", "min"):
+        run("bools", lit("bool", [[0, 0, 0], [0, 1, 0], [1, 1, 1]]), [1])
+        run("bools_none", lit("bool", [], (2, 0)), [1])
+        run("bools_all", rnd("bool", (5, 9), 16), [], False)
+    elif kind != "mean":
         c.refuse("bools", ["bool[3]"], "dtype_mismatch", "input must have a float or integer dtype, found bool[3]")
     else:
         c.refuse("integers", ["i32[3]"], "dtype_mismatch", "input must have a float dtype, found i32[3]")

@@ -1,5 +1,4 @@
-#include "ops/support/compose.h"
-#include "ops/support/infer.h"
+#include "ops/support/norms.h"
 
 namespace pyc::ops {
 namespace {
@@ -22,20 +21,12 @@ Types infer(const InferArgs& args) {
 
 Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
-  Ints axes;
-  const int64_t rank = c.input_type(0).rank();
-  const int64_t axis = from_front(std::get<int64_t>(node.attrs.at("axis")), rank);
-  for (int64_t i = axis; i < rank; ++i) axes.push_back(i);
-
-  const ValueId x = c.wide_input(0);
-  const ValueId centred = c.op("sub", {x, c.op("reduce_mean", {x}, {{"axes", axes}})});
-  const ValueId square = c.op("mul", {centred, centred});
-  const ValueId var = c.op("reduce_mean", {square}, {{"axes", axes}});
+  const TensorType type = c.input_type(0);
+  const Moments m = moments(c, c.wide_input(0), axes_from(c.attrs().attr_int("axis"), type.rank()));
   const ValueId gamma = c.wide_input(1);
-  const ValueId beta = node.inputs.size() > 2 ? c.wide_input(2) : ir::kNoId;
-  const double epsilon = std::get<double>(node.attrs.at("epsilon"));
-  const ValueId y = normalize(c, centred, var, epsilon, gamma, beta);
-  return c.outputs({c.cast(y, c.input_type(0).dtype)});
+  const ValueId beta = c.inputs() > 2 ? c.wide_input(2) : ir::kNoId;
+  const ValueId y = normalize(c, m.centred, m.var, c.attrs().attr_float("epsilon"), gamma, beta);
+  return c.outputs({c.cast(y, type.dtype)});
 }
 
 }  // namespace

@@ -5,11 +5,7 @@ namespace pyc::ops {
 namespace {
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  if (reduced_elements(context) == 0) {
-    return rounded(context, lowest(context, compute_dtype(context.input_type(0).dtype)));
-  }
-  return rounded(context,
-                 reduce_axes(context, loop::ReduceKind::kExact, loop::ReduceOp::kMax, index));
+  return rounded(context, extreme_axes(context, loop::ReduceOp::kMax, index));
 }
 
 }  // namespace
@@ -17,9 +13,9 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
 const ir::OpDef& op_reduce_max() {
   static const ir::OpDef def{
       .name = "reduce_max",
-      .summary = "The largest over axes (none given: all); -inf or the smallest integer for none.",
+      .summary = "The largest over axes (none given: all); -inf or the smallest value for none.",
       .attrs = reduce_attrs(),
-      .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
+      .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
       .lower = lower,
   };
   return def;

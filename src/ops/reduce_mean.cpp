@@ -6,7 +6,7 @@ namespace {
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const auto n = static_cast<double>(reduced_elements(context));
-  return rounded(context, sum_axes(context, index) / n);
+  return rounded(context, total_axes(context, loop::ReduceOp::kSum, index) / n);
 }
 
 }  // namespace

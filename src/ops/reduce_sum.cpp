@@ -5,7 +5,7 @@ namespace pyc::ops {
 namespace {
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  return rounded(context, sum_axes(context, index));
+  return rounded(context, total_axes(context, loop::ReduceOp::kSum, index));
 }
 
 }  // namespace

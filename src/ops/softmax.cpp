@@ -4,12 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
-  const TensorType& x = args.inputs[0];
-  PYC_TRY(require_dtype("input", x, kFloats));
-  PYC_TRY(require_axis(args.attr_int("axis"), x));
-  return one(x.dtype, x.shape);
-}
+Types infer(const InferArgs& args) { return infer_along_axis(args, kFloats); }
 
 Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);

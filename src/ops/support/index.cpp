@@ -60,4 +60,8 @@ Expr lowest(LowerContext& context, DType t) {
   return loop::constant(context.pool(), t, -std::numeric_limits<double>::infinity());
 }
 
+Expr highest(LowerContext& context, DType t) {
+  return loop::constant(context.pool(), t, std::numeric_limits<double>::infinity());
+}
+
 }  // namespace pyc::ops

@@ -39,5 +39,7 @@ inline Expr zero(LowerContext& context, DType t) {
 }
 // The identity of max: -inf, or the smallest integer.
 Expr lowest(LowerContext& context, DType t);
+// The identity of min: +inf, or the largest integer.
+Expr highest(LowerContext& context, DType t);
 
 }  // namespace pyc::ops

@@ -60,6 +60,13 @@ Result<Shape> scaled_shape(const TensorType& x, const Ints& factors) {
   return shape;
 }
 
+Types infer_along_axis(const InferArgs& args, const DTypeClass& accepted) {
+  const TensorType& x = args.inputs[0];
+  PYC_TRY(require_dtype("input", x, accepted));
+  PYC_TRY(require_axis(args.attr_int("axis"), x));
+  return one(x.dtype, x.shape);
+}
+
 Types infer_elementwise(const InferArgs& args, const DTypeClass& accepted) {
   const TensorType& first = args.inputs[0];
   PYC_TRY(require_dtype(args.inputs.size() == 1 ? "input" : "lhs", first, accepted));

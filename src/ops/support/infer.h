@@ -61,6 +61,9 @@ inline int64_t from_front(int64_t axis, int64_t rank) { return axis < 0 ? axis +
 // The shape with each dim times its factor (not negative); refuses what is too large.
 Result<Shape> scaled_shape(const TensorType& x, const Ints& factors);
 
+// Type rule of ops that work along attribute `axis` and keep the type.
+Types infer_along_axis(const InferArgs& args, const DTypeClass& accepted);
+
 // Type rules of elementwise ops: inputs of one accepted dtype, broadcast against one another. The
 // output has their dtype (or bool, for a comparison).
 Types infer_elementwise(const InferArgs& args, const DTypeClass& accepted);

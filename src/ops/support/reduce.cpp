@@ -51,10 +51,20 @@ Expr reduce_axes(LowerContext& context, loop::ReduceKind kind, loop::ReduceOp op
   });
 }
 
-Expr sum_axes(LowerContext& context, std::span<const Expr> index) {
+Expr total_axes(LowerContext& context, loop::ReduceOp op, std::span<const Expr> index) {
   const bool tree = is_float(context.input_type(0).dtype);
-  return reduce_axes(context, tree ? loop::ReduceKind::kTree : loop::ReduceKind::kExact,
-                     loop::ReduceOp::kSum, index);
+  return reduce_axes(context, tree ? loop::ReduceKind::kTree : loop::ReduceKind::kExact, op, index);
+}
+
+Expr extreme_axes(LowerContext& context, loop::ReduceOp op, std::span<const Expr> index) {
+  const DType t = compute_dtype(context.input_type(0).dtype);
+  const bool largest = op == loop::ReduceOp::kMax;
+  if (reduced_elements(context) == 0) {
+    if (t == DType::kBool) return loop::constant_int(context.pool(), t, largest ? 0 : 1);
+    return largest ? lowest(context, t) : highest(context, t);
+  }
+  if (t == DType::kBool) op = largest ? loop::ReduceOp::kOr : loop::ReduceOp::kAnd;
+  return reduce_axes(context, loop::ReduceKind::kExact, op, index);
 }
 
 int64_t reduced_elements(const LowerContext& context) {

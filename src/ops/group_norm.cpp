@@ -1,0 +1,49 @@
+#include "ops/support/norms.h"
+
+namespace pyc::ops {
+namespace {
+
+constexpr std::string_view kNames[] = {"x", "gamma", "beta"};
+
+Types infer(const InferArgs& args) {
+  PYC_ASSIGN(auto types, infer_channel_norm(args, kNames, 2));
+  const int64_t groups = args.attr_int("num_groups");
+  if (groups < 1 || types[0].shape[1] % groups != 0) {
+    return refuse(Code::kInvalidArgument, "num_groups ", groups, " must divide the ",
+                  types[0].shape[1], " channels of ", types[0]);
+  }
+  return types;
+}
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const TensorType type = c.input_type(0);
+  const int64_t groups = c.attrs().attr_int("num_groups");
+  int64_t members = type.shape[1] / groups;
+  for (size_t i = 2; i < type.shape.size(); ++i) members *= type.shape[i];
+  const ValueId x = c.reshape(c.wide_input(0), {type.shape[0], groups, members});
+  const Moments m = moments(c, x, {2});
+  const ValueId deviation = c.op("sqrt", {c.shift(m.var, c.attrs().attr_float("epsilon"))});
+  const ValueId normal = c.reshape(c.div(m.centred, deviation), type.shape);
+  const ValueId y = c.add(c.mul(normal, channel_input(c, 1)), channel_input(c, 2));
+  return c.outputs({c.cast(y, type.dtype)});
+}
+
+}  // namespace
+
+const ir::OpDef& op_group_norm() {
+  static const ir::OpDef def{
+      .name = "group_norm",
+      .summary =
+          "((x-mean)/sqrt(var+epsilon))*gamma + beta, mean and var per sample and group of "
+          "channels.",
+      .min_inputs = 3,
+      .max_inputs = 3,
+      .attrs = {optional("epsilon", 1e-5), required("num_groups", ir::AttrKind::kInt)},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

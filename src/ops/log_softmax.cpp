@@ -1,0 +1,32 @@
+#include "ops/support/compose.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) { return infer_along_axis(args, kFloats); }
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const ir::Attrs axes{{"axes", Ints{c.attrs().attr_int("axis")}}};
+  const ValueId x = c.wide_input(0);
+  const ValueId shifted = c.sub(x, c.op("reduce_max", {x}, axes));
+  const ValueId sum = c.op("reduce_sum", {c.op("exp", {shifted})}, axes);
+  const ValueId y = c.sub(shifted, c.op("log", {sum}));
+  return c.outputs({c.cast(y, c.input_type(0).dtype)});
+}
+
+}  // namespace
+
+const ir::OpDef& op_log_softmax() {
+  static const ir::OpDef def{
+      .name = "log_softmax",
+      .summary = "(x-m) - log(sum(exp(x-m))) with m = max(x), along one axis.",
+      .attrs = {optional("axis", int64_t{-1})},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,38 @@
+#include "ops/support/compose.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const int64_t p = args.attr_int("p");
+  if (p != 1 && p != 2) return refuse(Code::kInvalidArgument, "p must be 1 or 2, found ", p);
+  return infer_along_axis(args, kFloats);
+}
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const ir::Attrs axes{{"axes", Ints{c.attrs().attr_int("axis")}}};
+  const ValueId x = c.wide_input(0);
+  const ValueId norm = c.op(c.attrs().attr_int("p") == 1 ? "reduce_l1" : "reduce_l2", {x}, axes);
+  const ValueId zero = c.scalar_like(x, 0.0);
+  const ValueId y = c.op("where", {c.op("equal", {norm, zero}), zero, c.div(x, norm)});
+  return c.outputs({c.cast(y, c.input_type(0).dtype)});
+}
+
+}  // namespace
+
+const ir::OpDef& op_lp_normalization() {
+  static const ir::OpDef def{
+      .name = "lp_normalization",
+      .summary =
+          "x / norm along one axis, the norm sum(|x|) for p=1 or sqrt(sum(x*x)) for p=2; 0 where "
+          "it is 0.",
+      .attrs = {optional("axis", int64_t{-1}), optional("p", int64_t{2})},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

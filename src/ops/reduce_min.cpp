@@ -1,0 +1,24 @@
+#include "ops/support/elementwise.h"
+#include "ops/support/reduce.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  return rounded(context, extreme_axes(context, loop::ReduceOp::kMin, index));
+}
+
+}  // namespace
+
+const ir::OpDef& op_reduce_min() {
+  static const ir::OpDef def{
+      .name = "reduce_min",
+      .summary = "The smallest over axes (none given: all); +inf or the largest value for none.",
+      .attrs = reduce_attrs(),
+      .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

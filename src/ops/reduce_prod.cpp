@@ -1,0 +1,24 @@
+#include "ops/support/elementwise.h"
+#include "ops/support/reduce.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  return rounded(context, total_axes(context, loop::ReduceOp::kProd, index));
+}
+
+}  // namespace
+
+const ir::OpDef& op_reduce_prod() {
+  static const ir::OpDef def{
+      .name = "reduce_prod",
+      .summary = "The canonical product over axes (none given: all); 1 for no elements.",
+      .attrs = reduce_attrs(),
+      .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops
