@@ -253,6 +253,34 @@ def gather(op):
     c.write()
 
 
+@generator("repeat")
+def repeat(op):
+    c = Cases(op)
+
+    def run(name, x, times):
+        out = x.a
+        for axis, scale in enumerate(times):
+            out = np.repeat(out, scale, axis)
+        c.run(name, [x], out, f"times={text(times)}")
+
+    run("image", seq("f32", 1, 2, 2, 3), [1, 1, 2, 2])
+    run("uneven", seq("f32", 1, 1, 2, 3), [1, 1, 3, 2])
+    run("same", seq("f32", 2, 3), [1, 1])
+    run("batch", seq("f32", 2, 2), [3, 1])
+    run("long", rnd("f32", (2, 19), 1), [1, 3])
+    run("rank8", seq("f32", 1, 2, 1, 1, 2, 1, 1, 2), [2, 1, 1, 2, 1, 1, 1, 2])
+    run("scalar", lit("f32", 1.0), [])
+    run("empty", lit("f32", [], (0, 2)), [2, 2])
+    for dt in MOVED:
+        run(dt, rnd(dt, (2, 3), 2, 0.0, 9.0), [2, 2])
+    c.refuse("count", ["f32[2,3]"], "invalid_argument", "times must have 2 entries, found [2]", "times=[2]")
+    c.refuse("zero", ["f32[2,3]"], "invalid_argument", "each of times must lie in [1,1099511627776], found [1,0]",
+             "times=[1, 0]")
+    c.refuse("too_large", ["f32[2,3]"], "invalid_argument", "f32[2,3] times [1,1099511627776] is too large",
+             "times=[1, 1099511627776]")
+    c.write()
+
+
 @generator("expand")
 def expand(op):
     c = Cases(op)

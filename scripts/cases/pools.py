@@ -109,11 +109,14 @@ def pools(op):
              "kernel=[0, 2]")
     c.refuse("strides", [x], "invalid_argument", "each of strides must lie in [1,2147483647], found [1,-1]",
              "kernel=[2, 2], strides=[1, -1]")
-    c.refuse("pad_count", [x], "invalid_argument", "pads must have 4 entries, found [2,0]", "kernel=[2, 2], pads=[2, 0]")
+    c.refuse("pad_count", [x], "invalid_argument", "pads must have 4 entries, found [2,0]",
+             "kernel=[2, 2], pads=[2, 0]")
     c.refuse("dilation_zero", [x], "invalid_argument", "each of dilations must lie in [1,2147483647], found [0,1]",
              "kernel=[2, 2], dilations=[0, 1]")
     c.refuse("empty_plane", ["f32[1,1,0,4]"], "shape_mismatch", "the input f32[1,1,0,4] has an empty plane",
              "kernel=[2, 2], pads=[1, 1, 1, 1]")
+    c.refuse("too_many_taps", [x], "invalid_argument", "over the limit",
+             "kernel=[2000000000, 2000000000], pads=[2000000000, 2000000000, 0, 0]")
     c.refuse("too_large", [x], "shape_mismatch",
              "the window reaches over 5 elements of dim 0 of the planes [4,4], with pads there are 4", "kernel=[5, 2]")
     c.write()
@@ -156,7 +159,8 @@ def more_places(c, run):
     more_maxima(c, run)
     run("column_major", rnd("f32", (2, 2, 4, 5), 20), (2, 3), column_major=True, pads=(1, 1, 0, 0))
     run("column_major_volume", rnd("f32", (1, 2, 3, 4, 5), 21), (2, 2, 2), column_major=True)
-    run("first_of_equals", lit("f32", [1.0, 2.0, 2.0, 2.0, 1.0, 2.0, 2.0, 1.0, NAN, 3.0, NAN, INF], (1, 1, 3, 4)), (2, 2))
+    x = lit("f32", [1.0, 2.0, 2.0, 2.0, 1.0, 2.0, 2.0, 1.0, NAN, 3.0, NAN, INF], (1, 1, 3, 4))
+    run("first_of_equals", x, (2, 2))
 
 
 EXTRAS = {"max_pool": more_maxima, "avg_pool": more_averages, "lp_pool": more_norms, "max_pool_indices": more_places}

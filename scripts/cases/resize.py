@@ -49,7 +49,8 @@ def resample(op):
         run(dt, rnd(dt, (3, 7), 26, 0.0, 9.0), ints((5, 1), 27, 7))
     run("picked_rows", seq("f32", 4, 3), lit("i64", [[3], [3], [-7], [1], [8]]), axis=0)
     i, w = "i64[5,2]", "f32[5,2]"
-    c.refuse("index_dtype", ["f32[2,7]", "f32[5,2]", w], "dtype_mismatch", "indices must have i32 or i64, found f32[5,2]")
+    c.refuse("index_dtype", ["f32[2,7]", "f32[5,2]", w], "dtype_mismatch",
+             "indices must have i32 or i64, found f32[5,2]")
     c.refuse("index_rank", ["f32[2,7]", "i64[5]", w], "rank_mismatch", "indices must have rank 2, found i64[5]")
     c.refuse("axis", ["f32[2,7]", i, w], "invalid_argument", "axis 2 is outside of f32[2,7]", "axis=2")
     c.refuse("columns", ["f32[2,7]", i], "shape_mismatch",
@@ -206,6 +207,10 @@ def resize(op):
              "sizes=[4, 6], scales=[2.0]")
     c.refuse("scale_zero", ["f32[2]"], "invalid_argument", "scales must be positive and finite",
              "sizes=[4], scales=[0.0]")
+    c.refuse("scale_small", ["f32[2]"], "invalid_argument", "the scale of dim 0 makes nothing of f32[2]",
+             'sizes=[1], scales=[0.1], mode="linear", antialias=true')
+    c.refuse("roi_infinite", ["f32[2]"], "invalid_argument", "roi must be finite",
+             'sizes=[1], coordinates="tf_crop_and_resize", roi=[0.0, inf]')
     c.refuse("roi_missing", ["f32[2]"], "invalid_argument", "roi must have 2 entries, found 0",
              'sizes=[4], coordinates="tf_crop_and_resize"')
     c.refuse("antialias_nearest", ["f32[2]"], "invalid_argument", 'antialias needs mode \\"linear\\" or \\"cubic\\"',

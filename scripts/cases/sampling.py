@@ -91,7 +91,8 @@ def grid_sample(op):
                 attrs = dict(mode=mode, padding=padding, align_corners=align)
                 run(name, rnd("f32", (2, 2, 3, 4), 1), rnd("f32", (2, 3, 5, 2), 2, -1.4, 1.4), **attrs)
                 if padding == "reflection" and (mode == "linear" or not align):
-                    run(name + "_volume", rnd("f32", (1, 1, 2, 3, 2), 3), rnd("f32", (1, 2, 2, 2, 3), 4, -3.0, 3.0), **attrs)
+                    grid = rnd("f32", (1, 2, 2, 2, 3), 4, -3.0, 3.0)
+                    run(name + "_volume", rnd("f32", (1, 1, 2, 3, 2), 3), grid, **attrs)
     run("line", rnd("f32", (2, 2, 9), 5), rnd("f32", (2, 37, 1), 6, -1.2, 1.2))
     run("ties", lit("f32", [0.0, 1.0, 2.0, 3.0], (1, 1, 1, 4)),
         lit("f32", [[-1.0, 0.0], [-0.5, 0.0], [0.0, 0.0], [0.5, 0.0], [1.0, 0.0]], (1, 1, 5, 2)), mode="nearest")
@@ -180,9 +181,8 @@ def lrn(op):
         wide = x.w
         total = np.zeros_like(wide)
         for ch in range(channels):
-            for k in range(size):
-                at = ch + k - (size - 1) // 2
-                if 0 <= at < channels:
+            for at in range(channels):
+                if -((size - 1) // 2) <= at - ch <= size // 2:
                     total[:, ch] = total[:, ch] + wide[:, at] * wide[:, at]
         f = wide.dtype.type
         base = total * f(attrs.get("alpha", 1e-4) / size) + f(attrs.get("bias", 1.0))
@@ -193,6 +193,7 @@ def lrn(op):
     run("image", rnd("f32", (2, 5, 2, 3), 1), 3)
     run("even", rnd("f32", (2, 5, 2, 3), 2), 4, alpha=0.5, beta=0.5, bias=2.0)
     run("wider_than_channels", rnd("f32", (1, 3, 2, 2), 3), 9, alpha=1.0)
+    run("huge_size", rnd("f32", (1, 3, 2, 2), 9), 1 << 40, alpha=1e12)
     run("one", rnd("f32", (1, 3, 2, 2), 4), 1, alpha=2.0, beta=1.0)
     run("matrix", rnd("f32", (3, 37), 5), 5, alpha=0.1)
     run("rank8", rnd("f32", (1, 3, 1, 2, 1, 2, 1, 2), 6), 3)
@@ -371,10 +372,11 @@ def roi_align(op):
     c.refuse("rank", ["f32[2,5,5]", r, i], "rank_mismatch", "x must have rank 4, found f32[2,5,5]", size)
     c.refuse("image_rank", [a, r, "i64[3,1]"], "rank_mismatch", "images must have rank 1, found i64[3,1]", size)
     c.refuse("rois", [a, "f32[3,5]", i], "shape_mismatch", "rois must have shape [3,4], found f32[3,5]", size)
+    c.refuse("empty_plane", ["f32[1,2,0,5]", r, i], "shape_mismatch", "x f32[1,2,0,5] has an empty plane", size)
     c.refuse("size", [a, r, i], "invalid_argument", "each of size must lie in [1,1099511627776], found [0,2]",
              "size=[0, 2]")
     c.refuse("mode", [a, r, i], "invalid_argument", 'mode must be one of avg, max, found \\"sum\\"',
              size + ', mode="sum"')
-    c.refuse("ratio", [a, r, i], "invalid_argument", "sampling_ratio must not be negative, found -1",
+    c.refuse("ratio", [a, r, i], "invalid_argument", "sampling_ratio must lie in [0,1048576], found -1",
              size + ", sampling_ratio=-1")
     c.write()

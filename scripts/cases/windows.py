@@ -333,6 +333,8 @@ def col2im(op):
     c.refuse("too_large", ["f32[1,6,6]"], "shape_mismatch",
              "the window reaches over 5 elements of dim 0 of the planes [3,4], with pads there are 3",
              "image_shape=[3, 4], block_shape=[5, 3]")
+    c.refuse("too_many_blocks", ["f32[1,1,1]"], "invalid_argument", "over the limit",
+             "image_shape=[2000000000, 2000000000], block_shape=[1, 1]")
     c.refuse("stride_count", ["f32[1,6,6]"], "invalid_argument", "strides must have 2 entries, found [1]",
              attrs + ", strides=[1]")
     c.write()

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 #include <unordered_set>
+#include <utility>
 
 namespace pyc::lower {
 namespace {
@@ -251,12 +252,15 @@ class FlatBuilder final : public BuilderBase {
     const int64_t extent =
         std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
     const VarId k = index_var("k", extent);
+    // What the term checks is checked at every step.
+    std::vector<loop::Stmt> outer = std::exchange(checks_, {});
     const ops::ReduceTerm term =
         r.term(delinearize(var(k), ir::Shape(r.extents.begin(), r.extents.end())));
     const VarId result = pool().new_var("r", term.value.dtype(), loop::kResult);
     loop::Loop l;
     l.var = k;
     l.extent = extent;
+    l.body = std::exchange(checks_, std::move(outer));
     l.reductions.push_back(reduction(r, term, result));
     reduction_loops_.push_back(add_loop(std::move(l)));
     return var(result);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "ops/support/convolution.h"
@@ -38,14 +40,18 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, with_planes(x.shape[0], channels, planes));
 }
 
-// The taps of one dim that meet an output element: first, first + step, … , `count` of them. Tap k
-// meets element `place` (pads included) when place - k·dilation is a multiple of the stride.
-struct Taps {
+// One dim, and the taps of it that meet an output element: first, first + step, …, `count` of them.
+// Tap k meets the element at `place` (pads included) when place - k·dilation is a multiple of the
+// stride.
+struct Line {
+  int64_t size = 0;  // of the input
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t step = 1;
+  int64_t most = 0;  // the largest count there can be
   Expr place;
   Expr first;
   Expr count;
-  int64_t step = 1;
-  int64_t most = 0;  // the largest count there can be
 };
 
 int64_t inverse(int64_t a, int64_t modulus) {
@@ -59,21 +65,36 @@ int64_t inverse(int64_t a, int64_t modulus) {
   return (x % modulus + modulus) % modulus;
 }
 
-Taps taps_of(LowerContext& context, Expr place, int64_t kernel, int64_t stride, int64_t dilation) {
-  const int64_t common = std::gcd(stride, dilation);
-  const int64_t step = stride / common;
-  const Expr phase = floor_mod(place, context.index(stride));
-  const Expr turns =
-      floor_div(phase, context.index(common)) * context.index(inverse(dilation / common, step));
-  const Expr first = floor_mod(turns, context.index(step));
+void find_taps(LowerContext& context, int64_t kernel, Line& line) {
+  const int64_t common = std::gcd(line.stride, line.dilation);
+  line.step = line.stride / common;
+  line.most = (kernel - 1) / line.step + 1;
+  const Expr step = context.index(line.step);
+  const Expr phase = floor_mod(line.place, context.index(line.stride));
+  const Expr turns = floor_div(phase, context.index(common)) *
+                     context.index(inverse(line.dilation / common, line.step));
+  line.first = floor_mod(turns, step);
+  line.count = floor_div(context.index(kernel - 1) - line.first, step) + context.index(1);
   const Expr met = eq(floor_mod(phase, context.index(common)), context.index(0));
-  const Expr count =
-      floor_div(context.index(kernel - 1) - first, context.index(step)) + context.index(1);
-  return {.place = place,
-          .first = first,
-          .count = always(met) ? count : select(met, count, context.index(0)),
-          .step = step,
-          .most = (kernel - 1) / step + 1};
+  if (!always(met)) line.count = select(met, line.count, context.index(0));
+}
+
+std::vector<Line> lines_of(LowerContext& context, std::span<const Expr> index) {
+  const Shape planes = planes_of(context.input_type(0));
+  const Shape kernel = planes_of(context.input_type(1));
+  const ir::Attrs& given = context.node().attrs;
+  const Ints strides = list_attr(given, "strides", planes.size(), 1);
+  const Ints pads = list_attr(given, "pads", planes.size(), 0);
+  const Ints dilations = list_attr(given, "dilations", planes.size(), 1);
+  std::vector<Line> lines(planes.size());
+  for (size_t d = 0; d < lines.size(); ++d) {
+    lines[d].size = planes[d];
+    lines[d].stride = strides[d];
+    lines[d].dilation = dilations[d];
+    lines[d].place = index[d + 2] + context.index(pads[d]);
+    find_taps(context, kernel[d], lines[d]);
+  }
+  return lines;
 }
 
 // a / b and a mod b for a >= 0, b > 0; with a constant b in the form that indices have.
@@ -82,49 +103,50 @@ std::pair<Expr, Expr> split(Expr a, Expr b) {
   return {a / b, rem(a, b)};
 }
 
+// The tap of the kernel with the given number among those that meet the element, and where in the
+// input it lies.
+struct Met {
+  Index k;
+  Index at;
+  Expr inside;
+};
+
+Met met_at(LowerContext& context, const std::vector<Line>& lines, Expr number) {
+  Met met{Index(lines.size()), Index(lines.size()), eq(context.index(0), context.index(0))};
+  for (size_t d = lines.size(); d-- > 0;) {
+    const Line& line = lines[d];
+    Expr j = number;
+    if (d > 0) std::tie(number, j) = split(number, max(line.count, context.index(1)));
+    met.k[d] = line.first + j * context.index(line.step);
+    met.at[d] =
+        floor_div(line.place - met.k[d] * context.index(line.dilation), context.index(line.stride));
+    met.inside = met.inside & lt(j, line.count) & between(context, met.at[d], 0, line.size);
+  }
+  return met;
+}
+
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& w = context.input_type(1).shape;
-  const Shape planes = planes_of(context.input_type(0));
-  const size_t dims = planes.size();
-  const ir::Attrs& given = context.node().attrs;
-  const Ints strides = list_attr(given, "strides", dims, 1);
-  const Ints pads = list_attr(given, "pads", dims, 0);
-  const Ints dilations = list_attr(given, "dilations", dims, 1);
-  const int64_t group = context.attr_int("group");
-  const int64_t per_group = w[0] / group;
-  const Expr first = first_channel(context, index[1], group, w[1], per_group);
-  const Expr channel = floor_mod(index[1], context.index(std::max<int64_t>(w[1], 1)));
-
-  std::vector<Taps> taps;
-  int64_t steps = per_group;
-  for (size_t d = 0; d < dims; ++d) {
-    taps.push_back(taps_of(context, index[d + 2] + context.index(pads[d]), w[d + 2], strides[d],
-                           dilations[d]));
-    steps *= taps[d].most;
-  }
   const DType t = context.input_type(0).dtype;
-  // The steps are numbered by the taps that exist, so that their count divides the number.
+  const int64_t group = context.attr_int("group");
+  const int64_t depth = w[0] / group;
+  const Expr first = first_channel(context, index[1], group, w[1], depth);
+  const Expr channel = floor_mod(index[1], context.index(std::max<int64_t>(w[1], 1)));
+  const std::vector<Line> lines = lines_of(context, index);
+  int64_t steps = depth;
+  for (const Line& line : lines) steps *= line.most;
+
+  // Steps are numbered by the taps that exist.
   const auto term = [&](std::span<const Expr> number) {
-    const Expr depth = context.index(std::max<int64_t>(per_group, 1));
-    const Expr in = first + floor_mod(number[0], depth);
-    Expr rest = floor_div(number[0], depth);
-    Index at(dims);
-    Index k(dims);
-    Expr inside = eq(context.index(0), context.index(0));
-    for (size_t d = dims; d-- > 0;) {
-      const Expr count = max(taps[d].count, context.index(1));
-      const Expr j = d == 0 ? rest : split(rest, count).second;
-      if (d > 0) rest = split(rest, count).first;
-      k[d] = taps[d].first + j * context.index(taps[d].step);
-      at[d] =
-          floor_div(taps[d].place - k[d] * context.index(dilations[d]), context.index(strides[d]));
-      inside = inside & lt(j, taps[d].count) & between(context, at[d], 0, planes[d]);
-    }
-    const Expr x = context.input_if(0, with_planes(index[0], in, at), inside, zero(context, t));
-    const Expr weight = context.input_if(1, with_planes(in, channel, k), inside, zero(context, t));
+    const auto [tap, in] = split(number[0], context.index(std::max<int64_t>(depth, 1)));
+    const Met met = met_at(context, lines, tap);
+    const Expr x = context.input_if(0, with_planes(index[0], first + in, met.at), met.inside,
+                                    zero(context, t));
+    const Expr weight =
+        context.input_if(1, with_planes(first + in, channel, met.k), met.inside, zero(context, t));
     return ReduceTerm{.value = convert(x, compute_dtype(t)),
                       .value2 = convert(weight, compute_dtype(t)),
-                      .guard = always(inside) ? Expr{} : inside};
+                      .guard = always(met.inside) ? Expr{} : met.inside};
   };
   const Expr sum = context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, Ints{steps}, term,
                                   kChainSegment);

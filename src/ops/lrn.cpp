@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -18,15 +20,20 @@ Types infer(const InferArgs& args) {
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const int64_t size = context.attr_int("size");
+  // Channels that exist: a larger size only adds taps outside.
+  const int64_t others = std::max<int64_t>(x.shape[1] - 1, 0);
+  const int64_t before = std::min((size - 1) / 2, others);
+  const int64_t behind = std::min(size / 2, others);
   const auto term = [&](std::span<const Expr> k) {
     Index at = to_index(index);
-    at[1] = index[1] + k[0] - context.index((size - 1) / 2);
+    at[1] = index[1] + k[0] - context.index(before);
     const Expr inside = between(context, at[1], 0, x.shape[1]);
     const Expr v =
         convert(context.input_if(0, at, inside, zero(context, x.dtype)), compute_dtype(x.dtype));
     return ReduceTerm{.value = v * v, .guard = always(inside) ? Expr{} : inside};
   };
-  const Expr sum = context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, Ints{size}, term);
+  const Expr sum = context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum,
+                                  Ints{before + behind + 1}, term);
   const double scale = context.attr_float("alpha") / static_cast<double>(size);
   const Expr base = sum * scale + context.attr_float("bias");
   const Expr power = loop::pow(base, like(base, context.attr_float("beta")));

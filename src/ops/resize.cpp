@@ -51,9 +51,18 @@ Status check_scales(const ir::Attrs& attrs, const TensorType& x) {
     return refuse(Code::kInvalidArgument, "scales must have ", x.rank(), " entries, found ",
                   static_cast<int64_t>(scales.size()));
   }
-  for (double s : scales) {
-    if (s > 0 && std::isfinite(s)) continue;
-    return refuse(Code::kInvalidArgument, "scales must be positive and finite");
+  for (size_t d = 0; d < scales.size(); ++d) {
+    if (!(scales[d] > 0) || !std::isfinite(scales[d])) {
+      return refuse(Code::kInvalidArgument, "scales must be positive and finite");
+    }
+    // The taps of one element grow with 1 / scale.
+    if (flag(attrs, "antialias") && scales[d] * static_cast<double>(x.shape[d]) < 0.5) {
+      return refuse(Code::kInvalidArgument, "the scale of dim ", static_cast<int64_t>(d),
+                    " makes nothing of ", x);
+    }
+  }
+  for (double v : floats(attrs, "roi")) {
+    if (!std::isfinite(v)) return refuse(Code::kInvalidArgument, "roi must be finite");
   }
   const size_t roi = floats(attrs, "roi").size();
   const bool crops = rule_of(attrs).coordinates == "tf_crop_and_resize";
@@ -100,41 +109,24 @@ std::shared_ptr<const ir::ConstData> data_of(const std::vector<T>& values) {
   return ir::dense_data(std::move(bytes));
 }
 
-// `x` with each element along `axis` repeated as often as `times`.
-ValueId repeat(Compose& c, ValueId x, const Shape& shape, size_t axis, int64_t times) {
-  const auto at = static_cast<std::ptrdiff_t>(axis);
-  Shape split = shape;
-  split.insert(split.begin() + at + 1, 1);
-  const ValueId column = c.op("reshape", {x}, {{"shape", split}});
-  split[axis + 1] = times;
-  const ValueId expanded = c.op("expand", {column}, {{"shape", split}});
-  Shape joined = shape;
-  joined[axis] *= times;
-  return c.op("reshape", {expanded}, {{"shape", joined}});
-}
-
-bool repeats(const ResizeTable& table, int64_t in) {
+// How often each element of a dim appears if the table only repeats them, else 0.
+int64_t times_repeated(const ResizeTable& table, int64_t in) {
   const auto out = static_cast<int64_t>(table.indices.size());
-  if (out == 0 || out % in != 0) return false;
+  if (!table.weights.empty() || out == 0 || out % in != 0) return 0;
   for (int64_t o = 0; o < out; ++o) {
-    if (table.indices[static_cast<size_t>(o)] != o / (out / in)) return false;
+    if (table.indices[static_cast<size_t>(o)] != o / (out / in)) return 0;
   }
-  return true;
+  return out / in;
 }
 
 // One dim of `x` resized by its table.
 Result<ValueId> resize_dim(ir::GraphBuilder& builder, Compose& c, ValueId x, size_t axis,
                            const ResizeTable& table) {
   const TensorType type = builder.type(x);
-  const bool nearest = table.weights.empty();
-  if (nearest && repeats(table, type.shape[axis])) {
-    const auto out = static_cast<int64_t>(table.indices.size());
-    return repeat(c, x, type.shape, axis, out / type.shape[axis]);
-  }
   const Shape shape{static_cast<int64_t>(table.outside.size()), table.taps};
   const ir::Attrs attrs{{"axis", static_cast<int64_t>(axis)}};
   PYC_ASSIGN(const ValueId indices, builder.constant({DType::kI64, shape}, data_of(table.indices)));
-  if (nearest) return c.op("resample", {x, indices}, attrs);
+  if (table.weights.empty()) return c.op("resample", {x, indices}, attrs);
   const std::vector<float> rounded(table.weights.begin(), table.weights.end());
   const bool wide = type.dtype == DType::kF64;
   PYC_ASSIGN(
@@ -166,13 +158,19 @@ Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node
   }
   ValueId y = c.cast(node.inputs[0], wide);
   std::vector<std::vector<bool>> outside(type.shape.size());
+  Ints times(type.shape.size(), 1);
   for (size_t d = 0; d < type.shape.size(); ++d) {
     const ResizeDim dim = dim_of(attrs, type.shape, d);
     if (changes_nothing(dim)) continue;
     const ResizeTable table = resize_table(rule, dim);
     outside[d] = table.outside;
-    PYC_ASSIGN(y, resize_dim(builder, c, y, d, table));
+    if (const int64_t n = times_repeated(table, dim.in); n > 0) {
+      times[d] = n;
+    } else {
+      PYC_ASSIGN(y, resize_dim(builder, c, y, d, table));
+    }
   }
+  if (times != Ints(times.size(), 1)) y = c.op("repeat", {y}, {{"times", times}});
   for (size_t d = 0; d < outside.size(); ++d) {
     PYC_ASSIGN(y, extrapolate(builder, c, y, d, outside[d], value));
   }

@@ -4,6 +4,7 @@
 namespace pyc::ops {
 namespace {
 
+constexpr int64_t kMaxSamples = int64_t{1} << 20;
 constexpr std::string_view kModes[] = {"avg", "max"};
 
 Types infer(const InferArgs& args) {
@@ -15,6 +16,9 @@ Types infer(const InferArgs& args) {
   PYC_TRY(require_dtype("images", images, kIndices));
   PYC_TRY(require_rank("x", x, 4));
   PYC_TRY(require_rank("images", images, 1));
+  if (x.shape[2] == 0 || x.shape[3] == 0) {
+    return refuse(Code::kShapeMismatch, "x ", x, " has an empty plane");
+  }
   if (rois.shape != Shape{images.shape[0], 4}) {
     return refuse(Code::kShapeMismatch, "rois must have shape [", images.shape[0], ",4], found ",
                   rois);
@@ -22,9 +26,10 @@ Types infer(const InferArgs& args) {
   const Ints& size = args.attr_ints("size");
   PYC_TRY(require_ints("size", size, 2, 1, ir::kMaxElements));
   PYC_TRY(require_choice("mode", args.attr_string("mode"), kModes));
-  if (args.attr_int("sampling_ratio") < 0) {
-    return refuse(Code::kInvalidArgument, "sampling_ratio must not be negative, found ",
-                  args.attr_int("sampling_ratio"));
+  const int64_t ratio = args.attr_int("sampling_ratio");
+  if (ratio < 0 || ratio > kMaxSamples) {
+    return refuse(Code::kInvalidArgument, "sampling_ratio must lie in [0,", kMaxSamples,
+                  "], found ", ratio);
   }
   return one(x.dtype, {images.shape[0], x.shape[1], size[0], size[1]});
 }

@@ -77,12 +77,15 @@ ResizeTable resize_table(const ResizeRule& rule, const ResizeDim& dim) {
   table.taps = rule.mode == "nearest" ? 1 : 2 * half;
   const auto last = static_cast<double>(dim.in - 1);
   for (int64_t o = 0; o < dim.out; ++o) {
-    const double x = source_of(rule.coordinates, dim, static_cast<double>(o));
+    double x = source_of(rule.coordinates, dim, static_cast<double>(o));
     table.outside.push_back(rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > last));
     if (rule.mode == "nearest") {
       table.indices.push_back(clamped(nearest_of(rule.nearest, x), dim.in));
       continue;
     }
+    // Beyond the taps' reach all places are alike.
+    x = std::isnan(x) ? 0
+                      : std::clamp(x, static_cast<double>(-half), last + static_cast<double>(half));
     // A whole x has as many taps in front of it, itself counted, as behind it.
     const auto first = static_cast<int64_t>(std::ceil(x)) - half;
     for (double w : weights_of(rule, dim, x, first, table.taps, shrink)) table.weights.push_back(w);

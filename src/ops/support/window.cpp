@@ -30,6 +30,8 @@ Result<Window> make_window(const ir::Attrs& attrs, const Ints& kernel) {
     return require_ints(name, list_attr(attrs, name, count, least), count, least, kMaxWindowAttr);
   };
   PYC_TRY(require_ints("kernel", kernel, dims, 1, kMaxWindowAttr));
+  // As many taps as a tensor may have elements: counts of taps never overflow.
+  PYC_TRY(ir::check_type({DType::kU8, kernel}));
   PYC_TRY(require("strides", dims, 1));
   PYC_TRY(require("pads", 2 * dims, 0));
   PYC_TRY(require("dilations", dims, 1));

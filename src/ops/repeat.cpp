@@ -1,0 +1,43 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const Ints& times = args.attr_ints("times");
+  PYC_TRY(require_ints("times", times, x.shape.size(), 1, ir::kMaxElements));
+  Shape shape = x.shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] > ir::kMaxElements / times[i]) {
+      return refuse(Code::kInvalidArgument, "", x, " times ", times, " is too large");
+    }
+    shape[i] *= times[i];
+  }
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Ints& times = context.attr_ints("times");
+  Index at;
+  for (size_t i = 0; i < index.size(); ++i) {
+    at.push_back(floor_div(index[i], context.index(times[i])));
+  }
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_repeat() {
+  static const ir::OpDef def{
+      .name = "repeat",
+      .summary = "Each element repeated times[d] times along dim d.",
+      .attrs = {required("times", ir::AttrKind::kInts)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops
