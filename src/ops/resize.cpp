@@ -170,7 +170,8 @@ Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node
       PYC_ASSIGN(y, resize_dim(builder, c, y, d, table));
     }
   }
-  if (times != Ints(times.size(), 1)) y = c.op("repeat", {y}, {{"times", times}});
+  const bool repeats = std::any_of(times.begin(), times.end(), [](int64_t n) { return n != 1; });
+  if (repeats) y = c.op("repeat", {y}, {{"times", times}});
   for (size_t d = 0; d < outside.size(); ++d) {
     PYC_ASSIGN(y, extrapolate(builder, c, y, d, outside[d], value));
   }
