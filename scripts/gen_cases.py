@@ -10,7 +10,7 @@ digits; everything else from numpy.
 
 import sys
 
-from cases import elementwise, moves, products, sums  # noqa: F401  (they register their generators)
+from cases import elementwise, moves, products, scans, scatters, sums  # noqa: F401  (they register their generators)
 from cases.files import FOLDER, GENERATORS
 
 

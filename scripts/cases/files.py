@@ -90,9 +90,10 @@ class Cases:
 
     def run(self, name, inputs, out, attrs="", tol=""):
         self.begin(name, inputs, attrs)
-        out = out if isinstance(out, Tensor) else Tensor(inputs[0].dt, out)
-        assert out.a.dtype == NUMPY[out.dt], (self.op, name, out.a.dtype)
-        self.lines += wrapped(f"out {out.type} {out.text}")
+        for y in out if isinstance(out, list) else [out]:
+            y = y if isinstance(y, Tensor) else Tensor(inputs[0].dt, y)
+            assert y.a.dtype == NUMPY[y.dt], (self.op, name, y.a.dtype)
+            self.lines += wrapped(f"out {y.type} {y.text}")
         if tol:
             self.lines.append("tol " + tol)
 
