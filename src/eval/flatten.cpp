@@ -485,12 +485,15 @@ class Flattener {
         const DType t = pool_.var_info(r.result).dtype;
         declare(r.result, constant(identity_of(r.op, t)), scopes_.size() - 1);
       }
+      for (const loop::Carry& c : l.carries) declare(c.result, started(c), scopes_.size() - 1);
       return;
     }
     if (l.chunk_var != kNone && (l.chunk <= 0 || var_register_[l.chunk_var] == kNone)) {
       fail("a chunked loop without its chunk");
       return;
     }
+    std::vector<uint32_t> carried;
+    for (const loop::Carry& c : l.carries) carried.push_back(started(c));
     TapeLoop shape{.extent = l.extent, .chunk = l.chunk_var != kNone ? l.chunk : 0};
     std::vector<Accumulator> accumulators;
     for (const loop::Reduction& r : l.reductions) {
@@ -506,15 +509,20 @@ class Flattener {
 
     scopes_.emplace_back();
     declare(l.var, head.dst, scopes_.size() - 1);
+    for (size_t i = 0; i < carried.size(); ++i) {
+      declare(l.carries[i].var, carried[i], scopes_.size() - 1);
+    }
     flatten_body(l.body);
     for (size_t i = 0; i < l.reductions.size(); ++i) {
       step(l.reductions[i], accumulators[i], head.dst);
     }
+    step_carried(l, carried);
     end_statement();
     std::vector<Instr> inner = std::move(code());
     for (ExprId e : scopes_.back().values) held_[e] = kNone;
     scopes_.pop_back();
     var_register_[l.var] = kNone;
+    for (const loop::Carry& c : l.carries) var_register_[c.var] = kNone;
 
     const auto back = -static_cast<int64_t>(inner.size()) - 1;
     inner.push_back({.code = kNext, .dst = head.dst, .a = head.b, .imm = back});
@@ -523,6 +531,32 @@ class Flattener {
     code().push_back(head);
     code().insert(code().end(), inner.begin(), inner.end());
     for (size_t i = 0; i < l.reductions.size(); ++i) finish(l.reductions[i], accumulators[i]);
+    for (size_t i = 0; i < carried.size(); ++i) {
+      declare(l.carries[i].result, carried[i], scopes_.size() - 1);
+    }
+  }
+
+  // A register of its own with the value a carried variable starts with.
+  uint32_t started(const loop::Carry& c) {
+    const uint32_t init = value(c.init);
+    const uint32_t reg = new_register();
+    code().push_back({.code = kMove, .dst = reg, .a = init});
+    return reg;
+  }
+
+  // All next values are there before the first variable changes.
+  void step_carried(const loop::Loop& l, const std::vector<uint32_t>& carried) {
+    std::vector<uint32_t> next;
+    for (const loop::Carry& c : l.carries) {
+      next.push_back(value(c.next));
+      if (l.carries.size() == 1) break;
+      const uint32_t copy = new_register();
+      code().push_back({.code = kMove, .dst = copy, .a = next.back()});
+      next.back() = copy;
+    }
+    for (size_t i = 0; i < carried.size(); ++i) {
+      code().push_back({.code = kMove, .dst = carried[i], .a = next[i]});
+    }
   }
 
   Accumulator start(const loop::Reduction& r) {

@@ -11,8 +11,9 @@ namespace pyc::loop {
 struct Expr;
 }
 namespace pyc::ops {
+class KernelContext;
 class LowerContext;
-}
+}  // namespace pyc::ops
 
 namespace pyc::ir {
 
@@ -43,11 +44,13 @@ struct InferArgs {
 // Everything PyC knows about one op. No other place names the op.
 //
 // `infer` gives the output types or refuses the inputs with a message that says what was expected
-// and found. Exactly one of `decompose` and `lower` is its meaning:
+// and found. Exactly one of `decompose`, `lower` and `kernel` is its meaning:
 //   decompose  builds the op out of others: returns the values that replace the node's outputs.
 //              The node's inputs are values of the given builder.
 //   lower      gives, as a Loop IR expression, the element of output `output` at `index` (one i64
 //              expression per output dim, in range). See ops/lowering.h.
+//   kernel     writes a whole Loop IR kernel that stores all outputs; it is never fused. For what
+//              is no expression of one element: scans, scatters, sorting. See ops/kernel.h.
 struct OpDef {
   std::string_view name;
   std::string_view summary;  // one line for docs/ops.md
@@ -59,6 +62,7 @@ struct OpDef {
   Result<std::vector<ValueId>> (*decompose)(GraphBuilder& builder, const Node& node) = nullptr;
   loop::Expr (*lower)(ops::LowerContext& context, int output,
                       std::span<const loop::Expr> index) = nullptr;
+  void (*kernel)(ops::KernelContext& context) = nullptr;
 };
 inline constexpr int kVariadic = 1 << 20;
 

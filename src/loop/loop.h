@@ -5,15 +5,23 @@
 // Execution. A kernel runs its body once for every point of the box given by its parallel
 // variables (row-major, the last one fastest). Points may run on different threads and in any
 // order; no point may read what another one stores, and no two points store to the same element
-// (verify_kernel proves it). Within a point, statements run in order.
+// (verify_kernel proves it). Within a point, statements run in order. An element of a written or
+// scratch buffer that its point has not stored yet has no particular value.
 //   Store  writes `value` (of the buffer's dtype) to element `offset` of a buffer.
 //   Loop   runs its body for var = 0 … extent-1 ascending; a chunked loop only for the part
 //          [p*chunk, min(extent, (p+1)*chunk)) where p is a parallel variable. After the body of
 //          each iteration its reductions take one element each. When the loop ends, each
 //          reduction's result variable has its value; it may be used by later statements of the
 //          same or an inner scope, never inside the loop itself.
+//          A carried variable is `init`, computed before the loop, in the first iteration and
+//          `next` of the iteration before in the others; all of them step at once, after the
+//          reductions. Its last `next` (or `init`, if there was no iteration) is the value of
+//          its result variable, which is used as a reduction's is.
 //          `vector` is a promise that iterations are independent but for the reductions (none of
-//          them of kind chain); a backend may then evaluate several at once.
+//          them of kind chain); a backend may then evaluate several at once. Nothing is carried.
+//          `ordered` allows iterations to store to one element several times and to read
+//          elements of a written buffer; elsewhere a loop's iterations store to different
+//          elements of written buffers (verify_kernel proves it).
 //   Check  sets the run's fault code when `ok` is false. The run then fails; its outputs are void.
 //
 // Reductions. Bits are fixed by the kind, never by how a backend evaluates it (docs/NUMERICS.md):
@@ -104,7 +112,8 @@ struct Table {
   std::vector<Word> words;
 };
 
-// A loop or parallel variable (i64, in [0, extent)) or the result of a reduction (extent kResult).
+// A loop or parallel variable (i64, in [0, extent)), the result of a reduction (extent kResult), or
+// a carried variable or its result (either: with an extent its values are proven to lie in it).
 inline constexpr int64_t kResult = -1;
 
 struct Var {
@@ -135,6 +144,13 @@ struct Reduction {
   VarId result = kNone;   // its dtype is the accumulator's and the operands'
 };
 
+struct Carry {
+  VarId var = kNone;  // inside the loop
+  ExprId init = kNone;
+  ExprId next = kNone;
+  VarId result = kNone;  // after it; same dtype and extent as `var`
+};
+
 struct Store {
   uint32_t buffer = 0;
   ExprId offset = kNone;
@@ -160,8 +176,10 @@ struct Loop {
   VarId chunk_var = kNone;  // a parallel variable, or kNone
   int64_t chunk = 0;
   bool vector = false;
+  bool ordered = false;
   std::vector<Stmt> body = {};
   std::vector<Reduction> reductions = {};
+  std::vector<Carry> carries = {};
 };
 
 struct Affine;

@@ -290,6 +290,10 @@ class Parser {
         body.push_back({StmtKind::kLoop, parse_loop()});
       } else if (loop != nullptr && accept("reduce")) {
         parse_reduction(*loop);
+      } else if (loop != nullptr && accept("carry")) {
+        parse_carry(*loop);
+      } else if (loop != nullptr && accept("next")) {
+        parse_next(*loop);
       } else {
         body.push_back({StmtKind::kStore, parse_store()});
       }
@@ -339,8 +343,12 @@ class Parser {
       l.chunk_var = parse_var();
     }
     l.vector = accept("vector");
+    l.ordered = accept("ordered");
     expect("{");
     l.body = parse_body(&l);
+    for (const Carry& c : l.carries) {
+      if (c.next == kNone) fail("expected the next value of every carried variable");
+    }
     kernel_.loops[index] = std::move(l);
     --nesting_;
     return static_cast<uint32_t>(index);
@@ -377,6 +385,36 @@ class Parser {
     if (accept("if")) r.guard = parse_expr();
     r.result = declare(t, kResult, name);
     l.reductions.push_back(r);
+  }
+
+  void parse_carry(Loop& l) {
+    const Token name = take();
+    expect(":");
+    const DType t = parse_dtype();
+    const int64_t extent = accept("<") ? parse_count() : kResult;
+    expect("=");
+    Carry c;
+    c.init = parse_expr();
+    c.var = declare(t, extent, name);
+    l.carries.push_back(c);
+  }
+
+  void parse_next(Loop& l) {
+    const size_t start = token_.at;
+    const VarId var = parse_var();
+    expect("=");
+    const ExprId next = parse_expr();
+    expect("then");
+    const Token name = take();
+    if (!ok()) return;
+    for (Carry& c : l.carries) {
+      if (c.var != var || c.next != kNone) continue;
+      const Var info = kernel_.pool.var_info(var);
+      c.next = next;
+      c.result = declare(info.dtype, info.extent, name);
+      return;
+    }
+    fail_at(start, "expected a carried variable of this loop");
   }
 
   Word parse_word(DType t) {

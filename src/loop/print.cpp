@@ -266,12 +266,16 @@ class Printer {
         use(kernel_.checks[s.index].ok);
       } else {
         const Loop& l = kernel_.loops[s.index];
+        for (const Carry& c : l.carries) use(c.init);
         number(l.var, depth + 1);
+        for (const Carry& c : l.carries) number(c.var, depth + 1);
         survey(l.body, depth + 1);
         for (const Reduction& r : l.reductions) {
           for (ExprId e : {r.value, r.value2, r.guard}) use(e);
         }
+        for (const Carry& c : l.carries) use(c.next);
         for (const Reduction& r : l.reductions) number(r.result, depth);
+        for (const Carry& c : l.carries) number(c.result, depth);
       }
     }
   }
@@ -348,7 +352,12 @@ class Printer {
       head += " chunk " + std::to_string(l.chunk) + " of " + var_name(l.chunk_var);
     }
     if (l.vector) head += " vector";
+    if (l.ordered) head += " ordered";
+    std::vector<std::string> starts;
+    for (const Carry& c : l.carries) starts.push_back(carry_start(c));
+    end_statement();
     scopes_.emplace_back();
+    for (const std::string& start : starts) line(start);
     print_body(l.body);
     for (const Reduction& r : l.reductions) {
       std::string text = "reduce " + var_name(r.result) + ": " +
@@ -360,6 +369,10 @@ class Printer {
       if (r.guard != kNone) text += " if " + root(r.guard);
       line(text);
     }
+    for (const Carry& c : l.carries) {
+      const std::string next = root(c.next);
+      line("next " + var_name(c.var) + " = " + next + " then " + var_name(c.result));
+    }
     end_statement();
     Scope inner = std::move(scopes_.back());
     scopes_.pop_back();
@@ -367,6 +380,14 @@ class Printer {
     line(head + " {");
     scopes_.back().text += inner.text;
     line("}");
+  }
+
+  // What stands before the loop in time is written inside it, with the variable's scope.
+  std::string carry_start(const Carry& c) {
+    const Var& var = pool_.var_info(c.var);
+    std::string text = "carry " + var_name(c.var) + ": " + std::string(dtype_name(var.dtype));
+    if (var.extent != kResult) text += " < " + std::to_string(var.extent);
+    return text + " = " + root(c.init);
   }
 
   std::string root(ExprId e) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -91,7 +92,8 @@ class Verifier {
         pool_(kernel.pool),
         live_(pool_.var_count()),
         made_(pool_.var_count()),
-        checked_(pool_.size()) {}
+        checked_(pool_.size()),
+        reads_own_(pool_.size()) {}
 
   Status run() {
     Status status = verify();
@@ -99,8 +101,10 @@ class Verifier {
   }
 
  private:
+  // A store to a written buffer, or a load of one.
   struct Placed {
-    uint32_t store = 0;
+    ExprId offset = kNone;
+    std::string name;
     std::vector<uint32_t> loops;  // those around it
   };
 
@@ -131,7 +135,11 @@ class Verifier {
     loop_seen_.resize(kernel_.loops.size());
     check_seen_.resize(kernel_.checks.size());
     PYC_TRY(verify_body(kernel_.body));
-    return verify_disjoint();
+    PYC_TRY(verify_disjoint());
+    for (const auto& [buffer, stores] : placed_) {
+      for (const Placed& store : stores) PYC_TRY(verify_iterations(store));
+    }
+    return {};
   }
 
   // Each variable is made once.
@@ -190,7 +198,24 @@ class Verifier {
                                name + " of type " + name_of(b.dtype));
     }
     PYC_TRY(verify_bounds(where, "buffer " + name, s.offset, b.elements));
-    if (b.access == Access::kWrite && !dead_) placed_[s.buffer].push_back({index, open_loops_});
+    if (b.access == Access::kWrite && !dead_) {
+      placed_[s.buffer].push_back({s.offset, where, open_loops_});
+    }
+    return {};
+  }
+
+  // That iterations of the loops around a store do not meet, except in ordered loops.
+  Status verify_iterations(const Placed& store) const {
+    std::vector<VarId> fixed = kernel_.parallel;
+    for (uint32_t i : store.loops) {
+      const Loop& l = kernel_.loops[i];
+      const bool apart_or_in_order =
+          l.ordered || l.extent <= 1 || apart(store, store, {l.var}, fixed);
+      fixed.push_back(l.var);
+      if (apart_or_in_order) continue;
+      return refuse(store.name, "iterations of loop " + std::to_string(i) +
+                                    ", which is not ordered, may store to one element");
+    }
     return {};
   }
 
@@ -205,12 +230,19 @@ class Verifier {
 
   Status verify_loop(const std::string& where, uint32_t index) {
     const Loop& l = kernel_.loops[index];
+    PYC_TRY(verify_carried(where, l));
     PYC_TRY(declare(where, l.var));
     const Var& var = pool_.var_info(l.var);
     if (var.dtype != DType::kI64 || l.extent < 0 || var.extent != l.extent) {
       return refuse(where, "its variable is not an i64 of its extent");
     }
     if (l.chunk_var != kNone) PYC_TRY(verify_chunk(where, l));
+    if (l.ordered && (l.vector || in_vector_loop())) {
+      return refuse(where, "an ordered loop is no vector loop and stands in none");
+    }
+    if (!l.carries.empty() && (l.vector || l.chunk_var != kNone)) {
+      return refuse(where, "a vector or chunked loop carries nothing");
+    }
     for (const Reduction& r : l.reductions) {
       if (r.value == kNone || r.result >= pool_.var_count()) {
         return refuse(where, "a reduction without value or result");
@@ -221,20 +253,64 @@ class Verifier {
     }
     const bool dead_outside = dead_;
     dead_ = dead_ || l.extent == 0;
+    // Whether a load of a written buffer is allowed depends on the loop.
+    for (ExprId e : own_values_) checked_[e] = false;
+    own_values_.clear();
     scopes_.emplace_back();
     open_loops_.push_back(index);
+    for (const Carry& c : l.carries) PYC_TRY(declare(where, c.var));
     PYC_TRY(verify_body(l.body));
     for (size_t i = 0; i < l.reductions.size(); ++i) {
       PYC_TRY(verify_reduction(where + ", reduction " + std::to_string(i), l, l.reductions[i]));
     }
+    for (const Carry& c : l.carries) PYC_TRY(verify_carried_value(where, c, c.next));
     open_loops_.pop_back();
     for (ExprId e : scopes_.back()) checked_[e] = false;
     scopes_.pop_back();
     for (VarId v : results_of(l.body)) live_[v] = false;
     live_[l.var] = false;
+    for (const Carry& c : l.carries) live_[c.var] = false;
     dead_ = dead_outside;
     for (const Reduction& r : l.reductions) PYC_TRY(declare(where, r.result));
+    for (const Carry& c : l.carries) PYC_TRY(declare(where, c.result));
     return {};
+  }
+
+  bool in_vector_loop() const {
+    return std::any_of(open_loops_.begin(), open_loops_.end(),
+                       [&](uint32_t i) { return kernel_.loops[i].vector; });
+  }
+
+  // The variables a loop carries, and what they start with.
+  Status verify_carried(const std::string& where, const Loop& l) {
+    for (const Carry& c : l.carries) {
+      if (c.var >= pool_.var_count() || c.result >= pool_.var_count() || made_[c.result]) {
+        return refuse(where, "a carried value has a variable and a result of its own");
+      }
+      const Var& var = pool_.var_info(c.var);
+      const Var& result = pool_.var_info(c.result);
+      const bool counts = var.extent > 0 && var.dtype == DType::kI64;
+      if (var.dtype != result.dtype || var.extent != result.extent ||
+          (var.extent != kResult && !counts)) {
+        return refuse(where, "a carried variable and its result differ, or have a bad extent");
+      }
+      PYC_TRY(verify_carried_value(where, c, c.init));
+    }
+    return {};
+  }
+
+  Status verify_carried_value(const std::string& where, const Carry& c, ExprId e) {
+    PYC_TRY(verify_value(where, e));
+    const Var& var = pool_.var_info(c.var);
+    const ExprNode& n = pool_.node(e);
+    if (n.dtype != var.dtype) {
+      return refuse(where, "a carried value of type " + name_of(n.dtype) + ", expected " +
+                               name_of(var.dtype));
+    }
+    if (var.extent == kResult || dead_ || (n.lo >= 0 && n.hi < var.extent)) return {};
+    return refuse(where, "a carried value in [" + std::to_string(n.lo) + ", " +
+                             std::to_string(n.hi) + "], which is not below " +
+                             std::to_string(var.extent));
   }
 
   std::vector<VarId> results_of(const std::vector<Stmt>& body) const {
@@ -242,6 +318,7 @@ class Verifier {
     for (const Stmt& s : body) {
       if (s.kind != StmtKind::kLoop) continue;
       for (const Reduction& r : kernel_.loops[s.index].reductions) results.push_back(r.result);
+      for (const Carry& c : kernel_.loops[s.index].carries) results.push_back(c.result);
     }
     return results;
   }
@@ -312,12 +389,20 @@ class Verifier {
       if (o != kNone) PYC_TRY(verify_value(where, o));
     }
     PYC_TRY(verify_node(where, n));
+    reads_own_[e] = is_own_load(n);
+    for (ExprId o : {n.a, n.b, n.c}) reads_own_[e] = reads_own_[e] || (o != kNone && reads_own_[o]);
+    if (reads_own_[e]) own_values_.push_back(e);
     checked_[e] = true;
     scopes_.back().push_back(e);
     return {};
   }
 
-  Status verify_node(const std::string& where, const ExprNode& n) const {
+  bool is_own_load(const ExprNode& n) const {
+    return n.op == Op::kLoad &&
+           kernel_.buffers[static_cast<size_t>(n.imm)].access == Access::kWrite;
+  }
+
+  Status verify_node(const std::string& where, const ExprNode& n) {
     switch (n.op) {
       case Op::kConst:
         return {};
@@ -364,14 +449,18 @@ class Verifier {
     return {};
   }
 
-  Status verify_load(const std::string& where, const ExprNode& n) const {
+  Status verify_load(const std::string& where, const ExprNode& n) {
     if (static_cast<size_t>(n.imm) >= kernel_.buffers.size()) {
       return refuse(where, "a load of a buffer that does not exist");
     }
     const Buffer& b = kernel_.buffers[static_cast<size_t>(n.imm)];
     const std::string name = "buffer b" + std::to_string(n.imm);
-    if (b.access == Access::kWrite)
-      return refuse(where, "a load of " + name + ", which is written");
+    if (b.access == Access::kWrite) {
+      if (open_loops_.empty() || !kernel_.loops[open_loops_.back()].ordered) {
+        return refuse(where, "a load of " + name + ", which is written, in no ordered loop");
+      }
+      if (!dead_) own_loads_[static_cast<uint32_t>(n.imm)].push_back({n.a, where, open_loops_});
+    }
     if (b.dtype != n.dtype || pool_.dtype(n.a) != DType::kI64) {
       return refuse(where, "a load of type " + name_of(n.dtype) + " from " + name + " of type " +
                                name_of(b.dtype) + " needs equal types and an i64 offset");
@@ -384,15 +473,30 @@ class Verifier {
   }
 
   Status verify_disjoint() const {
+    std::vector<VarId> points;
+    for (VarId v : kernel_.parallel) {
+      if (pool_.var_info(v).extent > 1) points.push_back(v);
+    }
     for (const auto& [buffer, stores] : placed_) {
       for (size_t i = 0; i < stores.size(); ++i) {
         for (size_t j = 0; j <= i; ++j) {
-          if (disjoint(stores[i], stores[j])) continue;
-          const std::string other = i == j ? "itself" : "store " + std::to_string(stores[j].store);
-          return refuse("store " + std::to_string(stores[i].store),
-                        "cannot be proven apart from " + other +
-                            " at another parallel point, both to buffer b" +
-                            std::to_string(buffer));
+          if (apart(stores[i], stores[j], points)) continue;
+          const std::string other = i == j ? "itself" : stores[j].name;
+          return refuse(stores[i].name, "cannot be proven apart from " + other +
+                                            " at another parallel point, both to buffer b" +
+                                            std::to_string(buffer));
+        }
+      }
+    }
+    for (const auto& [buffer, loads] : own_loads_) {
+      const auto stores = placed_.find(buffer);
+      if (stores == placed_.end()) continue;
+      for (const Placed& load : loads) {
+        for (const Placed& store : stores->second) {
+          if (apart(load, store, points)) continue;
+          return refuse(load.name, "a load of buffer b" + std::to_string(buffer) +
+                                       " cannot be proven apart from " + store.name +
+                                       " at another parallel point");
         }
       }
     }
@@ -409,32 +513,38 @@ class Verifier {
     bool names_point = false;
   };
 
-  // Whether two stores at different parallel points always hit different elements. The offsets
-  // are read as numbers in a mixed radix: a term whose coefficient exceeds the span of all smaller
-  // terms can be read off the offset, and from the terms read off every parallel variable must
-  // follow.
-  bool disjoint(const Placed& x, const Placed& y) const {
-    std::vector<VarId> wanted;
-    for (VarId v : kernel_.parallel) {
-      if (pool_.var_info(v).extent > 1) wanted.push_back(v);
-    }
+  // Whether two accesses always hit different elements when any of the `wanted` variables (the
+  // parallel ones, or one loop's) differs and none of the `fixed` ones does. The offsets are read
+  // as numbers in a mixed radix: a term whose coefficient exceeds the span of all smaller terms can
+  // be read off the offset, and from the terms read off every wanted variable must follow.
+  bool apart(const Placed& x, const Placed& y, const std::vector<VarId>& wanted,
+             const std::vector<VarId>& fixed = {}) const {
     if (wanted.empty()) return true;
-    const ExprId first = kernel_.stores[x.store].offset;
-    const ExprId second = kernel_.stores[y.store].offset;
-    const ExprNode& a = pool_.node(first);
-    const ExprNode& b = pool_.node(second);
-    if (x.store != y.store && (a.hi < b.lo || b.hi < a.lo)) return true;
+    const ExprNode& a = pool_.node(x.offset);
+    const ExprNode& b = pool_.node(y.offset);
+    if (a.hi < b.lo || b.hi < a.lo) return true;
 
-    const Affine sum = affine_of(pool_, first);
-    const Affine sum2 = affine_of(pool_, second);
+    const Affine sum = affine_of(pool_, x.offset);
+    const Affine sum2 = affine_of(pool_, y.offset);
     std::vector<Term> terms = joined(sum, sum2);
-    for (Term& t : terms) t.names_point = point_var(t, x, y) != kNone;
+    std::erase_if(terms, [&](const Term& t) {
+      if (t.atom == kNone || t.atom != t.other) return false;
+      const VarId v = digits_of(pool_, t.atom).var;
+      return std::find(fixed.begin(), fixed.end(), v) != fixed.end();
+    });
+    for (Term& t : terms) {
+      const VarId v = named_var(t, x, y, wanted);
+      t.names_point = std::find(wanted.begin(), wanted.end(), v) != wanted.end();
+    }
     // Below the smallest term that names the point, terms need not be told apart.
-    const auto lowest =
-        std::find_if(terms.begin(), terms.end(), [](const Term& t) { return t.names_point; });
+    const auto named = [](const Term& t) { return t.names_point; };
+    const auto lowest = std::find_if(terms.begin(), terms.end(), named);
+    const auto beyond = std::find_if(terms.rbegin(), terms.rend(), named).base();
     uint64_t span = distance(sum.constant, sum2.constant);
     for (auto t = terms.begin(); t != terms.end(); ++t) {
       const uint64_t size = distance(t->coefficient, 0);
+      // Above the largest of them, terms only have to leave the lower ones alone.
+      if (t >= beyond && common_factor(t, terms.end()) > span) break;
       if (t >= lowest && size <= span) return false;
       uint64_t reach = 0;
       if (__builtin_mul_overflow(size, distance(t->lo, t->hi), &reach) ||
@@ -443,7 +553,14 @@ class Verifier {
       }
     }
     return std::all_of(wanted.begin(), wanted.end(),
-                       [&](VarId v) { return follows(v, terms, x, y); });
+                       [&](VarId v) { return follows(v, terms, x, y, wanted); });
+  }
+
+  static uint64_t common_factor(std::vector<Term>::const_iterator begin,
+                                std::vector<Term>::const_iterator end) {
+    uint64_t factor = 0;
+    for (auto t = begin; t != end; ++t) factor = std::gcd(factor, distance(t->coefficient, 0));
+    return factor;
   }
 
   // The terms of both sums by coefficient, the smallest first. Terms of one sum with equal
@@ -482,17 +599,18 @@ class Verifier {
     return nullptr;
   }
 
-  // The parallel variable that digits shown by the term belong to, for both stores alike; a
+  // The wanted variable that digits shown by the term belong to, for both accesses alike; a
   // chunked loop's variable belongs to the parallel variable that counts its chunks.
-  VarId point_var(const Term& t, const Placed& x, const Placed& y) const {
+  VarId named_var(const Term& t, const Placed& x, const Placed& y,
+                  const std::vector<VarId>& wanted) const {
     if (t.atom == kNone || t.other == kNone) return kNone;
     const Digits d = digits_of(pool_, t.atom);
     const Digits e = digits_of(pool_, t.other);
     if (d.var == kNone || e.var == kNone || d.low != e.low || d.high != e.high) return kNone;
-    const auto& parallel = kernel_.parallel;
-    if (std::find(parallel.begin(), parallel.end(), d.var) != parallel.end()) {
-      return d.var == e.var ? d.var : kNone;
-    }
+    const auto is_one = [&](const std::vector<VarId>& vars) {
+      return std::find(vars.begin(), vars.end(), d.var) != vars.end();
+    };
+    if (is_one(wanted) || is_one(kernel_.parallel)) return d.var == e.var ? d.var : kNone;
     const Loop* l = loop_of(d.var, x);
     const Loop* m = loop_of(e.var, y);
     if (l == nullptr || m == nullptr || l->chunk != m->chunk) return kNone;
@@ -501,10 +619,11 @@ class Verifier {
 
   // Whether the digits that the terms show make up the whole variable, be it the parallel variable
   // itself or the variable of one loop that it cuts into chunks.
-  bool follows(VarId v, const std::vector<Term>& terms, const Placed& x, const Placed& y) const {
+  bool follows(VarId v, const std::vector<Term>& terms, const Placed& x, const Placed& y,
+               const std::vector<VarId>& wanted) const {
     std::map<std::pair<VarId, VarId>, std::vector<Digits>> shown;
     for (const Term& t : terms) {
-      if (!t.names_point || point_var(t, x, y) != v) continue;
+      if (!t.names_point || named_var(t, x, y, wanted) != v) continue;
       const Digits d = digits_of(pool_, t.atom);
       shown[{d.var, digits_of(pool_, t.other).var}].push_back(d);
     }
@@ -527,9 +646,12 @@ class Verifier {
   std::vector<bool> live_;
   std::vector<bool> made_;
   std::vector<bool> checked_;
+  std::vector<bool> reads_own_;              // of checked values: reads a written buffer
+  std::vector<ExprId> own_values_;           // such values checked in the innermost loop
   std::vector<std::vector<ExprId>> scopes_;  // values checked in each open scope
   std::vector<uint32_t> open_loops_;
-  std::map<uint32_t, std::vector<Placed>> placed_;
+  std::map<uint32_t, std::vector<Placed>> placed_;     // stores, by written buffer
+  std::map<uint32_t, std::vector<Placed>> own_loads_;  // of written buffers
   std::vector<bool> store_seen_;
   std::vector<bool> loop_seen_;
   std::vector<bool> check_seen_;

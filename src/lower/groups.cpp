@@ -43,11 +43,16 @@ class Former {
 
   Grouping run() {
     forward_outputs();
+    find_kernel_inputs();
     if (options_.fuse) {
       for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) decide_inline(n);
     }
     for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
+      if (node.op->kernel != nullptr) {
+        place_kernel(n);
+        continue;
+      }
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         const ir::ValueId v = node.outputs[i];
         if (out_.inlined[v] || (uses_[v].consumers.empty() && !stored_for_output(v))) continue;
@@ -84,7 +89,8 @@ class Former {
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
       ir::ValueId v = graph_.outputs[i];
       std::vector<ir::ValueId> views;
-      while (options_.fuse && graph_.value(v).kind == ir::ValueKind::kResult) {
+      while (options_.fuse && graph_.value(v).kind == ir::ValueKind::kResult &&
+             !writes_kernel(graph_.value(v).producer)) {
         const Probe p = plain_probe(v);
         if (!p.is_view()) break;
         const ir::ValueId source = p.reads.front().value;
@@ -118,8 +124,25 @@ class Former {
                               .alternatives = {}});
   }
 
+  bool writes_kernel(ir::NodeId n) const { return graph_.nodes[n].op->kernel != nullptr; }
+
+  // Values that a kernel of its own reads, at once or through views: it may read an element often.
+  void find_kernel_inputs() {
+    kernel_input_.assign(graph_.values.size(), false);
+    bool any = false;
+    for (ir::NodeId n = static_cast<ir::NodeId>(graph_.nodes.size()); n-- > 0;) {
+      const ir::Node& node = graph_.nodes[n];
+      const bool view = any && !writes_kernel(n) && node.outputs.size() == 1 &&
+                        kernel_input_[node.outputs[0]] && plain_probe(node.outputs[0]).is_view();
+      if (!writes_kernel(n) && !view) continue;
+      any = true;
+      for (ir::ValueId v : node.inputs) kernel_input_[v] = true;
+    }
+  }
+
   // Whether the results of node n are read through instead of stored.
   void decide_inline(ir::NodeId n) {
+    if (writes_kernel(n)) return;
     for (ir::ValueId v : graph_.nodes[n].outputs) decide_inline(graph_.nodes[n], v);
   }
 
@@ -135,7 +158,7 @@ class Former {
       mark_inlined(v, depth, "view");
       return;
     }
-    if (uses_[v].consumers.size() != 1) return;
+    if (uses_[v].consumers.size() != 1 || kernel_input_[v]) return;
     const ir::NodeId consumer = uses_[v].consumers[0];
     for (size_t o = 0; o < graph_.nodes[consumer].outputs.size(); ++o) {
       const Probe c = probe_node(graph_, consumer, static_cast<int>(o), nothing_inlined());
@@ -183,6 +206,40 @@ class Former {
     start_group(v, p, producers, why_not);
   }
 
+  // The values node n loads: its inputs, or what those that are read through load.
+  void add_reads(ir::NodeId n, std::set<ir::ValueId>& reads) const {
+    for (ir::ValueId v : graph_.nodes[n].inputs) {
+      if (out_.inlined[v]) {
+        add_reads(graph_.value(v).producer, reads);
+      } else if (!is_immediate(graph_.value(v))) {
+        reads.insert(v);
+      }
+    }
+  }
+
+  void place_kernel(ir::NodeId n) {
+    GroupPlan group;
+    group.shape = GroupShape::kKernel;
+    std::set<ir::ValueId> reads;
+    add_reads(n, reads);
+    std::set<uint32_t, std::greater<>> producers;
+    for (ir::ValueId r : reads) {
+      if (group_of_[r] != ir::kNoId) producers.insert(group_of_[r]);
+    }
+    const auto g = static_cast<uint32_t>(out_.groups.size());
+    for (ir::ValueId v : graph_.nodes[n].outputs) {
+      if (uses_[v].consumers.empty() && !stored_for_output(v)) continue;
+      group.members.push_back({.value = v});
+      group.elements = std::max(group.elements, graph_.type(v).elements());
+      out_.reads[v] = reads;
+      group_of_[v] = g;
+      decide("fusion", v, "new group", "whole_kernel");
+    }
+    if (group.members.empty()) return;
+    out_.groups.push_back(std::move(group));
+    add_dependencies(g, producers);
+  }
+
   bool makes_cycle(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) const {
     return std::any_of(producers.begin(), producers.end(),
                        [&](uint32_t h) { return h != g && out_.groups[h].depends.contains(g); });
@@ -202,6 +259,7 @@ class Former {
   // Fills in `m` and returns "" when the value can be computed in group g, or the reason why not.
   std::string try_join(uint32_t g, const Probe& p, Member& m) {
     const GroupPlan& group = out_.groups[g];
+    if (group.shape == GroupShape::kKernel) return "whole_kernel";
     if (group.elements == 0 || p.elements == 0) return "nothing_to_compute";
     loop::Pool pool = p.pool;
     if (group.shape == GroupShape::kFlat) {
@@ -330,6 +388,7 @@ class Former {
   const LowerOptions& options_;
   std::vector<Use> uses_;
   std::vector<bool> none_;
+  std::vector<bool> kernel_input_;
   std::vector<int> inline_depth_;
   std::vector<uint32_t> group_of_;  // by value
   Grouping out_;

@@ -13,8 +13,9 @@
 namespace pyc::lower {
 
 enum class GroupShape : uint8_t {
-  kFlat,  // every member has one element per point of one space
-  kRows,  // the space is rows × cols; members have one element per point or one per row
+  kFlat,    // every member has one element per point of one space
+  kKernel,  // one node whose op writes the kernel; its members are the outputs that are read
+  kRows,    // the space is rows × cols; members have one element per point or one per row
 };
 
 // A value computed by a group and not inlined.

@@ -18,7 +18,9 @@ Result<LoweredGraph> lower_graph(const ir::VerifiedGraph& graph, const LowerOpti
     group.name = fmt::format("g{}", out.groups.size());
     group.kernel.name = group.name;
     std::string why_not;
-    group.contraction = find_contraction(group.kernel, &why_not);
+    if (plan.shape != GroupShape::kKernel) {
+      group.contraction = find_contraction(group.kernel, &why_not);
+    }
     if (group.contraction) group.kind = GroupKind::kContraction;
     if (plan.lane_reduction) {
       out.decisions.push_back({.what = "contraction:" + group.name,

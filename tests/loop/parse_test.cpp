@@ -334,5 +334,34 @@ TEST(Parse, SurvivesDamage) {
   }
 }
 
+TEST(Parse, CarriedValuesAndOrderedLoops) {
+  const std::string text = R"(kernel {
+buffer b0: f32[16] read
+buffer b1: f32[16] write
+parallel v0 < 4
+loop v1 < 4 ordered {
+  carry v2: f32 = b0[v0]
+  carry v3: i64 < 4 = 0
+  b1[v0*4 + v3] = b1[v0*4 + v3] + v2
+  next v2 = v2 + b0[v1] then v4
+  next v3 = min(v3 + 1, 3) then v5
+}
+b1[v0*4 + v5] = v4
+}
+)";
+  const auto kernel = parse_kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  EXPECT_EQ(print(*kernel), text);
+  const auto refused = [](const std::string& body) {
+    return parse_kernel("kernel {\nbuffer b0: f32[4] read\n" + body + "\n}\n").status().message();
+  };
+  EXPECT_EQ(refused("loop v0 < 4 {\n carry v1: i64 = 0\n}"),
+            "6:1: expected the next value of every carried variable, found '}'");
+  EXPECT_EQ(refused("loop v0 < 4 {\n next v0 = v0 then v1\n}"),
+            "4:7: expected a carried variable of this loop");
+  EXPECT_EQ(refused("loop v0 < 4 {\n carry v1: i64 = 0\n next v1 = v1\n}"),
+            "6:1: expected 'then', found '}'");
+}
+
 }  // namespace
 }  // namespace pyc::loop

@@ -150,7 +150,8 @@ TEST(Verify, Structure) {
 
 TEST(Verify, Access) {
   EXPECT_REFUSED(kBuffers + "b0[0] = 1:f32", "store 0: buffer b0 is only read");
-  EXPECT_REFUSED(kBuffers + "b1[0] = b1[1]", "store 0: a load of buffer b1, which is written");
+  EXPECT_REFUSED(kBuffers + "b1[0] = b1[1]",
+                 "store 0: a load of buffer b1, which is written, in no ordered loop");
 }
 
 TEST(Verify, Bounds) {
@@ -231,7 +232,7 @@ TEST(Verify, DisjointStores) {
   EXPECT_ACCEPTED(kOut + "parallel v0 < 8\nloop v1 < 16 { b0[v0*16 + v1] = 0:f32 }");
   EXPECT_ACCEPTED(kOut + "parallel v0 < 8\nloop v1 < 16 { b0[v1*8 + v0] = 0:f32 }");
   // Within a point order is fixed, so a loop may hit one element many times.
-  EXPECT_ACCEPTED(kOut + "parallel v0 < 8\nloop v1 < 16 { b0[v0*16 + v1 // 3] = 0:f32 }");
+  EXPECT_ACCEPTED(kOut + "parallel v0 < 8\nloop v1 < 16 ordered { b0[v0*16 + v1 // 3] = 0:f32 }");
   EXPECT_ACCEPTED(kOut + "parallel v0 < 1\nb0[7] = 0:f32");
   EXPECT_ACCEPTED(kOut + "parallel v0 < 32\nb0[v0 // 4 * 100 + v0 % 4] = 0:f32");
   EXPECT_ACCEPTED(kOut + "parallel v0 < 64\nb0[v0 // 16 + v0 // 4 % 4 * 4 + v0 % 4 * 16] = 0:f32");
@@ -401,6 +402,84 @@ TEST(Verify, AcceptedStoresAreDisjoint) {
     ASSERT_FALSE(stores.overlaps()) << "seed " << seed << "\n" << print(stores.k);
   }
   EXPECT_GT(accepted, 1000);
+}
+
+// Stores at places that come from data: sorted out by the digits of the point around them.
+TEST(Verify, OrderedLoops) {
+  const std::string head = kBuffers + "parallel v0 < 4\n";
+  const std::string place = "b1[v0*16 + min(max(b3[v1], 0), 15)]";
+  EXPECT_ACCEPTED(head + "loop v1 < 16 ordered { " + place + " = b0[v1] }");
+  EXPECT_ACCEPTED(head + "loop v1 < 16 ordered { " + place + " = " + place + " + b0[v1] }");
+  // Larger terms that come from data are told from the point by their common factor alone.
+  const std::string rows = "loop v1 < 16 ordered {\n b1[v0 + v1*4] = b0[v1]\n b1[v0 + ";
+  EXPECT_ACCEPTED(head + rows + "min(max(b3[v1], 0), 3)*4 + min(max(b3[v1], 0), 1)*8] = 0:f32 }");
+  EXPECT_REFUSED(head + rows + "min(max(b3[v1], 0), 3)*4 + min(max(b3[v1], 0), 1)*6] = 0:f32 }",
+                 "store 1: cannot be proven apart from itself at another parallel point, both to "
+                 "buffer b1");
+  EXPECT_REFUSED(head + "loop v1 < 16 { " + place + " = b0[v1] }",
+                 "store 0: iterations of loop 0, which is not ordered, may store to one element");
+  EXPECT_REFUSED(head + "loop v1 < 16 vector { " + place + " = b0[v1] }",
+                 "store 0: iterations of loop 0, which is not ordered, may store to one element");
+  EXPECT_REFUSED(head + "loop v1 < 16 { b1[v0*16 + v1] = b1[v0*16 + v1] }",
+                 "store 0: a load of buffer b1, which is written, in no ordered loop");
+  // The place may belong to another point.
+  EXPECT_REFUSED(head + "loop v1 < 16 ordered { b1[v0*16 + min(max(b3[v1], 0), 16)] = b0[v1] }",
+                 "store 0: offset in [0, 64] of buffer b1, which has 64 elements");
+  EXPECT_REFUSED(head + "loop v1 < 16 ordered { b1[v0*15 + min(max(b3[v1], 0), 15)] = b0[v1] }",
+                 "store 0: cannot be proven apart from itself at another parallel point, both to "
+                 "buffer b1");
+  EXPECT_REFUSED(head + "loop v1 < 16 ordered { b1[min(max(b3[v1], 0), 63)] = b0[v1] }",
+                 "store 0: cannot be proven apart from itself at another parallel point, both to "
+                 "buffer b1");
+  EXPECT_REFUSED(head + "loop v1 < 16 ordered { b1[v0*16 + v1] = b1[min(max(b3[v1], 0), 63)] }",
+                 "store 0: a load of buffer b1 cannot be proven apart from store 0 at another "
+                 "parallel point");
+  EXPECT_ACCEPTED(kBuffers + "loop v1 < 16 ordered { b1[min(max(b3[v1], 0), 63)] = b0[v1] }");
+  EXPECT_REFUSED(head + "loop v1 < 4 vector { loop v2 < 4 ordered { b1[v0*16 + v1*4] = 0:f32 } }",
+                 "loop 1: an ordered loop is no vector loop and stands in none");
+  EXPECT_REFUSED(head + "loop v1 < 4 vector ordered { b1[v0*16] = 0:f32 }",
+                 "loop 0: an ordered loop is no vector loop and stands in none");
+  // What an ordered loop may read, a vector loop in it may not.
+  EXPECT_REFUSED(kBuffers + R"(
+loop v1 < 16 ordered {
+  b1[0] = b1[1] + 1:f32
+  loop v2 < 16 vector { b1[v2] = b1[1] + 1:f32 }
+})",
+                 "store 1: a load of buffer b1, which is written, in no ordered loop");
+}
+
+TEST(Verify, CarriedValues) {
+  EXPECT_ACCEPTED(kBuffers + R"(
+parallel v0 < 4
+loop v1 < 16 {
+  carry v2: f32 = b0[v0]
+  carry v3: i64 < 64 = 0
+  b1[v0*16 + v1] = v2 + b0[v3]
+  next v2 = v2 * b0[v1] then v4
+  next v3 = min(v3 + 1, 63) then v5
+}
+check v4 < b0[v5] else 1)");
+  EXPECT_REFUSED(kBuffers + "loop v1 < 9 {\n carry v2: i64 < 64 = 0\n next v2 = v2 + 1 then v3 }",
+                 "loop 0: a carried value in [1, 64], which is not below 64");
+  EXPECT_REFUSED(kBuffers + "loop v1 < 9 {\n carry v2: i64 < 64 = 64\n next v2 = v2 then v3 }",
+                 "loop 0: a carried value in [64, 64], which is not below 64");
+  EXPECT_REFUSED(kBuffers +
+                     "loop v1 < 9 {\n carry v2: i64 = 0\n next v2 = v2 + 1 then v3 }\n"
+                     "b1[0] = b0[v3]",
+                 "store 0: offset in [-9223372036854775808, 9223372036854775807] of buffer b0, "
+                 "which has 64 elements");
+  EXPECT_REFUSED(kBuffers + "loop v1 < 9 {\n carry v2: f32 = 0\n next v2 = v2 then v3 }",
+                 "loop 0: a carried value of type i64, expected f32");
+  EXPECT_REFUSED(kBuffers + "loop v1 < 9 {\n carry v2: f32 = 0:f32\n next v2 = 1 then v3 }",
+                 "loop 0: a carried value of type i64, expected f32");
+  EXPECT_REFUSED(kBuffers + "loop v1 < 9 vector {\n carry v2: i64 = 0\n next v2 = v2 then v3 }",
+                 "loop 0: a vector or chunked loop carries nothing");
+  EXPECT_REFUSED(kBuffers + "loop v1 < 9 {\n carry v2: i64 = v1\n next v2 = v2 then v3 }",
+                 "loop 0: a variable is used outside its scope");
+  EXPECT_REFUSED(kBuffers +
+                     "loop v1 < 9 {\n carry v2: f32 = 0:f32\n next v2 = v2 then v3 }\n"
+                     "b1[0] = v2",
+                 "store 0: a variable is used outside its scope");
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ Status run(const Case& c, const std::vector<Tensor>& inputs, const Setting& sett
 
 // The position of a float among all floats of its type, -0 and +0 at the same place.
 int64_t rank_of(Word bits, DType t) {
-  const Word sign = Word{1} << (dtype_size(t) * 8 - 1);
+  const Word sign = Word{1} << (dtype_bits(t) - 1);
   const auto magnitude = static_cast<int64_t>(bits & (sign - 1));
   return (bits & sign) != 0 ? -magnitude : magnitude;
 }

@@ -174,6 +174,7 @@ void KernelEmitter::bind_identities(const loop::Loop& l) {
   for (const loop::Reduction& r : l.reductions) {
     ex_.bind(r.result, identity(r.op, type_of(r), 1));
   }
+  for (const loop::Carry& c : l.carries) ex_.bind(c.result, ex_.eval(c.init));
 }
 
 KernelEmitter::Bounds KernelEmitter::bounds_of(const loop::Loop& l) {

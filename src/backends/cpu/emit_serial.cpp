@@ -26,7 +26,8 @@ int64_t period_of(const Reduction& r) {
 }  // namespace
 
 // The state of a serial loop: exact and tree reductions have one value (the accumulator, the
-// total), chains two (accumulator and total). A tree's 64 lanes are in memory.
+// total), chains two (accumulator and total). A tree's 64 lanes are in memory. Carried values come
+// last.
 KernelEmitter::State KernelEmitter::start_serial(Serial& serial) {
   State state;
   for (const Reduction& r : serial.loop.reductions) {
@@ -41,6 +42,8 @@ KernelEmitter::State KernelEmitter::start_serial(Serial& serial) {
     }
     serial.lanes.push_back(lanes);
   }
+  for (const loop::Carry& c : serial.loop.carries) state.push_back(ex_.eval_wide(c.init));
+  ex_.here();
   return state;
 }
 
@@ -48,6 +51,8 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
                                                 const State& state) {
   const loop::Loop& l = serial.loop;
   ex_.bind(l.var, i);
+  const size_t first = state.size() - l.carries.size();
+  for (size_t k = 0; k < l.carries.size(); ++k) ex_.bind(l.carries[k].var, state[first + k]);
   statements(l.body);
   State next;
   size_t at = 0;
@@ -68,6 +73,7 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
     b_.CreateAlignedStore(ops_.to_memory(sum, t), lane, align);
     next.push_back(state[at++]);
   }
+  for (const loop::Carry& c : l.carries) next.push_back(ex_.eval_wide(c.next));
   return next;
 }
 
@@ -141,6 +147,7 @@ void KernelEmitter::serial_loop(const loop::Loop& l) {
     if (red.kind == ReduceKind::kChain) ++s;
     ex_.bind(red.result, state[s++]);
   }
+  for (const loop::Carry& c : l.carries) ex_.bind(c.result, state[s++]);
 }
 
 void KernelEmitter::fill_lanes(Value* lanes, DType t, loop::ReduceOp op, int width) {

@@ -117,6 +117,7 @@ int KernelEmitter::cost_of(const loop::Loop& l) const {
     for (const Reduction& r : part.reductions) {
       for (const ExprId id : {r.value, r.value2, r.guard}) nodes.add(id);
     }
+    for (const loop::Carry& c : part.carries) nodes.add(c.next);
   };
   visit(l);
   return nodes.cost();

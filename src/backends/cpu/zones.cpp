@@ -63,6 +63,7 @@ class Finder {
       visit(r.value2, false);
       visit(r.guard, false);
     }
+    for (const loop::Carry& c : l.carries) visit(c.next, false);
   }
 
   void visit(ExprId id, bool guards) {

@@ -1,0 +1,145 @@
+// Kernels that an op writes itself.
+
+#include <numeric>
+
+#include "lower/builder_base.h"
+#include "lower/kernel_builder.h"
+#include "ops/kernel.h"
+
+namespace pyc::lower {
+namespace {
+
+using loop::kNone;
+using loop::VarId;
+
+class WholeKernelBuilder final : public BuilderBase {
+ public:
+  using BuilderBase::BuilderBase;
+
+  Group build();
+
+  Expr reduce(const ReduceRequest& r) override {
+    const int64_t extent =
+        std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
+    loop::Loop l;
+    l.var = index_var("k", extent);
+    l.extent = extent;
+    const ir::Shape shape(r.extents.begin(), r.extents.end());
+    const ops::ReduceTerm term = r.term(delinearize(var(l.var), shape));
+    const VarId result = pool().new_var("r", term.value.dtype(), loop::kResult);
+    l.reductions.push_back(reduction(r, term, result));
+    append(add_loop(std::move(l)));
+    return var(result);
+  }
+
+  void check(Expr ok, std::string message) override { append(add_check(ok, std::move(message))); }
+
+  Expr parallel(int64_t extent) {
+    PYC_CHECK(kernel_.body.empty() && bodies_.empty(), "parallel variables come first");
+    if (extent == 1) return loop::index(pool(), 0);
+    kernel_.parallel.push_back(index_var("p", extent));
+    return var(kernel_.parallel.back());
+  }
+
+  using Context = ops::KernelContext;
+  std::vector<Expr> loop(int64_t extent, Context::Order order,
+                         std::span<const Context::Carried> carried, const Context::Body& body) {
+    loop::Loop l;
+    l.var = index_var("i", extent);
+    l.extent = extent;
+    l.vector = order == Context::Order::kVector;
+    l.ordered = order == Context::Order::kOrdered;
+    std::vector<Expr> inside;
+    std::vector<Expr> results;
+    for (const Context::Carried& c : carried) {
+      const DType t = c.init.dtype();
+      l.carries.push_back({.var = pool().new_var("c", t, c.extent),
+                           .init = c.init.id,
+                           .next = kNone,
+                           .result = pool().new_var("r", t, c.extent)});
+      inside.push_back(var(l.carries.back().var));
+      results.push_back(var(l.carries.back().result));
+    }
+    bodies_.push_back(&l.body);
+    const std::vector<Expr> next = body(var(l.var), inside);
+    bodies_.pop_back();
+    PYC_CHECK(next.size() == carried.size(), "a loop carries on as many values as it was given");
+    for (size_t i = 0; i < next.size(); ++i) l.carries[i].next = next[i].id;
+    append(add_loop(std::move(l)));
+    return results;
+  }
+
+  uint32_t scratch(DType t, int64_t elements) {
+    return add_buffer(ir::kNoId, "scratch", t, elements, loop::Access::kScratch);
+  }
+
+  // Declared at first use.
+  uint32_t output(ir::ValueId v) {
+    if (plan_.find(v) == nullptr) return kNone;
+    const auto it = slots_.find(v);
+    if (it != slots_.end()) return it->second;
+    const ir::Value& value = graph_.value(v);
+    return slots_[v] = add_buffer(v, value.name, value.type.dtype, value.type.elements(),
+                                  loop::Access::kWrite);
+  }
+
+  Expr load(uint32_t buffer, Expr offset) {
+    return {&pool(), pool().load(buffer, kernel_.buffers[buffer].dtype, offset.id)};
+  }
+
+  void store(uint32_t buffer, Expr offset, Expr value) {
+    if (buffer == kNone) return;
+    const ir::ValueId v = values_[buffer];
+    if (v != ir::kNoId && grouping_.forwarded_output[v] >= 0) value = canonical_nan(value);
+    append(add_store(buffer, offset, value));
+  }
+
+ protected:
+  Expr member(const Member&) override {
+    PYC_CHECK(false, "a kernel of its own has no other members");
+    return {};
+  }
+
+ private:
+  void append(loop::Stmt s) { (bodies_.empty() ? kernel_.body : *bodies_.back()).push_back(s); }
+
+  std::vector<std::vector<loop::Stmt>*> bodies_;  // of the loops being written
+};
+
+class WholeKernelContext final : public NodeContext<ops::KernelContext> {
+ public:
+  WholeKernelContext(const ir::Graph& graph, ir::NodeId node, WholeKernelBuilder& builder)
+      : NodeContext(graph, node, {}, builder), builder_(builder) {}
+
+  Expr parallel(int64_t extent) override { return builder_.parallel(extent); }
+  std::vector<Expr> loop(int64_t extent, Order order, std::span<const Carried> carried,
+                         const Body& body) override {
+    return builder_.loop(extent, order, carried, body);
+  }
+  uint32_t scratch(DType t, int64_t elements) override { return builder_.scratch(t, elements); }
+  uint32_t output(int i) override {
+    return builder_.output(node().outputs[static_cast<size_t>(i)]);
+  }
+  Expr load(uint32_t buffer, Expr offset) override { return builder_.load(buffer, offset); }
+  void store(uint32_t buffer, Expr offset, Expr value) override {
+    builder_.store(buffer, offset, value);
+  }
+
+ private:
+  WholeKernelBuilder& builder_;
+};
+
+Group WholeKernelBuilder::build() {
+  const ir::NodeId node = graph_.value(plan_.members.front().value).producer;
+  WholeKernelContext context(graph_, node, *this);
+  graph_.nodes[node].op->kernel(context);
+  return finish();
+}
+
+}  // namespace
+
+Group build_whole_kernel(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan) {
+  return WholeKernelBuilder(graph, grouping, plan).build();
+}
+
+}  // namespace pyc::lower

@@ -1,0 +1,24 @@
+#include "ops/support/arg.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  return arg_reduce(context, loop::ReduceOp::kMax, index);
+}
+
+}  // namespace
+
+const ir::OpDef& op_argmax() {
+  static const ir::OpDef def{
+      .name = "argmax",
+      .summary =
+          "Index of the largest element along an axis, the first or last of equal ones; NaN wins.",
+      .attrs = arg_attrs(),
+      .infer = infer_arg,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "ops/kernel.h"
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+using Order = KernelContext::Order;
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType& indices = args.inputs[1];
+  PYC_TRY(require_dtype("indices", indices, kIndices));
+  if (indices.shape != x.shape) {
+    return refuse(Code::kShapeMismatch, "indices ", indices, " must have the shape of ", x);
+  }
+  const Ints& shape = args.attr_ints("shape");
+  PYC_TRY(require_ints("shape", shape, shape.size(), 0, ir::kMaxElements));
+  const TensorType out{x.dtype, shape};
+  if (x.elements() > 0 && out.elements() == 0) {
+    return refuse(Code::kShapeMismatch, "shape ", out.shape, " has no room for ", x);
+  }
+  return one(out.dtype, out.shape);
+}
+
+void kernel(KernelContext& context) {
+  const TensorType& x = context.input_type(0);
+  const int64_t elements = context.output_type(0).elements();
+  const uint32_t out = context.output(0);
+  context.each(elements, Order::kVector,
+               [&](Expr i) { context.store(out, i, zero(context, x.dtype)); });
+  context.each(x.elements(), Order::kOrdered, [&](Expr i) {
+    const Index at = index_at(context, i, x.shape);
+    const Expr target = convert(context.input(1, at), DType::kI64);
+    context.check(between(context, target, 0, elements), "index out of range");
+    const Expr last = context.index(std::max<int64_t>(elements - 1, 0));
+    context.store(out, min(max(target, context.index(0)), last), context.input(0, at));
+  });
+}
+
+}  // namespace
+
+const ir::OpDef& op_max_unpool() {
+  static const ir::OpDef def{
+      .name = "max_unpool",
+      .summary = "Zeros of a shape with x at the row-major positions that indices give.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attrs = {required("shape", ir::AttrKind::kInts)},
+      .infer = infer,
+      .kernel = kernel,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

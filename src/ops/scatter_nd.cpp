@@ -1,0 +1,100 @@
+#include "ops/support/rows.h"
+#include "ops/support/scatter.h"
+
+namespace pyc::ops {
+namespace {
+
+using Order = KernelContext::Order;
+
+Types infer(const InferArgs& args) {
+  PYC_TRY(require_scatter(args));
+  const TensorType& data = args.inputs[0];
+  const TensorType& indices = args.inputs[1];
+  const TensorType& updates = args.inputs[2];
+  if (indices.rank() < 1 || indices.shape.back() > data.rank()) {
+    return refuse(Code::kShapeMismatch, "the last dim of indices ", indices,
+                  " must count leading dims of ", data);
+  }
+  const int64_t depth = indices.shape.back();
+  Shape expected(indices.shape.begin(), indices.shape.end() - 1);
+  expected.insert(expected.end(), data.shape.begin() + depth, data.shape.end());
+  if (updates.shape != expected) {
+    return refuse(Code::kShapeMismatch, "updates must have shape ", expected, ", found ", updates);
+  }
+  for (int64_t d = 0; d < depth; ++d) {
+    if (data.shape[static_cast<size_t>(d)] == 0 && updates.elements() > 0) {
+      return refuse(Code::kShapeMismatch, "dim ", d, " of ", data, " is empty");
+    }
+  }
+  return one(data.dtype, data.shape);
+}
+
+Index joined(Index head, const Index& tail) {
+  head.insert(head.end(), tail.begin(), tail.end());
+  return head;
+}
+
+// Indices pick slices: the trailing dims of data. All but the last of those are parallel.
+void kernel(KernelContext& context) {
+  const TensorType& data = context.input_type(0);
+  const Shape& indices = context.input_type(1).shape;
+  const auto depth = static_cast<size_t>(indices.back());
+  const Shape picked(data.shape.begin(), data.shape.begin() + static_cast<ptrdiff_t>(depth));
+  const Shape slices(indices.begin(), indices.end() - 1);
+  const bool has_lanes = depth < data.shape.size();
+  Index outer;
+  for (size_t d = depth; has_lanes && d + 1 < data.shape.size(); ++d) {
+    outer.push_back(context.parallel(data.shape[d]));
+  }
+  const auto within = [&](Expr lane) { return has_lanes ? joined(outer, {lane}) : outer; };
+  const auto each_lane = [&](Order order, const std::function<void(Expr)>& body) {
+    if (!has_lanes) return body(context.index(0));
+    context.each(data.shape.back(), order, body);
+  };
+  const auto offset_of = [&](const Index& head, Expr lane) {
+    return position(context, joined(head, within(lane)), data.shape);
+  };
+  const uint32_t out = context.output(0);
+  const auto count = [](const Shape& shape) { return TensorType{DType::kI64, shape}.elements(); };
+
+  context.each(count(picked), has_lanes ? Order::kSerial : Order::kVector, [&](Expr p) {
+    const Index head = index_at(context, p, picked);
+    each_lane(Order::kVector, [&](Expr lane) {
+      context.store(out, offset_of(head, lane), context.input(0, joined(head, within(lane))));
+    });
+  });
+  if (context.input_type(2).elements() == 0) return;
+  context.each(count(slices), Order::kOrdered, [&](Expr u) {
+    const Index slice = index_at(context, u, slices);
+    Index target;
+    for (size_t d = 0; d < depth; ++d) {
+      const Expr wanted = context.input(1, joined(slice, {context.index(static_cast<int64_t>(d))}));
+      target.push_back(checked_index(context, wanted, picked[d]));
+    }
+    each_lane(combines(context) ? Order::kOrdered : Order::kVector, [&](Expr lane) {
+      const Expr offset = offset_of(target, lane);
+      const Expr update = context.input(2, joined(slice, within(lane)));
+      const Expr old = combines(context) ? context.load(out, offset) : update;
+      context.store(out, offset, updated(context, old, update));
+    });
+  });
+}
+
+}  // namespace
+
+const ir::OpDef& op_scatter_nd() {
+  static const ir::OpDef def{
+      .name = "scatter_nd",
+      .summary =
+          "data with slices replaced by updates, each at the leading index that a row of "
+          "indices gives, in row-major order; or reduced, rounding each time.",
+      .min_inputs = 3,
+      .max_inputs = 3,
+      .attrs = {reduction_attr()},
+      .infer = infer,
+      .kernel = kernel,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

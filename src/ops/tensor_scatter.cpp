@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& past = args.inputs[0];
+  const TensorType& update = args.inputs[1];
+  const std::string& mode = args.attr_string("mode");
+  if (mode != "linear" && mode != "circular") {
+    return refuse(Code::kInvalidArgument, "mode must be linear or circular, found '", mode, "'");
+  }
+  PYC_TRY(require_same_dtype(past, update));
+  PYC_TRY(require_axis(args.attr_int("axis"), past));
+  const int64_t axis = from_front(args.attr_int("axis"), past.rank());
+  if (axis == 0) return refuse(Code::kInvalidArgument, "axis 0 is the batch, not the sequence");
+  Shape expected = past.shape;
+  const auto at = static_cast<size_t>(axis);
+  if (update.rank() == past.rank()) expected[at] = update.shape[at];
+  if (update.shape != expected || update.shape[at] > past.shape[at]) {
+    return refuse(Code::kShapeMismatch, "update ", update, " does not fit ", past, " along axis ",
+                  axis);
+  }
+  if (args.inputs.size() == 3) {
+    const TensorType& begin = args.inputs[2];
+    PYC_TRY(require_dtype("write_indices", begin, kIndices));
+    if (begin.shape != Shape{past.shape[0]}) {
+      return refuse(Code::kShapeMismatch, "write_indices must have one entry per batch of ", past,
+                    ", found ", begin);
+    }
+  }
+  return one(past.dtype, past.shape);
+}
+
+// An element comes from the update if its place in the sequence is one that is written.
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Shape& past = context.input_type(0).shape;
+  const auto axis =
+      static_cast<size_t>(from_front(context.attr_int("axis"), static_cast<int64_t>(past.size())));
+  const int64_t length = past[axis];
+  const int64_t count = context.input_type(1).shape[axis];
+  const bool circular = context.attr_string("mode") == "circular";
+  Expr begin = context.index(0);
+  if (context.inputs() == 3) begin = convert(context.input(2, index.first(1)), DType::kI64);
+  if (!circular) {
+    context.check(between(context, begin, 0, length - count + 1), "write index out of range");
+  }
+  Expr from = index[axis] - begin;
+  if (circular) from = floor_mod(from, context.index(std::max<int64_t>(length, 1)));
+  Index at = to_index(index);
+  at[axis] = from;
+  const Expr old = context.input(0, index);
+  return context.input_if(1, at, between(context, from, 0, count), old);
+}
+
+}  // namespace
+
+const ir::OpDef& op_tensor_scatter() {
+  static const ir::OpDef def{
+      .name = "tensor_scatter",
+      .summary =
+          "past with update written along axis from write_indices (one per batch; none: 0) "
+          "on; circular: wrapping around the end.",
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .attrs = {optional("axis", int64_t{-2}), optional("mode", std::string("linear"))},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops
