@@ -10,7 +10,8 @@ digits; everything else from numpy.
 
 import sys
 
-from cases import elementwise, moves, norms, products, sums  # noqa: F401  (they register their generators)
+from cases import (attention, contractions, elementwise, moves, norms, products, quant, recurrent,  # noqa: F401
+                   sums)  # (they register their generators)
 from cases.files import FOLDER, GENERATORS
 
 
