@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/support/activations.h"
+#include "ops/support/cell_functions.h"
 
 namespace pyc::ops {
 namespace {

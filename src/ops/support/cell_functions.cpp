@@ -1,4 +1,4 @@
-#include "ops/support/activations.h"
+#include "ops/support/cell_functions.h"
 
 #include <algorithm>
 #include <array>
