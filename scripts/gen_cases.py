@@ -8,11 +8,16 @@ evaluated here in its order with IEEE arithmetic and compared with f64; function
 digits; everything else from numpy.
 """
 
+import importlib
+import pkgutil
 import sys
 
-from cases import (attention, contractions, elementwise, moves, norms, products, quant, recurrent,  # noqa: F401
-                   sums)  # (they register their generators)
+import cases
+
 from cases.files import FOLDER, GENERATORS
+
+for module in pkgutil.iter_modules(cases.__path__):  # importing them registers their generators
+    importlib.import_module(f"cases.{module.name}")
 
 
 def main():

@@ -1,9 +1,10 @@
 """Cases of elementwise ops."""
 
+import ml_dtypes
 import numpy as np
 
 from cases.files import Cases, generator, lit, rnd, Tensor
-from cases.numerics import (INF, NAN, NUMPY, apply, erf_exact, exp_exact, gelu_exact, gelu_tanh_exact, is_float,
+from cases.numerics import (INF, NAN, NARROW, NUMPY, apply, erf_exact, exp_exact, gelu_exact, gelu_tanh_exact, is_float,
                             log_exact, rounded, sigmoid_exact, tanh_exact)
 
 TINY = float.fromhex("0x1p-149")
@@ -148,11 +149,11 @@ def binary(op):
     for dt in ("f64", "f16", "bf16", "f8e4m3fn", "f8e5m2"):
         run(f"{dt}_values", rnd(dt, (3, 7), 15, -9.0, 9.0), rnd(dt, (7,), 16, -9.0, 9.0))
     run("f16_overflow", lit("f16", [65504.0, -65504.0, 6e-8, 1.0]), lit("f16", [65504.0, 32.0, 6e-8, 2049.0]))
-    for dt in ("i8", "u8", "i32", "i64", "u64"):
+    for dt in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"):
         limits = int_limits(dt) + ([-1, -7] if dt.startswith("i") else [7, 3])
         x = lit(dt, limits)
         run(f"{dt}_limits", Tensor(dt, x.a.reshape(-1, 1)), x)
-    if op == "equal":
+    if op in ("equal", "not_equal"):
         run("bools", lit("bool", [0, 0, 1, 1]), lit("bool", [0, 1, 0, 1]))
     else:
         c.refuse("bools", ["bool[2]", "bool[2]"], "dtype_mismatch",
@@ -175,8 +176,8 @@ def where(op):
     run("scalar_condition", lit("bool", True), rnd("f32", (2, 3), 7), lit("f32", 0.0))
     run("scalars", lit("bool", False), lit("f64", 1.0), lit("f64", 2.0))
     run("empty", rnd("bool", (0, 2), 8), lit("f32", [], (0, 2)), lit("f32", 1.0))
-    for dt in ("f64", "f16", "bf16", "f8e4m3fn", "f8e5m2", "i8", "u8", "i32", "i64", "bool"):
-        run(dt, rnd("bool", (9,), 9), rnd(dt, (9,), 10, 0.0, 9.0), rnd(dt, (9,), 11, 0.0, 9.0))
+    for dt in NUMPY:
+        run(f"{dt}_values", rnd("bool", (9,), 9), rnd(dt, (9,), 10, 0.0, 9.0), rnd(dt, (9,), 11, 0.0, 9.0))
     c.refuse("condition", ["f32[2]", "f32[2]", "f32[2]"], "dtype_mismatch",
              "the condition must have dtype bool, found f32[2]")
     c.refuse("dtypes", ["bool[2]", "f32[2]", "i32[2]"], "dtype_mismatch",
@@ -188,10 +189,14 @@ def where(op):
     c.write()
 
 
-def cast_exact(x, to):
+def cast_exact(x, to, saturate=True):
     """By the rules of docs/NUMERICS.md, in Python's own integers."""
     if to == "bool":
-        return x.a != 0
+        return x.a.astype(np.float64) != 0
+    if to in ("f8e4m3fn", "f8e5m2") and saturate and x.dt != to:
+        exact = cast_exact(x, to, False).astype(np.float64)
+        overflows = ~np.isfinite(exact) & ~np.isnan(x.a.astype(np.float64))
+        return rounded(np.where(overflows, np.copysign(NARROW[to][2], x.a.astype(np.float64)), exact), to)
     if is_float(to):
         if is_float(x.dt):
             return rounded(x.a.astype(np.float64), to)
@@ -199,7 +204,7 @@ def cast_exact(x, to):
         values = [int(v) for v in x.a.ravel()]
         exact = [float(v) if to == "f64" else odd_f64(v) for v in values]
         return rounded(np.array(exact).reshape(x.a.shape), to)
-    info = np.iinfo(NUMPY[to])
+    info = ml_dtypes.iinfo(NUMPY[to])
     if is_float(x.dt):
         def saturated(v):
             if np.isnan(v):
@@ -210,6 +215,18 @@ def cast_exact(x, to):
         span = int(info.max) - int(info.min) + 1
         values = [(int(v) - int(info.min)) % span + int(info.min) for v in x.a.ravel()]
     return np.array(values, NUMPY[to]).reshape(x.a.shape)
+
+
+def to_e8m0(x, mode, saturate):
+    """ONNX's round_mode and saturate; negative numbers become NaN."""
+    fraction, exponent = np.frexp(np.where(np.isfinite(x) & (x > 0), x, 1.0))  # x = 2f * 2^(e-1), 2f in [1,2)
+    up = {"up": fraction > 0.5, "down": False, "nearest": fraction >= 0.75}[mode]
+    e = exponent - 1 + up
+    y = np.ldexp(1.0, np.clip(e, -127, 127))
+    outside = (x < 2.0 ** -127) | (e > 127) | np.isinf(x)
+    limit = np.where(x >= 1, 2.0 ** 127, 2.0 ** -127) if saturate else NAN
+    y = np.where(outside, limit, y)
+    return np.where(np.isnan(x) | (x < 0), NAN, y).astype(NUMPY["f8e8m0"])
 
 
 def odd_f64(v):
@@ -229,18 +246,44 @@ def cast(op):
     sources = [("f32", EDGES + halves), ("f64", EDGES[:7] + f64), ("f16", EDGES[:7] + halves[:10] + [6e-8]),
                ("bf16", EDGES[:7] + halves), ("f8e4m3fn", EDGES[:5] + [448.0, -0.002, 1.75]),
                ("f8e5m2", EDGES[:7] + [57344.0, 1.5e-5])]
-    targets = ("bool", "i8", "u8", "i32", "i64", "u64", "f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64")
+    for dt in ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"):
+        sources.append((dt, [0, 1] if dt == "bool" else int_limits(dt)))
+        if dt in ("i64", "u64"):
+            sources[-1][1].extend([2 ** 53 + 1, 2 ** 24 + 1, 2 ** 60 + 2 ** 36 + 1])
+    narrow = ("i2", "i4", "u2", "u4", "f4e2m1", "f8e8m0", "f8e4m3fnuz", "f8e5m2fnuz")
     for dt, values in sources:
-        for to in targets:
+        for to in [t for t in NUMPY if t not in narrow]:
+            if {dt, to} & {"i16", "u16", "u32"} and not {dt, to} & {"bool", "i64", "f32"}:
+                continue
             x = lit(dt, values)
             c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
-    for dt in ("bool", "i8", "u8", "i32", "i64", "u64"):
-        for to in targets:
-            values = [0, 1] if dt == "bool" else int_limits(dt)
-            if dt in ("i64", "u64"):
-                values += [2 ** 53 + 1, 2 ** 24 + 1, 2 ** 60 + 2 ** 36 + 1]
-            x = lit(dt, values)
-            c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
+            if to in ("f8e4m3fn", "f8e5m2"):
+                c.run(f"{dt}_to_{to}_not_saturated", [x], Tensor(to, cast_exact(x, to, False)),
+                      f"saturate=false, to={to}")
+    edges = EDGES[:7] + [0.25, 0.5, 0.75, 1.0, 1.5, -1.75, 2.5, 3.0, 5.0, -7.0, 7.9, -8.5, 15.9, 16.0, 240.0, -247.9,
+                         248.0, 61439.0, 61440.0, 2.0 ** -127, 2.0 ** 127, -2.0 ** -17, 2.0 ** -11]
+    for to in narrow:
+        for x in [lit("f32", edges), lit("f64", edges + [2.0 ** -127 * (1 + 2 ** -50), 2.5 - 2 ** -50]),
+                  lit("i64", int_limits("i64") + [7, 8, -8, -9, 15, 16, 247, 248, 2 ** 53 + 1]), lit("bool", [0, 1])]:
+            c.run(f"{x.dt}_to_{to}", [x], Tensor(to, cast_exact(x, to, False)), f"saturate=false, to={to}")
+    for dt in narrow:
+        codes = np.arange(2 ** (2 if dt[1] == "2" else 4 if dt[1] == "4" else 8), dtype=np.uint8)
+        x = Tensor(dt, codes.view(NUMPY[dt]))
+        for to in ("bool", "i8", "f16", "f32") + narrow:
+            if to != dt:
+                c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to, False)), f"saturate=false, to={to}")
+    for to, largest in (("f8e4m3fn", 448.0), ("f8e5m2", 57344.0), ("f8e4m3fnuz", 240.0), ("f8e5m2fnuz", 57344.0)):
+        for x in [lit("f32", edges), lit("f64", edges), lit("f16", edges[:25]), lit("i64", int_limits("i64") + [5])]:
+            clamped = np.clip(x.a.astype(np.float64), -largest, largest)
+            c.run(f"{x.dt}_saturates_{to}", [x], Tensor(to, rounded(clamped, to)), f"saturate=true, to={to}")
+    for mode in ("up", "down", "nearest"):
+        for saturate in (True, False):
+            x = lit("f32", edges + [1.25, 6.0, 2.0 ** 126 * 1.5, 2.0 ** 127 * 1.5, 2.0 ** -127 * 1.5, 2.0 ** -128])
+            text = str(saturate).lower()
+            c.run(f"e8m0_{mode}_saturate_{text}", [x], Tensor("f8e8m0", to_e8m0(x.a.astype(np.float64), mode, saturate)),
+                  f'round_mode="{mode}", saturate={text}, to=f8e8m0')
+    c.refuse("round_mode", ["f32[2]"], "invalid_argument", "round_mode must be up, down or nearest, found 'even'",
+             'round_mode="even", to=f8e8m0')
     for name, x in [("scalar", lit("f32", 2.5)), ("empty", lit("f32", [], (3, 0))), ("long", rnd("f32", (5, 19), 1))]:
         c.run(name, [x], Tensor("f16", cast_exact(x, "f16")), "to=f16")
     c.write()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 from cases.numerics import NUMPY, is_float, rounded, wide
@@ -63,7 +64,8 @@ def rnd(dt, shape, seed, lo=-2.0, hi=2.0):
     if dt == "bool":
         a = u < 0.5
     else:
-        a = rounded(x, dt) if is_float(dt) else np.floor(x).astype(NUMPY[dt])
+        limits = ml_dtypes.iinfo(NUMPY[dt]) if not is_float(dt) else None
+        a = rounded(x, dt) if is_float(dt) else np.clip(np.floor(x), limits.min, limits.max).astype(NUMPY[dt])
     return Tensor(dt, a.reshape(shape), f"random(seed={seed}, lo={lo!r}, hi={hi!r})")
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from cases.files import Cases, generator, lit, rnd, seq
 from cases.numerics import INF, is_float, NUMPY, rounded
 
-MOVED = ("bool", "i8", "u8", "i32", "i64", "f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64")
+MOVED = tuple(NUMPY)
 
 
 def text(ints):
@@ -169,6 +169,14 @@ def pad(op):
         attrs = f"pads={text(pads)}" + (f", value={value!r}" if value is not None else "")
         c.run(name, [x], out, attrs)
 
+    def copy(name, x, pads, modes=("reflect", "edge", "wrap")):
+        rank = x.a.ndim
+        kept = x.a[tuple(slice(max(-pads[i], 0), d + min(pads[rank + i], 0)) for i, d in enumerate(x.a.shape))]
+        around = [(max(pads[i], 0), max(pads[rank + i], 0)) for i in range(rank)]
+        for mode in modes:
+            y = np.pad(kept, around, mode) if rank else kept
+            c.run(f"{mode}_{name}", [x], y, f'mode="{mode}", pads={text(pads)}')
+
     run("around", seq("f32", 2, 3), [1, 2, 1, 1])
     run("value", seq("f32", 2, 3), [0, 1, 2, 0], -1.5)
     run("infinity", seq("f32", 2, 2), [0, 1, 0, 1], -INF)
@@ -183,6 +191,27 @@ def pad(op):
     run("scalar", lit("f32", 4.0), [])
     for dt in MOVED:
         run(dt, rnd(dt, (2, 3), 4, 0.0, 9.0), [1, 0, 0, 1], 1.0)
+    copy("around", seq("f32", 3, 4), [1, 2, 2, 3])
+    copy("far", seq("f32", 2, 3), [5, 7, 4, 9])
+    copy("one", seq("f32", 1, 2), [3, 0, 2, 1])
+    copy("nothing", seq("f32", 2, 3), [0, 0, 0, 0])
+    copy("crop", seq("f32", 4, 5), [-1, 0, -1, -2])
+    copy("crop_and_pad", seq("f32", 3, 5), [2, -1, -1, 3])
+    copy("image", rnd("f32", (1, 2, 3, 3), 5), [0, 0, 1, 1, 0, 0, 1, 1])
+    copy("long", rnd("f32", (2, 30), 6), [0, 3, 0, 4])
+    copy("rank8", rnd("f32", (1, 2, 1, 1, 2, 1, 1, 2), 7), [0] * 7 + [1] + [0] * 4 + [1, 0, 0, 1])
+    copy("empty", lit("f32", [], (0, 2)), [0, 1, 0, 1])
+    copy("to_empty", seq("f32", 2, 2), [-1, 1, -1, 1])
+    copy("scalar", lit("f32", 4.0), [])
+    for dt in MOVED:
+        copy(dt, rnd(dt, (2, 3), 8, 0.0, 9.0), [1, 0, 0, 1], ["reflect"])
+    c.refuse("mode", ["f32[2]"], "invalid_argument",
+             'mode must be \\"constant\\", \\"reflect\\", \\"edge\\" or \\"wrap\\", found \\"mirror\\"',
+             'mode="mirror", pads=[1, 1]')
+    c.refuse("of_nothing", ["f32[0,2]"], "shape_mismatch",
+             "pads [1,0,0,0] leave nothing of dim 0 of f32[0,2] to copy from", 'mode="edge", pads=[1, 0, 0, 0]')
+    c.refuse("of_nothing_left", ["f32[2]"], "shape_mismatch",
+             "pads [-2,1] leave nothing of dim 0 of f32[2] to copy from", 'mode="wrap", pads=[-2, 1]')
     c.refuse("count", ["f32[2,3]"], "invalid_argument", "pads must have 4 entries, found [1,1]", "pads=[1, 1]")
     c.refuse("too_much", ["f32[2,3]"], "shape_mismatch",
              "pads [-1,0,-2,0] take more from dim 0 of f32[2,3] than it has", "pads=[-1, 0, -2, 0]")
@@ -221,34 +250,6 @@ def gather(op):
     c.refuse("scalar", ["f32[]", "i64[2]"], "invalid_argument", "axis 0 is outside of f32[]")
     c.refuse("empty_axis", ["f32[0,4]", "i64[2]"], "shape_mismatch",
              "dim 0 of f32[0,4] is empty, there is nothing to select")
-    c.write()
-
-
-@generator("resize_nearest")
-def resize_nearest(op):
-    c = Cases(op)
-
-    def run(name, x, scales):
-        out = x.a
-        for axis, scale in enumerate(scales):
-            out = np.repeat(out, scale, axis)
-        c.run(name, [x], out, f"scales={text(scales)}")
-
-    run("image", seq("f32", 1, 2, 2, 3), [1, 1, 2, 2])
-    run("uneven", seq("f32", 1, 1, 2, 3), [1, 1, 3, 2])
-    run("same", seq("f32", 2, 3), [1, 1])
-    run("batch", seq("f32", 2, 2), [3, 1])
-    run("long", rnd("f32", (2, 19), 1), [1, 3])
-    run("rank8", seq("f32", 1, 2, 1, 1, 2, 1, 1, 2), [2, 1, 1, 2, 1, 1, 1, 2])
-    run("scalar", lit("f32", 1.0), [])
-    run("empty", lit("f32", [], (0, 2)), [2, 2])
-    for dt in MOVED:
-        run(dt, rnd(dt, (2, 3), 2, 0.0, 9.0), [2, 2])
-    c.refuse("count", ["f32[2,3]"], "invalid_argument", "scales must have 2 entries, found [2]", "scales=[2]")
-    c.refuse("zero", ["f32[2,3]"], "invalid_argument", "each of scales must lie in [1,1099511627776], found [1,0]",
-             "scales=[1, 0]")
-    c.refuse("too_large", ["f32[2,3]"], "invalid_argument", "f32[2,3] times [1,1099511627776] is too large",
-             "scales=[1, 1099511627776]")
     c.write()
 
 

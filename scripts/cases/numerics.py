@@ -14,14 +14,17 @@ NUMPY = {
     "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
     "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f8e4m3fn": ml_dtypes.float8_e4m3fn,
     "f8e5m2": ml_dtypes.float8_e5m2, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32,
-    "f64": np.float64,
+    "f64": np.float64, "i2": ml_dtypes.int2, "i4": ml_dtypes.int4, "u2": ml_dtypes.uint2, "u4": ml_dtypes.uint4,
+    "f4e2m1": ml_dtypes.float4_e2m1fn, "f8e8m0": ml_dtypes.float8_e8m0fnu,
+    "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
 }
 # Narrow floats: fraction bits, exponent of the smallest normal number, largest finite number, overflow.
 NARROW = {
     "f8e4m3fn": (3, -6, 448.0, NAN), "f8e5m2": (2, -14, 57344.0, INF), "f16": (10, -14, 65504.0, INF),
-    "bf16": (7, -126, float.fromhex("0x1.fep127"), INF),
+    "bf16": (7, -126, float.fromhex("0x1.fep127"), INF), "f4e2m1": (1, 0, 6.0, 6.0),
+    "f8e4m3fnuz": (3, -7, 240.0, NAN), "f8e5m2fnuz": (2, -15, 57344.0, NAN),
 }
-FLOATS = ("f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64")
+FLOATS = ("f4e2m1", "f8e8m0", "f8e4m3fnuz", "f8e5m2fnuz", "f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64")
 
 
 def is_float(dt):
@@ -30,12 +33,23 @@ def is_float(dt):
 
 def wide(dt):
     """The numpy type arithmetic on `dt` is done in."""
-    return np.float32 if dt in NARROW else NUMPY[dt]
+    if dt in ("i2", "i4", "u2", "u4"):
+        return np.int8 if dt[0] == "i" else np.uint8
+    return np.float32 if dt in NARROW or dt == "f8e8m0" else NUMPY[dt]
+
+
+def power_above(x):
+    """The least 2^e >= x for -127 <= e <= 127, else NaN."""
+    e = np.frexp(x)[1] - (np.frexp(x)[0] == 0.5)
+    inside = (x >= 2.0 ** -127) & (x <= 2.0 ** 127)
+    return np.where(inside, np.ldexp(1.0, np.where(inside, e, 0)), NAN)
 
 
 def rounded(values, dt):
     """Values (of a type at least as wide) as elements of `dt`: one rounding, to nearest even."""
     values = np.asarray(values)
+    if dt == "f8e8m0":
+        return power_above(values.astype(np.float64)).astype(NUMPY[dt])
     if dt not in NARROW:
         return values.astype(NUMPY[dt])
     bits, least, largest, beyond = NARROW[dt]
@@ -43,7 +57,7 @@ def rounded(values, dt):
     quantum = np.exp2(np.maximum(np.frexp(x)[1] - 1, least).astype(np.float64) - bits)
     y = np.where(np.isfinite(x), np.rint(x / quantum) * quantum, x)
     y = np.where(np.abs(y) > largest, np.copysign(beyond, y), y)
-    return np.where(np.isnan(y), NAN, y).astype(NUMPY[dt])
+    return np.where(np.isnan(y), 6.0 if dt == "f4e2m1" else NAN, y).astype(NUMPY[dt])
 
 
 def fma(a, b, c):

@@ -11,6 +11,8 @@ namespace {
 constexpr uint32_t kNanF32 = 0x7FC00000;
 constexpr uint64_t kNanF64 = 0x7FF8000000000000;
 
+enum class Overflow : uint8_t { kInfinity, kNan, kLargest };
+
 // A float format narrower than f32. Codes without their sign bit are ordered like the magnitudes
 // they stand for; infinity, where there is one, comes right after the largest finite code.
 struct Format {
@@ -18,19 +20,24 @@ struct Format {
   int min_exponent;  // of the smallest normal number
   uint32_t sign_bit;
   uint32_t max_finite;
-  bool has_infinity;
-  uint32_t nan;
+  Overflow overflow;
+  uint32_t nan;  // what a NaN becomes; with -0's code there is no -0
 };
 
-constexpr Format kF16 = {10, -14, 0x8000, 0x7BFF, true, 0x7E00};
-constexpr Format kBF16 = {7, -126, 0x8000, 0x7F7F, true, 0x7FC0};
-constexpr Format kF8E4M3FN = {3, -6, 0x80, 0x7E, false, 0x7F};
-constexpr Format kF8E5M2 = {2, -14, 0x80, 0x7B, true, 0x7E};
+constexpr Format kF16 = {10, -14, 0x8000, 0x7BFF, Overflow::kInfinity, 0x7E00};
+constexpr Format kBF16 = {7, -126, 0x8000, 0x7F7F, Overflow::kInfinity, 0x7FC0};
+constexpr Format kF8E4M3FN = {3, -6, 0x80, 0x7E, Overflow::kNan, 0x7F};
+constexpr Format kF8E4M3FNUZ = {3, -7, 0x80, 0x7F, Overflow::kNan, 0x80};
+constexpr Format kF8E5M2 = {2, -14, 0x80, 0x7B, Overflow::kInfinity, 0x7E};
+constexpr Format kF8E5M2FNUZ = {2, -15, 0x80, 0x7F, Overflow::kNan, 0x80};
+constexpr Format kF4E2M1 = {1, 0, 0x8, 0x7, Overflow::kLargest, 0x7};
+constexpr uint32_t kNanE8M0 = 0xFF;
 
 template <Format F>
 constexpr uint32_t overflowed(bool negative) {
-  if (!F.has_infinity) return F.nan;
-  return (F.max_finite + 1) | (negative ? F.sign_bit : 0);
+  if (F.overflow == Overflow::kNan) return F.nan;
+  const uint32_t code = F.max_finite + (F.overflow == Overflow::kInfinity ? 1 : 0);
+  return code | (negative ? F.sign_bit : 0);
 }
 
 // mantissa · 2^-shift for shift ≥ 1, rounded to nearest even. Shifts of 64 and more are asked for
@@ -47,8 +54,9 @@ constexpr uint64_t shift_right_even(uint64_t mantissa, int shift) {
 // The code nearest to ±mantissa · 2^exponent.
 template <Format F>
 constexpr uint32_t encode(bool negative, uint64_t mantissa, int exponent) {
+  constexpr bool kNegativeZero = F.nan != F.sign_bit;
   const uint32_t sign = negative ? F.sign_bit : 0;
-  if (mantissa == 0) return sign;
+  if (mantissa == 0) return kNegativeZero ? sign : 0;
   const int leading = 63 - std::countl_zero(mantissa) + exponent;
   // Subnormals share the quantum of the smallest normal numbers.
   const int steps = std::max(leading, F.min_exponent) - F.min_exponent;
@@ -59,7 +67,39 @@ constexpr uint32_t encode(bool negative, uint64_t mantissa, int exponent) {
   // out of the fraction moves on to the next binade by itself.
   const uint64_t code = (static_cast<uint64_t>(steps) << F.fraction_bits) + rounded;
   if (code > F.max_finite) return overflowed<F>(negative);
+  if (code == 0 && !kNegativeZero) return 0;
   return static_cast<uint32_t>(code) | sign;
+}
+
+// The least power of two that is no smaller than mantissa · 2^exponent, as its exponent's code.
+constexpr uint32_t encode_e8m0(bool negative, uint64_t mantissa, int exponent) {
+  if (negative || mantissa == 0) return kNanE8M0;
+  const int leading = 63 - std::countl_zero(mantissa) + exponent;
+  const int up = std::has_single_bit(mantissa) ? 0 : 1;
+  if (leading < -127 || leading + up > 127) return kNanE8M0;
+  return static_cast<uint32_t>(leading + up + 127);
+}
+
+// The code of type `to` nearest to ±mantissa · 2^exponent.
+uint32_t encode(bool negative, uint64_t mantissa, int exponent, DType to) {
+  switch (to) {
+    case DType::kF4E2M1:
+      return encode<kF4E2M1>(negative, mantissa, exponent);
+    case DType::kF8E8M0:
+      return encode_e8m0(negative, mantissa, exponent);
+    case DType::kF8E4M3FN:
+      return encode<kF8E4M3FN>(negative, mantissa, exponent);
+    case DType::kF8E4M3FNUZ:
+      return encode<kF8E4M3FNUZ>(negative, mantissa, exponent);
+    case DType::kF8E5M2:
+      return encode<kF8E5M2>(negative, mantissa, exponent);
+    case DType::kF8E5M2FNUZ:
+      return encode<kF8E5M2FNUZ>(negative, mantissa, exponent);
+    case DType::kF16:
+      return encode<kF16>(negative, mantissa, exponent);
+    default:
+      return encode<kBF16>(negative, mantissa, exponent);
+  }
 }
 
 // The code nearest to the f32 or f64 with these bits. Integer work only, so that neither the
@@ -93,12 +133,13 @@ uint32_t encode_f64(double x) {
 // The value of a code, exactly: for formats whose subnormals are normal in f32.
 template <Format F>
 float decode(uint32_t code) {
+  if (F.nan == F.sign_bit && code == F.nan) return std::bit_cast<float>(kNanF32);
   static_assert(F.min_exponent - F.fraction_bits >= -126);
   constexpr uint32_t kInfinity = F.max_finite + 1;
   const uint32_t magnitude = code & (F.sign_bit - 1);
   const uint32_t sign = (code & F.sign_bit) != 0 ? 0x80000000 : 0;
   if (magnitude > F.max_finite) {
-    const bool infinite = F.has_infinity && magnitude == kInfinity;
+    const bool infinite = F.overflow == Overflow::kInfinity && magnitude == kInfinity;
     return std::bit_cast<float>(infinite ? 0x7F800000 | sign : kNanF32);
   }
   uint32_t bits = 0;
@@ -111,12 +152,25 @@ float decode(uint32_t code) {
   return std::bit_cast<float>(bits | sign);
 }
 
+float decode_e8m0(uint32_t code) {
+  if (code == kNanE8M0) return std::bit_cast<float>(kNanF32);
+  return std::bit_cast<float>(code == 0 ? uint32_t{1} << 22 : code << 23);
+}
+
 double float_to_double(Word x, DType from) {
   switch (from) {
+    case DType::kF4E2M1:
+      return decode<kF4E2M1>(static_cast<uint8_t>(x));
+    case DType::kF8E8M0:
+      return decode_e8m0(static_cast<uint8_t>(x));
     case DType::kF8E4M3FN:
       return f8e4m3fn_to_f32(static_cast<uint8_t>(x));
+    case DType::kF8E4M3FNUZ:
+      return decode<kF8E4M3FNUZ>(static_cast<uint8_t>(x));
     case DType::kF8E5M2:
       return f8e5m2_to_f32(static_cast<uint8_t>(x));
+    case DType::kF8E5M2FNUZ:
+      return decode<kF8E5M2FNUZ>(static_cast<uint8_t>(x));
     case DType::kF16:
       return f16_to_f32(static_cast<uint16_t>(x));
     case DType::kBF16:
@@ -128,12 +182,27 @@ double float_to_double(Word x, DType from) {
   }
 }
 
+uint32_t f64_to_e8m0(double x) {
+  if (!(x >= 0x1p-127 && x <= 0x1p127)) return kNanE8M0;
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  const uint64_t mantissa = (bits & 0xFFFFFFFFFFFFF) | (uint64_t{1} << 52);
+  return encode_e8m0(false, mantissa, static_cast<int>(bits >> 52) - 1075);
+}
+
 Word double_to_float(double x, DType to) {
   switch (to) {
+    case DType::kF4E2M1:
+      return encode_f64<kF4E2M1>(x);
+    case DType::kF8E8M0:
+      return f64_to_e8m0(x);
     case DType::kF8E4M3FN:
       return f64_to_f8e4m3fn(x);
+    case DType::kF8E4M3FNUZ:
+      return encode_f64<kF8E4M3FNUZ>(x);
     case DType::kF8E5M2:
       return f64_to_f8e5m2(x);
+    case DType::kF8E5M2FNUZ:
+      return encode_f64<kF8E5M2FNUZ>(x);
     case DType::kF16:
       return f64_to_f16(x);
     case DType::kBF16:
@@ -148,24 +217,13 @@ Word double_to_float(double x, DType to) {
 Word int_to_float(Word x, DType from, DType to) {
   const bool negative = is_signed_int(from) && static_cast<int64_t>(x) < 0;
   const uint64_t magnitude = negative ? 0 - x : x;
-  switch (to) {
-    case DType::kF8E4M3FN:
-      return encode<kF8E4M3FN>(negative, magnitude, 0);
-    case DType::kF8E5M2:
-      return encode<kF8E5M2>(negative, magnitude, 0);
-    case DType::kF16:
-      return encode<kF16>(negative, magnitude, 0);
-    case DType::kBF16:
-      return encode<kBF16>(negative, magnitude, 0);
-    case DType::kF32: {
-      const float value = static_cast<float>(magnitude);
-      return std::bit_cast<uint32_t>(negative ? -value : value);
-    }
-    default: {
-      const double value = static_cast<double>(magnitude);
-      return std::bit_cast<uint64_t>(negative ? -value : value);
-    }
+  if (is_narrow_float(to)) return encode(negative, magnitude, 0, to);
+  if (to == DType::kF32) {
+    const float value = static_cast<float>(magnitude);
+    return std::bit_cast<uint32_t>(negative ? -value : value);
   }
+  const double value = static_cast<double>(magnitude);
+  return std::bit_cast<uint64_t>(negative ? -value : value);
 }
 
 template <class Int>
@@ -185,8 +243,22 @@ Word saturate(double x) {
   return static_cast<Word>(result);
 }
 
+// Truncates and saturates to an integer type below a byte.
+Word saturate_narrow(double x, DType to) {
+  const auto bits = static_cast<int>(dtype_bits(to));
+  const bool sign = is_signed_int(to);
+  const double limit = 1 << (sign ? bits - 1 : bits);
+  if (x != x) return 0;
+  return static_cast<Word>(static_cast<int64_t>(std::clamp(x, sign ? -limit : 0.0, limit - 1)));
+}
+
 Word double_to_int(double x, DType to) {
   switch (to) {
+    case DType::kI2:
+    case DType::kI4:
+    case DType::kU2:
+    case DType::kU4:
+      return saturate_narrow(x, to);
     case DType::kI8:
       return saturate<int8_t>(x);
     case DType::kI16:
@@ -209,6 +281,15 @@ Word double_to_int(double x, DType to) {
 // The low bits of `x` as an integer of type `to`, extended to a word.
 Word wrap_int(Word x, DType to) {
   switch (to) {
+    case DType::kI2:
+    case DType::kI4: {
+      const int64_t rest = 64 - dtype_bits(to);
+      return static_cast<Word>(static_cast<int64_t>(x << rest) >> rest);
+    }
+    case DType::kU2:
+      return x & 3;
+    case DType::kU4:
+      return x & 15;
     case DType::kI8:
       return static_cast<Word>(static_cast<int8_t>(x));
     case DType::kI16:
@@ -227,9 +308,10 @@ Word wrap_int(Word x, DType to) {
 }
 
 bool is_nonzero(Word x, DType from) {
-  if (!is_float(from)) return x != 0;
-  const int64_t value_bits = dtype_size(from) * 8 - 1;
-  return (x & ((Word{1} << value_bits) - 1)) != 0;
+  if (from == DType::kF8E8M0) return true;
+  const bool has_negative_zero = from != DType::kF8E4M3FNUZ && from != DType::kF8E5M2FNUZ;
+  if (!is_float(from) || !has_negative_zero) return x != 0;
+  return (x & ((Word{1} << (dtype_bits(from) - 1)) - 1)) != 0;
 }
 
 template <class T>
@@ -282,6 +364,13 @@ Word load_word(const void* p, DType t) {
   switch (t) {
     case DType::kBool:
       return load<uint8_t>(p) != 0 ? 1 : 0;
+    case DType::kI2:
+    case DType::kI4:
+    case DType::kU2:
+    case DType::kU4:
+      return wrap_int(load<uint8_t>(p), t);
+    case DType::kF4E2M1:
+      return load<uint8_t>(p) & 15;
     case DType::kI8:
       return static_cast<Word>(load<int8_t>(p));
     case DType::kI16:

@@ -8,10 +8,14 @@ namespace pyc {
 
 // Conversions between element types by the rules of docs/NUMERICS.md: one rounding, to nearest
 // even, straight from the source type; float to int truncates and saturates with NaN to 0; int to
-// int keeps the low bits; anything to bool is x != 0 (NaN is true). f8e4m3fn has no infinity:
-// values that round beyond 448 become NaN; f8e5m2 overflows to infinity. A NaN becomes the
-// positive canonical NaN of the other float type (f32 0x7FC00000, f16 0x7E00, bf16 0x7FC0,
-// f8e4m3fn 0x7F, f8e5m2 0x7E); converting a type to itself keeps the bits.
+// int keeps the low bits; anything to bool is x != 0 (NaN is true). A NaN becomes the positive
+// canonical NaN of the other float type (f32 0x7FC00000, f16 0x7E00, bf16 0x7FC0, f8e4m3fn 0x7F,
+// f8e5m2 0x7E, the fnuz types 0x80, f8e8m0 0xFF); converting a type to itself keeps the bits.
+//
+// f8e5m2 overflows to infinity. f8e4m3fn and the fnuz types have none: what rounds beyond their
+// largest number (448, 240, 57344) becomes NaN; the fnuz types have no -0 either, it becomes +0.
+// f4e2m1 has neither infinity nor NaN: it saturates at ±6, and NaN becomes 6. f8e8m0 is a power of
+// two from 2^-127 to 2^127: numbers between are rounded up, all others become NaN, zero included.
 
 uint16_t f32_to_f16(float x);
 uint16_t f32_to_bf16(float x);

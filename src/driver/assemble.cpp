@@ -12,6 +12,19 @@ std::vector<runtime::IoSpec> io_specs(const ir::Graph& graph, std::span<const ir
   return specs;
 }
 
+// A constant as a kernel may read it: where its bytes lie (in a mapped file) at an odd address, a
+// copy.
+runtime::Parameter aligned_parameter(const SharedBytes& bytes, DType dtype) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (address % static_cast<uintptr_t>(dtype_size(dtype)) == 0) {
+    auto owner = std::make_shared<const SharedBytes>(bytes);
+    return {owner, owner->data(), size};
+  }
+  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.copy());
+  return {copy, copy->data(), size};
+}
+
 class Assembler {
  public:
   Assembler(const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
@@ -49,8 +62,8 @@ class Assembler {
     for (const plan::PlannedBuffer& b : plan_.buffers) {
       if (b.cls != BufferClass::kParameter || b.value == ir::kNoId) continue;
       const auto& data = lowered_.graph->value(b.value).constant;
-      parameter_at(program, b.io_index) = {data, data->bytes.data(),
-                                           static_cast<int64_t>(data->bytes.size())};
+      parameter_at(program, b.io_index) =
+          aligned_parameter(data->bytes, lowered_.graph->type(b.value).dtype);
     }
   }
 

@@ -21,9 +21,17 @@ using loop::VarId;
 DType storage_type(DType t) {
   switch (t) {
     case DType::kBool:
+    case DType::kI2:
+    case DType::kI4:
+    case DType::kU2:
+    case DType::kU4:
     case DType::kU8:
+    case DType::kF4E2M1:
+    case DType::kF8E8M0:
     case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
     case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
       return DType::kU8;
     case DType::kU16:
     case DType::kF16:
@@ -44,6 +52,7 @@ DType storage_type(DType t) {
 std::optional<uint16_t> typed_code(Op op, DType t) {
   const bool real = t == DType::kF32 || t == DType::kF64;
   const bool truth = t == DType::kBool;
+  if (is_narrow_int(t) && op != Op::kSelect) return std::nullopt;
   // Words of narrower integers compare and combine like i64.
   const DType wide = real || t == DType::kU64 ? t : DType::kI64;
   switch (op) {
@@ -388,14 +397,30 @@ class Flattener {
       instr.c = value(n.b);
       instr.d = value(n.c);
     }
+    if (dtype_bits(n.dtype) < 8) {
+      instr.dst = new_register();
+      place(e, instr);
+      instr = low_bits(instr.dst, n.dtype);
+    }
     return define(e, instr);
+  }
+
+  // The element of a type below a byte whose bits are the low ones of register `a`.
+  static Instr low_bits(uint32_t a, DType to) {
+    const DType integer = to == DType::kF4E2M1 ? DType::kU4 : to;
+    return {.code = kConvertAny, .a = a, .imm = conversion(DType::kI64, integer)};
+  }
+  static int64_t conversion(DType from, DType to) {
+    return static_cast<int64_t>(from) * kTypes + static_cast<int64_t>(to);
   }
 
   uint32_t convert(ExprId e, const ExprNode& n) {
     const DType from = pool_.dtype(n.a);
     const DType to = n.dtype;
     Instr instr{.a = value(n.a)};
-    if (n.op == Op::kBitcast || (!is_float(from) && is_int(to))) {
+    const bool keeps_bits = n.op == Op::kBitcast || (!is_float(from) && is_int(to));
+    if (keeps_bits && dtype_bits(to) < 8) return define(e, low_bits(instr.a, to));
+    if (keeps_bits) {
       const DType storage = storage_type(to);
       instr.code = storage == DType::kI64 ? uint16_t{kMove} : code_of(Op::kConvert, storage);
     } else if (!is_float(from) && from != DType::kU64 && to == DType::kF32) {
@@ -408,7 +433,7 @@ class Flattener {
       instr.code = kF64ToF32;
     } else {
       instr.code = kConvertAny;
-      instr.imm = static_cast<int64_t>(from) * kTypes + static_cast<int64_t>(to);
+      instr.imm = conversion(from, to);
     }
     return define(e, instr);
   }

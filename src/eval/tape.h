@@ -24,7 +24,7 @@ struct Instr {
   int64_t imm = 0;
 };
 
-inline constexpr int kTypes = 16;
+inline constexpr int kTypes = 32;
 
 // Typed operations are numbered by operation and type; loads, stores and conversions that only
 // truncate by the type's storage_type.
@@ -88,7 +88,7 @@ struct Tape {
 };
 
 // The unsigned or signed integer type whose widening to a Word is that of `t`; i64 for all types
-// of eight bytes.
+// of eight bytes. Of types below a byte a Word made so has the low bits only.
 DType storage_type(DType t);
 // The code of an operation on operands of type `t`; none if there is no such operation.
 std::optional<uint16_t> typed_code(loop::Op op, DType t);

@@ -50,12 +50,19 @@ std::optional<Word> parse_bits(std::string_view digits, DType dtype) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value, 16);
   if (digits.empty() || error != std::errc() || stop != end) return std::nullopt;
-  const int64_t bits = dtype_size(dtype) * 8;
+  const int64_t bits = dtype_bits(dtype);
   if (bits < 64 && (value >> bits) != 0) return std::nullopt;
   return value;
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether `x` is no further out than the type's numbers reach, for the types whose conversion
+// does not say so by an infinity or NaN.
+bool reaches(double x, DType dtype) {
+  constexpr double kBeyondF4E2M1 = 7.0;  // rounds to 8, the number that would follow 6
+  return dtype != DType::kF4E2M1 || std::fabs(x) < kBeyondF4E2M1;
+}
 
 std::optional<Word> parse_decimal(std::string_view text, DType dtype) {
   const std::string_view magnitude = text.starts_with('-') ? text.substr(1) : text;
@@ -66,20 +73,32 @@ std::optional<Word> parse_decimal(std::string_view text, DType dtype) {
     if (!value) return std::nullopt;
     return std::bit_cast<uint32_t>(*value);
   }
+  if (dtype == DType::kF8E8M0) {
+    // Rounded up: a decimal that is right to the digits of an f32 must not pass the number.
+    const auto value = parse_number<float>(text);
+    if (!value || !(*value > 0)) return std::nullopt;
+    const Word word = word_from_double(*value, dtype);
+    if (!std::isfinite(word_to_double(word, dtype))) return std::nullopt;
+    return word;
+  }
   const auto value = parse_number<double>(text);
-  if (!value) return std::nullopt;
+  if (!value || !reaches(*value, dtype)) return std::nullopt;
   const Word word = word_from_double(*value, dtype);
   if (!std::isfinite(word_to_double(word, dtype))) return std::nullopt;
   return word;
 }
 
 std::optional<Word> parse_float(std::string_view text, DType dtype) {
-  if (text == "nan") return canonical_nan(dtype);
+  if (text == "nan") {
+    if (dtype == DType::kF4E2M1) return std::nullopt;  // has none
+    return canonical_nan(dtype);
+  }
   if (text.starts_with("0x")) return parse_bits(text.substr(2), dtype);
   if (text == "inf" || text == "-inf") {
-    if (dtype == DType::kF8E4M3FN) return std::nullopt;  // has no infinity
     const double infinity = std::numeric_limits<double>::infinity();
-    return word_from_double(text == "inf" ? infinity : -infinity, dtype);
+    const Word word = word_from_double(text == "inf" ? infinity : -infinity, dtype);
+    if (!std::isinf(word_to_double(word, dtype))) return std::nullopt;  // has no infinity
+    return word;
   }
   return parse_decimal(text, dtype);
 }
@@ -99,6 +118,7 @@ std::string shortest(Word value, DType dtype) {
   // 65504, not 6.55e+04.
   const double number = word_to_double(value, dtype);
   std::string all_digits = decimal(static_cast<float>(number));
+  if (dtype == DType::kF8E8M0) return all_digits;
   for (int digits = 1; digits <= kNarrowDigits; ++digits) {
     std::string text = decimal(number, std::chars_format::general, digits);
     if (text.size() >= all_digits.size()) break;

@@ -53,7 +53,7 @@ struct OpDef {
   std::string_view summary;  // one line for docs/ops.md
   int min_inputs = 1;
   int max_inputs = 1;  // kVariadic: no limit
-  int outputs = 1;
+  int outputs = 1;     // kVariadic: as many as the type rule gives
   std::vector<AttrDef> attrs = {};
   Result<std::vector<TensorType>> (*infer)(const InferArgs& args) = nullptr;
   Result<std::vector<ValueId>> (*decompose)(GraphBuilder& builder, const Node& node) = nullptr;

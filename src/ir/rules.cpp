@@ -68,7 +68,7 @@ Result<std::vector<TensorType>> infer_outputs(const OpDef& op, std::span<const T
   PYC_CHECK(op.infer != nullptr, where + " has no type rule");
   auto types = op.infer({inputs, attrs});
   if (!types.ok()) return std::move(types).status().with_context(where);
-  PYC_CHECK(types->size() == static_cast<size_t>(op.outputs),
+  PYC_CHECK(op.outputs == kVariadic || types->size() == static_cast<size_t>(op.outputs),
             where + ": its type rule gives another number of outputs than it has");
   for (const TensorType& type : *types) {
     const Status accepted = check_type(type);
@@ -86,6 +86,16 @@ Status check_constant(const TensorType& type, const ConstData* data) {
   if (type.dtype == DType::kBool && std::any_of(data->bytes.begin(), data->bytes.end(),
                                                 [](std::byte b) { return b > std::byte{1}; })) {
     return bad_constant("expected 0 or 1 in every byte of a bool constant");
+  }
+  const auto extended = [&](std::byte b) {
+    std::byte again{};
+    store_word(&again, type.dtype, load_word(&b, type.dtype));
+    return again == b;
+  };
+  if (dtype_bits(type.dtype) < 8 &&
+      !std::all_of(data->bytes.begin(), data->bytes.end(), extended)) {
+    return bad_constant(
+        fmt::format("expected one extended element in every byte of {}", type.to_string()));
   }
   const auto size = static_cast<size_t>(dtype_size(type.dtype));
   switch (data->form) {

@@ -176,11 +176,12 @@ std::shared_ptr<const ConstData> splat_word(const TensorType& type, Word value) 
   auto data = std::make_shared<ConstData>();
   data->form = ConstData::Form::kSplat;
   data->lo = data->hi = word_to_double(value, type.dtype);
-  data->bytes.resize(static_cast<size_t>(type.bytes()));
-  if (!data->bytes.empty()) {
-    store_word(data->bytes.data(), type.dtype, value);
-    repeat_first(data->bytes, static_cast<size_t>(dtype_size(type.dtype)));
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+  if (!bytes.empty()) {
+    store_word(bytes.data(), type.dtype, value);
+    repeat_first(bytes, static_cast<size_t>(dtype_size(type.dtype)));
   }
+  data->bytes = std::move(bytes);
   return data;
 }
 
@@ -199,20 +200,21 @@ std::shared_ptr<const ConstData> random_data(const TensorType& type, uint64_t se
   data->seed = seed;
   data->lo = lo;
   data->hi = hi;
-  data->bytes.resize(static_cast<size_t>(type.bytes()));
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
   const int64_t size = dtype_size(type.dtype);
   const int64_t elements = type.elements();
   for (int64_t i = 0; i < elements; i += 4) {
     const auto block = uniform_block(seed, static_cast<uint64_t>(i / 4));
     for (int64_t k = 0; k < std::min<int64_t>(4, elements - i); ++k) {
-      store_word(data->bytes.data() + (i + k) * size, type.dtype,
+      store_word(bytes.data() + (i + k) * size, type.dtype,
                  uniform_word(type.dtype, lo, hi, block[static_cast<size_t>(k)]));
     }
   }
+  data->bytes = std::move(bytes);
   return data;
 }
 
-std::shared_ptr<const ConstData> dense_data(std::vector<std::byte> bytes) {
+std::shared_ptr<const ConstData> dense_data(SharedBytes bytes) {
   auto data = std::make_shared<ConstData>();
   data->bytes = std::move(bytes);
   return data;

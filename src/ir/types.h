@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/shared_bytes.h"
 #include "base/status.h"
 
 namespace pyc::ir {
@@ -60,7 +61,7 @@ struct ConstData {
   uint64_t seed = 0;
   double lo = 0.0;
   double hi = 0.0;
-  std::vector<std::byte> bytes;
+  SharedBytes bytes;
 };
 
 // `value` for every element, converted to the type's dtype.
@@ -69,6 +70,6 @@ std::shared_ptr<const ConstData> splat_data(const TensorType& type, double value
 // converted once (integers: floor first; bool: u < 0.5).
 std::shared_ptr<const ConstData> random_data(const TensorType& type, uint64_t seed, double lo,
                                              double hi);
-std::shared_ptr<const ConstData> dense_data(std::vector<std::byte> bytes);
+std::shared_ptr<const ConstData> dense_data(SharedBytes bytes);
 
 }  // namespace pyc::ir

@@ -174,11 +174,6 @@ class Verifier {
     Status status = check_arity(*node.op, node.inputs.size());
     if (status.ok()) status = check_attrs(*node.op, node.attrs);
     if (!status.ok()) return placed(status, Code::kVerifyFailed, where);
-    if (node.outputs.size() != static_cast<size_t>(node.op->outputs)) {
-      return refuse(
-          "bad_output_count", where,
-          fmt::format("expected {} outputs, found {}", node.op->outputs, node.outputs.size()));
-    }
     return check_node_types(node, where);
   }
 
@@ -191,6 +186,11 @@ class Verifier {
       const Status& status = types.status();
       if (status.message().starts_with('[')) return placed(status, Code::kVerifyFailed, where);
       return {status.code(), fmt::format("[type_rule] {}: {}", where, status.message())};
+    }
+    if (node.outputs.size() != types->size()) {
+      return refuse(
+          "bad_output_count", where,
+          fmt::format("expected {} outputs, found {}", types->size(), node.outputs.size()));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const TensorType& recorded = graph_.values[node.outputs[k]].type;

@@ -3,6 +3,8 @@
 // Operators over Loop IR expressions, so that the definitions of ops and functions read like
 // formulas. An Expr is a handle: a pool and an id.
 
+#include <limits>
+
 #include "base/status.h"
 #include "loop/loop.h"
 
@@ -71,6 +73,12 @@ inline Expr select(Expr cond, Expr a, Expr b) {
 }
 inline Expr convert(Expr a, DType to) { return {a.pool, a.pool->convert(a.id, to)}; }
 inline Expr bitcast(Expr a, DType to) { return {a.pool, a.pool->bitcast(a.id, to)}; }
+// x with its NaNs replaced by the one canonical NaN.
+inline Expr canonical_nan(Expr x) {
+  if (!is_float(x.dtype())) return x;
+  const Expr wide = convert(x, compute_dtype(x.dtype()));
+  return select(ne(wide, wide), like(x, std::numeric_limits<double>::quiet_NaN()), x);
+}
 inline Expr table_load(Pool& p, uint32_t table, Expr index) {
   return {&p, p.table_load(table, index.id)};
 }

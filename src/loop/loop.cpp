@@ -32,12 +32,20 @@ Range range_of_dtype(DType t) {
   switch (t) {
     case DType::kBool:
       return {0, 1};
+    case DType::kI2:
+      return {-2, 1};
+    case DType::kI4:
+      return {-8, 7};
     case DType::kI8:
       return {-128, 127};
     case DType::kI16:
       return {-32768, 32767};
     case DType::kI32:
       return {INT32_MIN, INT32_MAX};
+    case DType::kU2:
+      return {0, 3};
+    case DType::kU4:
+      return {0, 15};
     case DType::kU8:
       return {0, 255};
     case DType::kU16:
@@ -452,7 +460,7 @@ ExprId Pool::convert(ExprId a, DType to) {
 
 ExprId Pool::bitcast(ExprId a, DType to) {
   if (dtype(a) == to) return a;
-  PYC_CHECK(dtype_size(dtype(a)) == dtype_size(to), "bitcast between different sizes");
+  PYC_CHECK(dtype_bits(dtype(a)) == dtype_bits(to), "bitcast between different sizes");
   const Range r = range_of_dtype(to);
   return intern({.op = Op::kBitcast, .dtype = to, .a = a, .lo = r.lo, .hi = r.hi});
 }

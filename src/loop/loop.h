@@ -28,13 +28,13 @@
 //
 // Values. An expression is a node of the kernel's pool, pure and hash-consed: equal structure means
 // equal id. Floats are IEEE f32 and f64, each operation rounded once to nearest even; nothing is
-// contracted. f16, bf16 and fp8 values can only be loaded, stored, selected, bitcast and converted.
-// Integers wrap; div truncates, x/0 = 0, x rem 0 = 0, MIN/-1 = MIN; shifts by the width or more
-// give 0 (arithmetic right: the sign). floor_div and floor_mod are for indices (i64, divisor > 0).
-// min and max on floats are IEEE 754-2019 minimum and maximum: NaN wins, -0 < +0. Comparisons with
-// NaN are false but ne. Which payload a NaN has is not specified inside a kernel; conversions,
-// neg and abs of NaN give a NaN; select, loads and stores keep bits.
-// A load with a guard reads memory only where the guard is true and gives `fallback` elsewhere.
+// contracted. Narrower floats and integers below a byte can only be loaded, stored, selected,
+// bitcast and converted. Integers wrap; div truncates, x/0 = 0, x rem 0 = 0, MIN/-1 = MIN; shifts
+// by the width or more give 0 (arithmetic right: the sign). floor_div and floor_mod are for indices
+// (i64, divisor > 0). min and max on floats are IEEE 754-2019 minimum and maximum: NaN wins, -0 <
+// +0. Comparisons with NaN are false but ne. Which payload a NaN has is not specified inside a
+// kernel; conversions, neg and abs of NaN give a NaN; select, loads and stores keep bits. A load
+// with a guard reads memory only where the guard is true and gives `fallback` elsewhere.
 
 #include <cstdint>
 #include <string>
@@ -84,7 +84,7 @@ enum class Op : uint8_t {
   kFma,      // floats: fma(a, b, c)
   kSelect,   // a ? b : c
   kConvert,  // between any two dtypes, by the rules of docs/NUMERICS.md
-  kBitcast,  // between dtypes of one size
+  kBitcast,  // between dtypes of as many bits
 };
 
 struct ExprNode {

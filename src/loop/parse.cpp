@@ -553,7 +553,7 @@ class Parser {
     Pool& p = kernel_.pool;
     if (to) {
       if (!bitcast) return p.convert(args[0], *to);
-      if (dtype_size(p.dtype(args[0])) != dtype_size(*to)) {
+      if (dtype_bits(p.dtype(args[0])) != dtype_bits(*to)) {
         return fail_at(name.at, "a bitcast between types of different size");
       }
       return p.bitcast(args[0], *to);

@@ -111,7 +111,7 @@ std::string constant_digits(DType t, Word word) {
     return v != v ? bits_text(word) : shortest(v);
   }
   if (is_float(t)) {
-    if (word >> (8 * dtype_size(t)) != 0) return bits_text(word);
+    if (word >> dtype_bits(t) != 0) return bits_text(word);
     const auto v = std::bit_cast<float>(static_cast<uint32_t>(convert_word(word, t, DType::kF32)));
     return v != v ? bits_text(word) : shortest(v);
   }

@@ -15,6 +15,7 @@ uint64_t distance(int64_t a, int64_t b) {
 }
 
 bool is_real(DType t) { return t == DType::kF32 || t == DType::kF64; }
+bool is_whole(DType t) { return is_int(t) && !is_narrow_int(t); }
 
 bool has_operation(Op op, DType t) {
   switch (op) {
@@ -24,11 +25,11 @@ bool has_operation(Op op, DType t) {
     case Op::kDiv:
     case Op::kNeg:
     case Op::kAbs:
-      return is_real(t) || is_int(t);
+      return is_real(t) || is_whole(t);
     case Op::kRem:
     case Op::kShl:
     case Op::kShr:
-      return is_int(t);
+      return is_whole(t);
     case Op::kFloorDiv:
     case Op::kFloorMod:
       return t == DType::kI64;
@@ -38,12 +39,12 @@ bool has_operation(Op op, DType t) {
     case Op::kNe:
     case Op::kLt:
     case Op::kLe:
-      return is_real(t) || is_int(t) || t == DType::kBool;
+      return is_real(t) || is_whole(t) || t == DType::kBool;
     case Op::kAnd:
     case Op::kOr:
     case Op::kXor:
     case Op::kNot:
-      return is_int(t) || t == DType::kBool;
+      return is_whole(t) || t == DType::kBool;
     case Op::kSqrt:
     case Op::kFloor:
     case Op::kCeil:
@@ -273,7 +274,7 @@ class Verifier {
     switch (r.kind) {
       case ReduceKind::kChain:
         if (l.vector) return refuse(where, "a chain in a vector loop");
-        if (r.op != ReduceOp::kSum || !(is_real(t) || is_int(t))) {
+        if (r.op != ReduceOp::kSum || !(is_real(t) || is_whole(t))) {
           return refuse(where, "a chain is a sum of f32, f64 or integers");
         }
         if (r.segment < 0) return refuse(where, "a negative segment");
@@ -283,15 +284,15 @@ class Verifier {
         return {};
       case ReduceKind::kTree:
         if (l.chunk_var != kNone) return refuse(where, "a tree in a chunked loop");
-        if (!sum_or_product || !(is_real(t) || is_int(t))) {
+        if (!sum_or_product || !(is_real(t) || is_whole(t))) {
           return refuse(where, "a tree is a sum or product of f32, f64 or integers");
         }
         break;
       case ReduceKind::kExact: {
         const bool order = r.op == ReduceOp::kMax || r.op == ReduceOp::kMin;
-        const bool fits = sum_or_product ? is_int(t)
-                          : order        ? is_real(t) || is_int(t) || t == DType::kBool
-                                         : is_int(t) || t == DType::kBool;
+        const bool fits = sum_or_product ? is_whole(t)
+                          : order        ? is_real(t) || is_whole(t) || t == DType::kBool
+                                         : is_whole(t) || t == DType::kBool;
         if (!fits) return refuse(where, "an exact reduction whose order could change the result");
         break;
       }
@@ -339,7 +340,7 @@ class Verifier {
       case Op::kConvert:
         return {};
       case Op::kBitcast:
-        if (dtype_size(n.dtype) == dtype_size(pool_.dtype(n.a))) return {};
+        if (dtype_bits(n.dtype) == dtype_bits(pool_.dtype(n.a))) return {};
         return refuse(where, "a bitcast between types of different size");
       case Op::kSelect:
         if (pool_.dtype(n.a) == DType::kBool && pool_.dtype(n.b) == n.dtype &&

@@ -120,9 +120,10 @@ class Former {
 
   // Whether the results of node n are read through instead of stored.
   void decide_inline(ir::NodeId n) {
-    const ir::Node& node = graph_.nodes[n];
-    if (node.outputs.size() != 1) return;
-    const ir::ValueId v = node.outputs[0];
+    for (ir::ValueId v : graph_.nodes[n].outputs) decide_inline(graph_.nodes[n], v);
+  }
+
+  void decide_inline(const ir::Node& node, ir::ValueId v) {
     if (out_.inlined[v] || stored_for_output(v) || uses_[v].consumers.empty()) return;
     int depth = 1;
     for (ir::ValueId u : node.inputs) {

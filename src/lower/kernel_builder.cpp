@@ -102,7 +102,8 @@ class BuilderBase : public Reader {
     const ir::Value& info = graph_.value(v);
     const uint32_t slot =
         add_buffer(v, info.name, info.type.dtype, info.type.elements(), loop::Access::kWrite);
-    if (grouping_.forwarded_output[v] >= 0) value = canonical_nan(value);
+    // Float outputs carry one NaN only.
+    if (grouping_.forwarded_output[v] >= 0) value = loop::canonical_nan(value);
     return add_store(slot, offset, value);
   }
 
@@ -121,15 +122,6 @@ class BuilderBase : public Reader {
     if (it == faults_.end()) it = faults_.insert(faults_.end(), std::move(message));
     kernel_.checks.push_back({ok.id, static_cast<int32_t>(it - faults_.begin()) + 1});
     return {loop::StmtKind::kCheck, static_cast<uint32_t>(kernel_.checks.size() - 1)};
-  }
-
-  // Float outputs carry one NaN only.
-  static Expr canonical_nan(Expr x) {
-    const DType t = x.dtype();
-    if (!is_float(t)) return x;
-    const Expr wide = loop::convert(x, compute_dtype(t));
-    const Expr nan = loop::constant(*x.pool, t, std::numeric_limits<double>::quiet_NaN());
-    return loop::select(loop::ne(wide, wide), nan, x);
   }
 
   loop::Reduction reduction(const ReduceRequest& r, const ops::ReduceTerm& term, VarId result) {

@@ -26,17 +26,11 @@ Types infer(const InferArgs& args) {
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
-  const int64_t dim = x.shape[axis];
   const auto rank = static_cast<size_t>(context.input_type(1).rank());
-  const Expr wanted = convert(context.input(1, index.subspan(axis, rank)), DType::kI64);
-  const Expr zero_index = context.index(0);
-  const Expr found = select(lt(wanted, zero_index), wanted + context.index(dim), wanted);
-  context.check(between(context, found, 0, dim), "index out of range");
-  // After a failed check the run goes on to its end, so that the access must stay in bounds.
-  const Expr last = context.index(std::max<int64_t>(dim - 1, 0));
+  const Expr wanted = context.input(1, index.subspan(axis, rank));
 
   Index at = to_index(index.first(axis));
-  at.push_back(min(max(found, zero_index), last));
+  at.push_back(checked_index(context, wanted, x.shape[axis]));
   const auto inner = index.subspan(axis + rank);
   at.insert(at.end(), inner.begin(), inner.end());
   return context.input(0, at);

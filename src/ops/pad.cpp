@@ -1,12 +1,45 @@
+#include <algorithm>
+
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
 namespace pyc::ops {
 namespace {
 
+// One dim of the input: what is cropped in front, how many elements are left, and how many places
+// come before them in the output.
+struct Along {
+  int64_t cropped = 0;
+  int64_t left = 0;
+  int64_t before = 0;
+};
+
+Along along(const Ints& pads, const Shape& shape, size_t dim) {
+  const int64_t begin = pads[dim];
+  const int64_t end = pads[shape.size() + dim];
+  return {std::max<int64_t>(-begin, 0),
+          shape[dim] + std::min<int64_t>(begin, 0) + std::min<int64_t>(end, 0),
+          std::max<int64_t>(begin, 0)};
+}
+
+Status check_copied(const TensorType& x, const Ints& pads, const Shape& shape) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 || along(pads, x.shape, i).left > 0) continue;
+    return refuse(Code::kShapeMismatch, "pads ", pads, " leave nothing of dim ",
+                  static_cast<int64_t>(i), " of ", x, " to copy from");
+  }
+  return {};
+}
+
 Types infer(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& pads = args.attr_ints("pads");
+  const std::string& mode = args.attr_string("mode");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
+    return refuse(Code::kInvalidArgument,
+                  "mode must be \"constant\", \"reflect\", \"edge\" or \"wrap\", found \"", mode,
+                  "\"");
+  }
   const size_t rank = x.shape.size();
   PYC_TRY(require_ints("pads", pads, 2 * rank, -ir::kMaxElements, ir::kMaxElements));
   Shape shape = x.shape;
@@ -16,10 +49,11 @@ Types infer(const InferArgs& args) {
     return refuse(Code::kShapeMismatch, "pads ", pads, " take more from dim ",
                   static_cast<int64_t>(i), " of ", x, " than it has");
   }
+  if (mode != "constant") PYC_TRY(check_copied(x, pads, shape));
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_constant(LowerContext& context, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const Ints& pads = context.attr_ints("pads");
   Expr inside = loop::constant_int(context.pool(), DType::kBool, 1);
@@ -32,14 +66,41 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input_if(0, at, inside, value);
 }
 
+// The element of n > 0 that stands for place i, which may be before the first or after the last.
+Expr source(LowerContext& context, const std::string& mode, Expr i, int64_t n) {
+  if (mode == "wrap") return floor_mod(i, context.index(n));
+  const Expr last = context.index(n - 1);
+  if (mode == "edge") return min(max(i, context.index(0)), last);
+  // Forth and back again without repeating either end; the second min only tells the range.
+  const int64_t period = std::max<int64_t>(2 * (n - 1), 1);
+  const Expr forth = floor_mod(i, context.index(period));
+  return min(min(forth, context.index(period) - forth), last);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const std::string& mode = context.attr_string("mode");
+  if (mode == "constant") return lower_constant(context, index);
+  Index at;
+  for (size_t i = 0; i < index.size(); ++i) {
+    const Along a = along(context.attr_ints("pads"), context.input_type(0).shape, i);
+    const int64_t n = std::max<int64_t>(a.left, 1);
+    at.push_back(source(context, mode, index[i] - context.index(a.before), n) +
+                 context.index(a.cropped));
+  }
+  return context.input(0, at);
+}
+
 }  // namespace
 
 const ir::OpDef& op_pad() {
   static const ir::OpDef def{
       .name = "pad",
       .summary =
-          "x with `value` around it; pads has all begins, then all ends; negative ones crop.",
-      .attrs = {required("pads", ir::AttrKind::kInts), optional("value", 0.0)},
+          "x with `value` around it, or its own elements: mirrored at the ends (mode reflect), "
+          "the nearest (edge) or all over again (wrap). pads has all begins, then all ends; "
+          "negative ones crop, before anything is copied.",
+      .attrs = {optional("mode", std::string("constant")), required("pads", ir::AttrKind::kInts),
+                optional("value", 0.0)},
       .infer = infer,
       .lower = lower,
   };

@@ -29,11 +29,6 @@ Types infer(const InferArgs& args) {
   return one(y.dtype, std::move(y.shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  const Expr at = position(context, index, context.output_type(0).shape);
-  return context.input(0, index_at(context, at, context.input_type(0).shape));
-}
-
 }  // namespace
 
 const ir::OpDef& op_reshape() {
@@ -42,7 +37,7 @@ const ir::OpDef& op_reshape() {
       .summary = "The same elements in row-major order under another shape; one dim may be -1.",
       .attrs = {required("shape", ir::AttrKind::kInts)},
       .infer = infer,
-      .lower = lower,
+      .lower = same_position,
   };
   return def;
 }

@@ -343,8 +343,9 @@ class RandomKernel {
 
  private:
   static inline const std::vector<DType> kTypes = {
-      DType::kBool, DType::kI8,  DType::kI32,      DType::kI64,  DType::kU8,  DType::kU16,
-      DType::kU64,  DType::kF16, DType::kF8E4M3FN, DType::kBF16, DType::kF32, DType::kF64};
+      DType::kBool, DType::kI8,  DType::kI32,      DType::kI64,       DType::kU8,  DType::kU16,
+      DType::kU64,  DType::kF16, DType::kF8E4M3FN, DType::kBF16,      DType::kF32, DType::kF64,
+      DType::kI4,   DType::kU2,  DType::kF4E2M1,   DType::kF8E5M2FNUZ};
 
   Expr leaf(DType t) {
     const auto type =
@@ -375,13 +376,13 @@ class RandomKernel {
     if (random_() % 7 == 0) return select(sub(DType::kBool), sub(t), sub(t));
     if (t == DType::kBool) {
       const DType u = kTypes[random_() % kTypes.size()];
-      if (!is_narrow_float(u)) {
+      if (compute_dtype(u) == u) {
         const Op ops[] = {Op::kEq, Op::kNe, Op::kLt, Op::kLe};
         return make(ops[random_() % 4], sub(u), sub(u));
       }
       return sub(t) & ~sub(t);
     }
-    if (is_narrow_float(t)) return leaf(t);
+    if (compute_dtype(t) != t) return leaf(t);
     if (is_float(t)) {
       switch (random_() % 8) {
         case 0:

@@ -1,4 +1,4 @@
-// Rounding to and from f16, bf16 and the fp8 types, against NarrowFormat.
+// Rounding to and from the floats narrower than f32, against NarrowFormat.
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,10 @@ uint32_t from_f32(float x, DType to) {
       return f32_to_f8e5m2(x);
     case DType::kF16:
       return f32_to_f16(x);
-    default:
+    case DType::kBF16:
       return f32_to_bf16(x);
+    default:
+      return static_cast<uint32_t>(convert_word(std::bit_cast<uint32_t>(x), DType::kF32, to));
   }
 }
 
@@ -39,8 +41,10 @@ uint32_t from_f64(double x, DType to) {
       return f64_to_f8e5m2(x);
     case DType::kF16:
       return f64_to_f16(x);
-    default:
+    case DType::kBF16:
       return f64_to_bf16(x);
+    default:
+      return static_cast<uint32_t>(word_from_double(x, to));
   }
 }
 
@@ -52,8 +56,10 @@ float to_f32(uint32_t code, DType from) {
       return f8e5m2_to_f32(static_cast<uint8_t>(code));
     case DType::kF16:
       return f16_to_f32(static_cast<uint16_t>(code));
-    default:
+    case DType::kBF16:
       return bf16_to_f32(static_cast<uint16_t>(code));
+    default:
+      return std::bit_cast<float>(static_cast<uint32_t>(convert_word(code, from, DType::kF32)));
   }
 }
 
@@ -179,6 +185,24 @@ TEST_P(NarrowTest, StratifiedF64Patterns) {
 INSTANTIATE_TEST_SUITE_P(All, NarrowTest, testing::ValuesIn(narrow_formats()),
                          [](const auto& row) { return std::string(dtype_name(row.param.type())); });
 
+TEST(ConvertNarrow, E8M0IsAPowerOfTwo) {
+  for (uint32_t code = 0; code < 255; ++code) {
+    const double power = std::ldexp(1.0, static_cast<int>(code) - 127);
+    EXPECT_EQ(word_to_double(code, DType::kF8E8M0), power);
+    EXPECT_EQ(from_f64(power, DType::kF8E8M0), code);
+    EXPECT_EQ(from_f32(static_cast<float>(power), DType::kF8E8M0), code);
+    const uint32_t next = code == 254 ? 255 : code + 1;
+    EXPECT_EQ(from_f64(std::nextafter(power, kInfF64), DType::kF8E8M0), next);
+    EXPECT_EQ(from_f32(std::nextafterf(static_cast<float>(power), kInfF32), DType::kF8E8M0), next);
+    EXPECT_EQ(from_f64(-power, DType::kF8E8M0), 255U);
+  }
+  EXPECT_TRUE(std::isnan(word_to_double(255, DType::kF8E8M0)));
+  for (const double x : {0.0, -0.0, 0x0.fffffp-127, 5e-324, kInfF64, -kInfF64, std::nan("")}) {
+    EXPECT_EQ(from_f64(x, DType::kF8E8M0), 255U) << x;
+    EXPECT_EQ(from_f32(static_cast<float>(x), DType::kF8E8M0), 255U) << x;
+  }
+}
+
 TEST(ConvertNarrow, KnownCodes) {
   EXPECT_EQ(f32_to_f16(1.0F), 0x3C00);
   EXPECT_EQ(f32_to_f16(-2.0F), 0xC000);
@@ -197,6 +221,14 @@ TEST(ConvertNarrow, KnownCodes) {
   EXPECT_EQ(f32_to_f8e5m2(57344.0F), 0x7B);
   EXPECT_EQ(f32_to_f8e5m2(61440.0F), 0x7C);
   EXPECT_EQ(f32_to_f8e5m2(-kInfF32), 0xFC);
+  EXPECT_EQ(from_f32(240.0F, DType::kF8E4M3FNUZ), 0x7FU);
+  EXPECT_EQ(from_f32(248.0F, DType::kF8E4M3FNUZ), 0x80U);
+  EXPECT_EQ(from_f32(-0.0F, DType::kF8E5M2FNUZ), 0U);
+  EXPECT_EQ(from_f32(-0x1p-17F, DType::kF8E5M2FNUZ), 0x81U);
+  EXPECT_EQ(from_f32(-0x1p-18F, DType::kF8E5M2FNUZ), 0U);
+  EXPECT_EQ(from_f32(-2.5F, DType::kF4E2M1), 0xCU);
+  EXPECT_EQ(from_f32(-kInfF32, DType::kF4E2M1), 0xFU);
+  EXPECT_EQ(from_f32(-0.0F, DType::kF4E2M1), 0x8U);
   // 1 + 2^-11 is a tie of f16; the rest is lost in f32.
   EXPECT_EQ(f64_to_f16(1 + 0x1p-11), 0x3C00);
   EXPECT_EQ(f64_to_f16(1 + 0x1p-11 + 0x1p-40), 0x3C01);

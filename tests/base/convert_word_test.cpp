@@ -33,10 +33,11 @@ const NarrowFormat& narrow_format(DType t) {
   throw std::logic_error("no narrow type");
 }
 
-int bits_of(DType t) { return static_cast<int>(dtype_size(t)) * 8; }
+int bits_of(DType t) { return static_cast<int>(dtype_bits(t)); }
 
 // Holds every element of every type exactly.
 long double value_of(Word x, DType t) {
+  if (t == DType::kF8E8M0) return x == 255 ? kNan : std::ldexp(1.0, static_cast<int>(x) - 127);
   if (is_narrow_float(t)) {
     const NarrowFormat& format = narrow_format(t);
     const uint32_t code = static_cast<uint32_t>(x);
@@ -68,10 +69,18 @@ Word wrapped(Word x, DType to) {
   return is_signed_int(to) && low >= modulus / 2 ? low - modulus : low;
 }
 
+Word power_above(long double value) {
+  for (Word code = 0; code < 255; ++code) {
+    if (value >= 0x1p-127L && value <= value_of(code, DType::kF8E8M0)) return code;
+  }
+  return 255;
+}
+
 Word expected(Word x, DType from, DType to) {
   const long double value = value_of(x, from);
   if (from == to) return x;
   if (to == DType::kBool) return value != 0 ? 1 : 0;
+  if (to == DType::kF8E8M0) return power_above(value);
   if (is_narrow_float(to)) return narrow_format(to).nearest(value);
   if (to == DType::kF32) {
     return std::isnan(value) ? 0x7FC00000 : std::bit_cast<uint32_t>(static_cast<float>(value));
@@ -125,7 +134,7 @@ std::vector<Word> samples(DType t) {
   std::vector<Word> words;
   if (t == DType::kBool) return {0, 1};
   if (bits_of(t) <= 16) {
-    const uint32_t step = bits_of(t) == 8 ? 1 : 5;
+    const uint32_t step = bits_of(t) <= 8 ? 1 : 5;
     for (uint32_t code = 0; code < (1U << bits_of(t)); code += step) {
       words.push_back(is_signed_int(t) ? wrapped(code, t) : code);
     }
@@ -159,6 +168,16 @@ TEST(ConvertWord, FloatToIntTruncatesAndSaturates) {
       {2.9, DType::kI8, 2},
       {-2.9, DType::kI8, -2},
       {-0.9, DType::kU8, 0},
+      {7.9, DType::kI4, 7},
+      {8.0, DType::kI4, 7},
+      {-8.9, DType::kI4, -8},
+      {-kInf, DType::kI4, -8},
+      {kNan, DType::kI4, 0},
+      {16.0, DType::kU4, 15},
+      {-1.0, DType::kU4, 0},
+      {1.9, DType::kI2, 1},
+      {-2.5, DType::kI2, -2},
+      {3.9, DType::kU2, 3},
       {127.9, DType::kI8, 127},
       {128.0, DType::kI8, 127},
       {-128.9, DType::kI8, -128},
@@ -193,6 +212,10 @@ TEST(ConvertWord, FloatToIntTruncatesAndSaturates) {
 TEST(ConvertWord, IntToIntKeepsTheLowBits) {
   EXPECT_EQ(word_from_int(300, DType::kU8), 44U);
   EXPECT_EQ(word_from_int(200, DType::kI8), static_cast<Word>(-56));
+  EXPECT_EQ(word_from_int(24, DType::kI4), static_cast<Word>(-8));
+  EXPECT_EQ(word_from_int(-1, DType::kU4), 15U);
+  EXPECT_EQ(word_from_int(6, DType::kI2), static_cast<Word>(-2));
+  EXPECT_EQ(word_from_int(7, DType::kU2), 3U);
   EXPECT_EQ(word_from_int(-1, DType::kU32), 0xFFFFFFFFU);
   EXPECT_EQ(word_from_int(std::numeric_limits<int64_t>::min(), DType::kI32), 0U);
   EXPECT_EQ(convert_word(0xFFFFFFFF, DType::kU32, DType::kI32), ~Word{0});
@@ -265,6 +288,9 @@ TEST(ConvertWord, LoadExtendsBySign) {
   EXPECT_EQ(load_word(ones, DType::kU16), 0xFFFFU);
   EXPECT_EQ(load_word(ones, DType::kF32), 0xFFFFFFFFU);
   EXPECT_EQ(load_word(ones, DType::kBool), 1U);
+  EXPECT_EQ(load_word(ones, DType::kI4), ~Word{0});
+  EXPECT_EQ(load_word(ones, DType::kU2), 3U);
+  EXPECT_EQ(load_word(ones, DType::kF4E2M1), 15U);
 }
 
 }  // namespace

@@ -11,21 +11,24 @@
 
 namespace pyc {
 
+// What follows a format's largest number: infinity and NaNs, one NaN, nothing (its one NaN is in
+// -0's place), or nothing and there is no NaN.
+enum class Top : uint8_t { kInfinity, kNan, kNoNegativeZero, kLargest };
+
 // A narrow float format by its definition, and the correctly rounded code of any real number: an
 // implementation that shares nothing with base/convert.cpp.
 class NarrowFormat {
  public:
-  NarrowFormat(DType type, int exponent_bits, int fraction_bits, int bias, bool has_infinity,
-               uint32_t nan)
+  NarrowFormat(DType type, int exponent_bits, int fraction_bits, int bias, Top top, uint32_t nan)
       : type_(type),
         fraction_bits_(fraction_bits),
         bias_(bias),
-        has_infinity_(has_infinity),
+        top_(top),
         nan_(nan),
         sign_bit_(uint32_t{1} << (exponent_bits + fraction_bits)) {
     // Only IEEE-like formats give up the whole top binade; f8e4m3fn gives up one code.
     const uint32_t top_binade = ((uint32_t{1} << exponent_bits) - 1) << fraction_bits;
-    max_finite_ = has_infinity ? top_binade - 1 : sign_bit_ - 2;
+    max_finite_ = top == Top::kInfinity ? top_binade - 1 : sign_bit_ - (top == Top::kNan ? 2 : 1);
     borders_.reserve(max_finite_ + 1);
     for (uint32_t code = 0; code <= max_finite_; ++code) {
       borders_.push_back((magnitude(code) + magnitude(code + 1)) / 2);
@@ -43,7 +46,8 @@ class NarrowFormat {
   const std::vector<double>& borders() const { return borders_; }
 
   bool is_nan(uint32_t code) const {
-    return (code & (sign_bit_ - 1)) > max_finite_ + (has_infinity_ ? 1 : 0);
+    if (top_ == Top::kNoNegativeZero) return code == sign_bit_;
+    return (code & (sign_bit_ - 1)) > max_finite_ + (top_ == Top::kInfinity ? 1 : 0);
   }
 
   // The value of a code that is no NaN.
@@ -64,9 +68,10 @@ class NarrowFormat {
     const bool tie = border != borders_.end() && *border == size;
     if (tie && code % 2 == 1) ++code;
     if (code > max_finite_) {
-      if (!has_infinity_) return nan_;
-      code = max_finite_ + 1;
+      if (top_ == Top::kNan || top_ == Top::kNoNegativeZero) return nan_;
+      code = max_finite_ + (top_ == Top::kInfinity ? 1 : 0);
     }
+    if (code == 0 && top_ == Top::kNoNegativeZero) return 0;
     return std::signbit(x) ? code | sign_bit_ : code;
   }
 
@@ -80,7 +85,7 @@ class NarrowFormat {
   DType type_;
   int fraction_bits_;
   int bias_;
-  bool has_infinity_;
+  Top top_;
   uint32_t nan_;
   uint32_t sign_bit_;
   uint32_t max_finite_ = 0;
@@ -89,10 +94,13 @@ class NarrowFormat {
 
 inline const std::vector<NarrowFormat>& narrow_formats() {
   static const std::vector<NarrowFormat> formats = {
-      {DType::kF8E4M3FN, 4, 3, 7, false, 0x7F},
-      {DType::kF8E5M2, 5, 2, 15, true, 0x7E},
-      {DType::kF16, 5, 10, 15, true, 0x7E00},
-      {DType::kBF16, 8, 7, 127, true, 0x7FC0},
+      {DType::kF4E2M1, 2, 1, 1, Top::kLargest, 0x7},
+      {DType::kF8E4M3FN, 4, 3, 7, Top::kNan, 0x7F},
+      {DType::kF8E4M3FNUZ, 4, 3, 8, Top::kNoNegativeZero, 0x80},
+      {DType::kF8E5M2, 5, 2, 15, Top::kInfinity, 0x7E},
+      {DType::kF8E5M2FNUZ, 5, 2, 16, Top::kNoNegativeZero, 0x80},
+      {DType::kF16, 5, 10, 15, Top::kInfinity, 0x7E00},
+      {DType::kBF16, 8, 7, 127, Top::kInfinity, 0x7FC0},
   };
   return formats;
 }

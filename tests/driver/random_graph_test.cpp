@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -77,10 +78,22 @@ class Generator {
     return out;
   }
 
+  // All that take one value and need no attribute; what refuses the value's type is not drawn.
+  static std::vector<std::string_view> unary_ops() {
+    std::vector<std::string_view> names;
+    for (const ir::OpDef* op : ops::all_ops().all()) {
+      const auto needed = [](const ir::AttrDef& a) { return a.required; };
+      if (op->min_inputs != 1 || op->max_inputs != 1) continue;
+      if (std::none_of(op->attrs.begin(), op->attrs.end(), needed)) names.push_back(op->name);
+    }
+    return names;
+  }
+
   bool add_node() {
-    static constexpr std::string_view kUnary[] = {
-        "neg", "abs", "relu", "exp", "tanh", "sigmoid", "erf", "gelu", "identity", "log", "sqrt"};
-    static constexpr std::string_view kBinary[] = {"add", "sub", "mul", "div", "min", "max"};
+    static const std::vector<std::string_view> kUnary = unary_ops();
+    static constexpr std::string_view kBinary[] = {
+        "add", "sub", "mul", "div", "min",   "max",           "pow",         "prelu",
+        "add", "sub", "mul", "div", "equal", "greater_equal", "bitwise_xor", "shift_right"};
     static constexpr std::string_view kReduce[] = {"reduce_sum", "reduce_max", "reduce_mean"};
     const ir::ValueId x = recent();
     const ir::TensorType type = builder_.type(x);
@@ -88,12 +101,12 @@ class Generator {
     switch (pick(0, 15)) {
       case 0:
       case 1:
-        return op(kUnary[pick(0, 10)], {x});
+        return op(kUnary[static_cast<size_t>(pick(0, int(kUnary.size()) - 1))], {x});
       case 2:
-        return op(kBinary[pick(0, 5)], {x, any()});
+        return op(kBinary[pick(0, 15)], {x, any()});
       case 3:
       case 4:
-        return op(kBinary[pick(0, 5)], {x, constant(broadcastable(type.shape), type.dtype)});
+        return op(kBinary[pick(0, 15)], {x, constant(broadcastable(type.shape), type.dtype)});
       case 5: {
         if (rank == 0) return false;
         std::vector<int64_t> axes;

@@ -11,9 +11,10 @@ namespace pyc::ir {
 namespace {
 
 TEST(Literal, EveryNarrowElementIsReadBackExactly) {
-  for (const DType dtype : {DType::kBool, DType::kI8, DType::kU8, DType::kF8E4M3FN, DType::kF8E5M2,
-                            DType::kI16, DType::kU16, DType::kF16, DType::kBF16}) {
-    const Word count = dtype == DType::kBool ? 2 : Word{1} << (8 * dtype_size(dtype));
+  for (int t = 0; t < kDTypeCount; ++t) {
+    const auto dtype = static_cast<DType>(t);
+    if (dtype_size(dtype) > 2) continue;
+    const Word count = dtype == DType::kBool ? 2 : Word{1} << dtype_bits(dtype);
     for (Word bits = 0; bits < count; ++bits) {
       const Word word = load_word(&bits, dtype);
       const std::string text = format_element(word, dtype);
@@ -65,6 +66,8 @@ TEST(Literal, FloatsAreWrittenShort) {
   EXPECT_EQ(text(0.1, DType::kF16), "0.1");
   EXPECT_EQ(text(0.1, DType::kBF16), "0.1");
   EXPECT_EQ(text(2.0, DType::kF8E5M2), "2.0");
+  EXPECT_EQ(text(0.125, DType::kF8E8M0), "0.125");
+  EXPECT_EQ(text(-1.5, DType::kF4E2M1), "-1.5");
   EXPECT_EQ(text(448.0, DType::kF8E4M3FN), "448.0");
   EXPECT_EQ(text(65504.0, DType::kF16), "65504.0");
   EXPECT_EQ(text(1e20, DType::kF32), "1e+20");
@@ -103,6 +106,15 @@ TEST(Literal, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(refused("500", DType::kF8E4M3FN));
   EXPECT_TRUE(refused("inf", DType::kF8E4M3FN));
   EXPECT_TRUE(refused("0x100", DType::kF8E5M2));
+  for (const char* text : {"8", "-9"}) EXPECT_TRUE(refused(text, DType::kI4)) << text;
+  for (const char* text : {"4", "-1"}) EXPECT_TRUE(refused(text, DType::kU2)) << text;
+  for (const char* text : {"7", "-7", "nan", "inf", "-inf", "0x10"}) {
+    EXPECT_TRUE(refused(text, DType::kF4E2M1)) << text;
+  }
+  for (const char* text : {"inf", "248"}) EXPECT_TRUE(refused(text, DType::kF8E4M3FNUZ)) << text;
+  for (const char* text : {"0", "-0.0", "-1", "inf", "1e-39", "1.8e38"}) {
+    EXPECT_TRUE(refused(text, DType::kF8E8M0)) << text;
+  }
   EXPECT_TRUE(refused("1", DType::kBool));
 }
 

@@ -91,6 +91,7 @@ class RandomGraph {
         std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
         for (std::byte& b : bytes) {
           b = static_cast<std::byte>(random_.bits() & (type.dtype == DType::kBool ? 1 : 0xff));
+          if (dtype_size(type.dtype) == 1) store_word(&b, type.dtype, load_word(&b, type.dtype));
         }
         data = dense_data(std::move(bytes));
       }

@@ -58,14 +58,22 @@ TEST(Text, NodesSayWhereTheyCameFrom) {
 TEST(Text, DenseConstantsOfEveryType) {
   const std::string text = R"(graph @g() -> (%bool) {
   %bool = const bool[2] dense(true, false)
+  %i2 = const i2[2] dense(-2, 1)
+  %i4 = const i4[2] dense(-8, 7)
   %i8 = const i8[2] dense(-128, 127)
   %i16 = const i16[2] dense(-32768, 32767)
   %i32 = const i32[2] dense(-2147483648, 2147483647)
   %i64 = const i64[2] dense(-9223372036854775808, 9223372036854775807)
+  %u2 = const u2[2] dense(0, 3)
+  %u4 = const u4[2] dense(0, 15)
   %u8 = const u8[2] dense(0, 255)
   %u16 = const u16[2] dense(0, 65535)
   %u32 = const u32[2] dense(0, 4294967295)
   %u64 = const u64[1,2] dense(0, 18446744073709551615)
+  %e2 = const f4e2m1[4] dense(6.0, -0.0, 0.5, -1.5)
+  %e8 = const f8e8m0[4] dense(nan, 1.0, 1.7014118e+38, 5.877472e-39)
+  %e4z = const f8e4m3fnuz[3] dense(240.0, nan, -0.001)
+  %e5z = const f8e5m2fnuz[3] dense(57344.0, nan, -8e-06)
   %e4 = const f8e4m3fn[4] dense(448.0, nan, 0xff, -0.0)
   %e5 = const f8e5m2[4] dense(inf, nan, 0x7d, 2e-05)
   %f16 = const f16[4] dense(inf, nan, 0x7e01, 6e-08)
@@ -79,7 +87,7 @@ TEST(Text, DenseConstantsOfEveryType) {
   const Graph graph = must(parse(text, test_ops()));
   EXPECT_EQ(print(graph), text);
   EXPECT_TRUE(verify_graph(graph).ok());
-  EXPECT_EQ(load_word(&graph.values[15].constant->bytes[16], DType::kU64), UINT64_MAX);
+  EXPECT_EQ(load_word(&graph.values[23].constant->bytes[16], DType::kU64), UINT64_MAX);
 }
 
 TEST(Text, QuotedNames) {

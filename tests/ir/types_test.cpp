@@ -41,7 +41,7 @@ TEST(CheckType, Limits) {
   // Its product is 0, but its strides would overflow.
   EXPECT_TRUE(message({DType::kU8, {0, INT64_MAX, INT64_MAX}}).starts_with("[too_large]"));
   EXPECT_EQ(message({static_cast<DType>(200), {}}),
-            "[bad_dtype] dtype#200 is not one of the 15 dtypes");
+            "[bad_dtype] dtype#200 is not one of the 23 dtypes");
 }
 
 TEST(BroadcastShapes, Rules) {

@@ -225,11 +225,13 @@ bool name_missing(Random& random, Graph& g) {
 bool constant_bytes(Random& random, Graph& g) {
   Value* value = pick_kind(random, g, ValueKind::kConstant);
   auto data = std::make_shared<ConstData>(*value->constant);
-  if (random.chance(2) && !data->bytes.empty()) {
-    data->bytes.pop_back();
+  std::vector<std::byte> bytes = data->bytes.copy();
+  if (random.chance(2) && !bytes.empty()) {
+    bytes.pop_back();
   } else {
-    data->bytes.push_back(std::byte{0});
+    bytes.push_back(std::byte{0});
   }
+  data->bytes = std::move(bytes);
   value->constant = data;
   return true;
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "commands.h"
+#include "conformance.h"
 
 namespace pyc::tool {
 namespace {
@@ -54,12 +55,28 @@ int main_checked(int argc, char** argv) {
   dump_app->add_option("--target", dump.compile.target, "Code for another machine")
       ->check(CLI::IsMember({"aarch64_neon", "x86_avx2", "x86_avx512"}));
 
+  ConformanceCommand conformance;
+  CLI::App* conformance_app = app.add_subcommand(
+      "conformance", "Run every folder with model.onnx and test_data_set_* and compare");
+  conformance_app->add_option("folder", conformance.folder, "Searched for cases")->required();
+  conformance_app->add_option("--device", conformance.compile.device, "cpu or reference");
+  conformance_app->add_option("--threads", conformance.compile.threads, "Threads per case");
+  conformance_app->add_option("--rtol", conformance.tolerance.rtol);
+  conformance_app->add_option("--atol", conformance.tolerance.atol);
+  conformance_app->add_option("--scale-tol", conformance.tolerance.scale,
+                              "Allowed difference as a part of the largest magnitude");
+  conformance_app->add_option("--filter", conformance.filter, "Only cases with this in their path");
+  conformance_app->add_option("--jobs", conformance.jobs, "Cases at a time");
+  conformance_app->add_option("--time-limit", conformance.time_limit, "Seconds per case");
+  conformance_app->add_flag("--json", conformance.json, "Print JSON");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int shown = app.exit(e);
     return shown == 0 ? 0 : exit_code(Status(Code::kUnknownOption, ""));
   }
+  if (conformance_app->parsed()) return run_conformance(conformance);
   Status status;
   if (run_app->parsed()) status = run_model(run);
   if (explain_app->parsed()) status = explain_model(explain);

@@ -11,21 +11,48 @@ namespace pyc::cpu {
 
 namespace intr = llvm::Intrinsic;
 
+// How a float format of at most 16 bits ends: with infinity and NaNs, with one NaN instead of
+// them, with one NaN instead of -0, or with its largest number.
+enum class Top : uint8_t { kInfinity, kNan, kNoNegativeZero, kLargest };
+
+struct SmallFloat {
+  DType type;
+  int exponent_bits;
+  int fraction_bits;
+  int bias;
+  Top top;
+
+  int bits() const { return exponent_bits + fraction_bits; }  // but for the sign
+};
+
+namespace {
+
+constexpr SmallFloat kF16{DType::kF16, 5, 10, 15, Top::kInfinity};
+constexpr SmallFloat kF8E4M3FN{DType::kF8E4M3FN, 4, 3, 7, Top::kNan};
+constexpr SmallFloat kF8E4M3FNUZ{DType::kF8E4M3FNUZ, 4, 3, 8, Top::kNoNegativeZero};
+constexpr SmallFloat kF8E5M2{DType::kF8E5M2, 5, 2, 15, Top::kInfinity};
+constexpr SmallFloat kF8E5M2FNUZ{DType::kF8E5M2FNUZ, 5, 2, 16, Top::kNoNegativeZero};
+constexpr SmallFloat kF4E2M1{DType::kF4E2M1, 2, 1, 1, Top::kLargest};
+
+}  // namespace
+
 llvm::Value* ValueOps::convert(Value* v, DType from, DType to) {
   if (from == to) return v;
   const int width = width_of(v);
   if (to == DType::kBool) {
     if (from == DType::kF32 || from == DType::kF64) return b_.CreateFCmpUNE(v, fp_like(v, 0.0));
-    if (is_float(from)) {
-      const uint64_t sign = uint64_t{1} << (dtype_size(from) * 8 - 1);
+    if (from == DType::kF8E8M0) return llvm::Constant::getAllOnesValue(type(to, width));
+    const bool negative_zero = from != DType::kF8E4M3FNUZ && from != DType::kF8E5M2FNUZ;
+    if (is_float(from) && negative_zero) {
+      const uint64_t sign = uint64_t{1} << (dtype_bits(from) - 1);
       v = b_.CreateAnd(v, int_like(v, sign - 1));
     }
     return b_.CreateICmpNE(v, int_like(v, 0));
   }
   if (!is_float(from) && !is_float(to)) {
     const bool sign = is_signed_int(from);
-    return sign ? b_.CreateSExtOrTrunc(v, type(to, width))
-                : b_.CreateZExtOrTrunc(v, type(to, width));
+    v = sign ? b_.CreateSExtOrTrunc(v, type(to, width)) : b_.CreateZExtOrTrunc(v, type(to, width));
+    return dtype_bits(to) < 8 ? low_bits(v, to) : v;
   }
   if (!is_float(from)) return int_to_float(v, from, to);
   if (is_narrow_float(from)) {
@@ -47,28 +74,36 @@ llvm::Value* ValueOps::widen_to_f32(Value* v, DType from) {
   switch (from) {
     case DType::kBF16:
       return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, i32), 16), type(DType::kF32, width));
+    case DType::kF4E2M1:
+      return small_float_to_f32(v, kF4E2M1);
+    case DType::kF8E8M0:
+      return e8m0_to_f32(v);
     case DType::kF8E4M3FN:
-      return small_float_to_f32(v, 4, 3, false);
+      return small_float_to_f32(v, kF8E4M3FN);
+    case DType::kF8E4M3FNUZ:
+      return small_float_to_f32(v, kF8E4M3FNUZ);
+    case DType::kF8E5M2FNUZ:
+      return small_float_to_f32(v, kF8E5M2FNUZ);
     case DType::kF8E5M2:  // the upper byte of an f16
       v = b_.CreateShl(b_.CreateZExt(v, with_width(b_.getInt16Ty(), v)), 8);
       break;
     default:
       break;
   }
-  if (!t_.aarch64 && !t_.f16c) return small_float_to_f32(v, 5, 10, true);
+  if (!t_.aarch64 && !t_.f16c) return small_float_to_f32(v, kF16);
   Value* half = b_.CreateBitCast(v, with_width(b_.getHalfTy(), v));
   return b_.CreateFPExt(half, type(DType::kF32, width));
 }
 
 // Moves exponent and fraction into place and corrects the exponent's bias. A subnormal is read as
 // if it had a leading one, which is then subtracted.
-llvm::Value* ValueOps::small_float_to_f32(Value* v, int exponent_bits, int fraction_bits,
-                                          bool has_infinity) {
+llvm::Value* ValueOps::small_float_to_f32(Value* v, const SmallFloat& f) {
   llvm::Type* f32 = with_width(b_.getFloatTy(), v);
   Value* x = b_.CreateZExt(v, with_width(b_.getInt32Ty(), v));
-  const int bits = exponent_bits + fraction_bits;
+  const int bits = f.bits();
+  const int fraction_bits = f.fraction_bits;
+  const int bias = f.bias;
   const uint32_t magnitude_mask = (1u << bits) - 1;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint32_t rebias = static_cast<uint32_t>(127 - bias) << 23;
   Value* magnitude = b_.CreateAnd(x, int_like(x, magnitude_mask));
   Value* sign =
@@ -82,15 +117,39 @@ llvm::Value* ValueOps::small_float_to_f32(Value* v, int exponent_bits, int fract
   Value* is_tiny = b_.CreateICmpULT(magnitude, int_like(x, 1u << fraction_bits));
   Value* r = b_.CreateSelect(is_tiny, b_.CreateBitCast(tiny, x->getType()), normal);
   const uint32_t top = magnitude_mask ^ ((1u << fraction_bits) - 1);  // all exponent bits
-  if (has_infinity) {
+  if (f.top == Top::kInfinity) {
     // Infinity and NaN keep their fraction under an exponent of all ones.
     Value* special = b_.CreateOr(shifted, int_like(x, 0x7F800000));
     r = b_.CreateSelect(b_.CreateICmpUGE(magnitude, int_like(x, top)), special, r);
-  } else {
+  } else if (f.top == Top::kNan) {
     Value* nan = b_.CreateICmpEQ(magnitude, int_like(x, magnitude_mask));
     r = b_.CreateSelect(nan, int_like(x, 0x7FC00000), r);
   }
-  return b_.CreateBitCast(b_.CreateOr(r, sign), f32);
+  r = b_.CreateOr(r, sign);
+  if (f.top == Top::kNoNegativeZero) {
+    Value* nan = b_.CreateICmpEQ(x, int_like(x, 1u << bits));
+    r = b_.CreateSelect(nan, int_like(x, 0x7FC00000), r);
+  }
+  return b_.CreateBitCast(r, f32);
+}
+
+llvm::Value* ValueOps::e8m0_to_f32(Value* v) {
+  Value* x = b_.CreateZExt(v, with_width(b_.getInt32Ty(), v));
+  Value* r = b_.CreateShl(x, 23);
+  // The smallest one is subnormal in f32.
+  r = b_.CreateSelect(b_.CreateICmpEQ(x, int_like(x, 0)), int_like(x, 1u << 22), r);
+  r = b_.CreateSelect(b_.CreateICmpEQ(x, int_like(x, 0xFF)), int_like(x, 0x7FC00000), r);
+  return b_.CreateBitCast(r, with_width(b_.getFloatTy(), v));
+}
+
+llvm::Value* ValueOps::f32_to_e8m0(Value* v) {
+  Value* x = b_.CreateBitCast(v, with_width(b_.getInt32Ty(), v));
+  Value* up = b_.CreateLShr(b_.CreateAdd(x, int_like(x, (1u << 23) - 1)), 23);
+  Value* r = b_.CreateSelect(b_.CreateICmpEQ(x, int_like(x, 1u << 22)), int_like(x, 0), up);
+  Value* inside = b_.CreateAnd(b_.CreateFCmpOGE(v, fp_like(v, std::ldexp(1.0, -127))),
+                               b_.CreateFCmpOLE(v, fp_like(v, std::ldexp(1.0, 127))));
+  r = b_.CreateSelect(inside, r, int_like(x, 0xFF));
+  return b_.CreateTrunc(r, type(DType::kF8E8M0, width_of(v)));
 }
 
 llvm::Value* ValueOps::narrow_from_f32(Value* v, DType to) {
@@ -100,12 +159,20 @@ llvm::Value* ValueOps::narrow_from_f32(Value* v, DType to) {
     return b_.CreateBitCast(half, type(to, width));
   }
   switch (to) {
+    case DType::kF4E2M1:
+      return f32_to_small_float(v, kF4E2M1);
+    case DType::kF8E8M0:
+      return f32_to_e8m0(v);
     case DType::kF8E4M3FN:
-      return f32_to_small_float(v, 4, 3, false);
+      return f32_to_small_float(v, kF8E4M3FN);
+    case DType::kF8E4M3FNUZ:
+      return f32_to_small_float(v, kF8E4M3FNUZ);
     case DType::kF8E5M2:
-      return f32_to_small_float(v, 5, 2, true);
+      return f32_to_small_float(v, kF8E5M2);
+    case DType::kF8E5M2FNUZ:
+      return f32_to_small_float(v, kF8E5M2FNUZ);
     case DType::kF16:
-      return f32_to_small_float(v, 5, 10, true);
+      return f32_to_small_float(v, kF16);
     default:
       break;
   }
@@ -117,14 +184,12 @@ llvm::Value* ValueOps::narrow_from_f32(Value* v, DType to) {
   return b_.CreateTrunc(b_.CreateLShr(r, 16), type(to, width));
 }
 
-llvm::Value* ValueOps::f32_to_small_float(Value* v, int exponent_bits, int fraction_bits,
-                                          bool has_infinity) {
+llvm::Value* ValueOps::f32_to_small_float(Value* v, const SmallFloat& f) {
   llvm::Type* i32 = with_width(b_.getInt32Ty(), v);
   Value* x = b_.CreateBitCast(v, i32);
-  const int bits = exponent_bits + fraction_bits;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const auto drop = static_cast<uint64_t>(23 - fraction_bits);
-  const uint32_t rebias = static_cast<uint32_t>(127 - bias) << 23;
+  const int bits = f.bits();
+  const auto drop = static_cast<uint64_t>(23 - f.fraction_bits);
+  const uint32_t rebias = static_cast<uint32_t>(127 - f.bias) << 23;
   Value* magnitude = b_.CreateAnd(x, int_like(x, 0x7FFFFFFF));
   Value* sign =
       b_.CreateAnd(b_.CreateLShr(x, static_cast<uint64_t>(31 - bits)), int_like(x, 1u << bits));
@@ -133,21 +198,29 @@ llvm::Value* ValueOps::f32_to_small_float(Value* v, int exponent_bits, int fract
   Value* odd = b_.CreateAnd(b_.CreateLShr(y, drop), int_like(x, 1));
   y = b_.CreateAdd(b_.CreateAdd(y, int_like(x, (1u << (drop - 1)) - 1)), odd);
   Value* normal = b_.CreateLShr(y, drop);
-  // Beyond the largest number: infinity (or NaN) is the next code.
-  const uint32_t beyond =
-      has_infinity ? ((1u << exponent_bits) - 1) << fraction_bits : (1u << bits) - 1;
+  // Beyond the largest number: infinity or NaN is the next code, or there is none.
+  const uint32_t all_ones = (1u << bits) - 1;
+  const uint32_t beyond = f.top == Top::kInfinity ? all_ones >> f.fraction_bits << f.fraction_bits
+                          : f.top == Top::kNoNegativeZero ? all_ones + 1
+                                                          : all_ones;
   normal = b_.CreateBinaryIntrinsic(intr::umin, normal, int_like(x, beyond));
   // Subnormal results: adding a number whose last place is their quantum rounds them.
-  const double magic = std::ldexp(1.0, 1 - bias - fraction_bits + 23);
+  const double magic = std::ldexp(1.0, 1 - f.bias - f.fraction_bits + 23);
   Value* sum = b_.CreateFAdd(b_.CreateBitCast(magnitude, v->getType()), fp_like(v, magic));
   const llvm::Constant* magic_value = fp_like(v, magic);
   Value* magic_bits = b_.CreateBitCast(const_cast<llvm::Constant*>(magic_value), i32);
   Value* tiny = b_.CreateSub(b_.CreateBitCast(sum, i32), magic_bits);
   Value* is_tiny = b_.CreateICmpULT(magnitude, int_like(x, rebias + (1u << 23)));
   Value* r = b_.CreateSelect(is_tiny, tiny, normal);
-  const uint32_t nan = has_infinity ? beyond | (1u << (fraction_bits - 1)) : beyond;
-  r = b_.CreateSelect(b_.CreateFCmpUNO(v, v), int_like(x, nan), r);
-  return b_.CreateTrunc(b_.CreateOr(r, sign), with_width(b_.getIntNTy(bits + 1), v));
+  const uint32_t nan = f.top == Top::kInfinity ? beyond | (1u << (f.fraction_bits - 1)) : beyond;
+  Value* is_nan = b_.CreateFCmpUNO(v, v);
+  if (f.top == Top::kNoNegativeZero) {
+    Value* none = int_like(x, 0);
+    sign = b_.CreateSelect(b_.CreateICmpEQ(r, none), none, sign);
+  }
+  r = b_.CreateOr(r, sign);
+  r = b_.CreateSelect(is_nan, int_like(x, nan), r);
+  return b_.CreateTrunc(r, type(f.type, width_of(v)));
 }
 
 // Truncates and sets the last bit if anything was lost, so that a second rounding to fewer bits is
@@ -211,7 +284,7 @@ llvm::Value* ValueOps::int64_to_f64_odd(Value* v, bool is_signed) {
 llvm::Value* ValueOps::float_to_int(Value* v, DType to) {
   const int width = width_of(v);
   const bool sign = is_signed_int(to);
-  const auto bits = static_cast<int>(dtype_size(to) * 8);
+  const auto bits = static_cast<int>(dtype_bits(to));
   const bool f64 = v->getType()->getScalarType()->isDoubleTy();
   if (bits < 32) {
     const DType middle = DType::kI32;

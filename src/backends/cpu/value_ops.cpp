@@ -71,7 +71,14 @@ llvm::Value* ValueOps::to_memory(Value* v, DType t) {
   return b_.CreateZExt(v, with_width(b_.getInt8Ty(), v));
 }
 
+llvm::Value* ValueOps::low_bits(Value* v, DType t) {
+  const auto bits = static_cast<uint64_t>(dtype_bits(t));
+  if (!is_signed_int(t)) return b_.CreateAnd(v, int_like(v, (uint64_t{1} << bits) - 1));
+  return b_.CreateAShr(b_.CreateShl(v, 8 - bits), 8 - bits);
+}
+
 llvm::Value* ValueOps::from_memory(Value* v, DType t) {
+  if (dtype_bits(t) < 8) return low_bits(v, t);
   if (t != DType::kBool) return v;
   return b_.CreateICmpNE(v, int_like(v, 0));
 }
@@ -293,6 +300,7 @@ llvm::Value* ValueOps::floor_mod(Value* a, int64_t divisor, bool non_negative) {
 llvm::Value* ValueOps::bitcast(Value* v, DType from, DType to) {
   if (from == DType::kBool) v = to_memory(v, from);
   if (to == DType::kBool) return from_memory(v, to);
+  if (dtype_bits(to) < 8) return low_bits(v, to);
   return b_.CreateBitCast(v, type(to, width_of(v)));
 }
 

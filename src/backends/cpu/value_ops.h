@@ -20,7 +20,9 @@ struct TargetTraits {
 };
 
 // Values are held like this: bool as i1, integers as themselves, f32 and f64 as float and double,
-// narrower floats as the integer of their bits.
+// narrower floats as the integer of their bits; what is below a byte as a byte, extended.
+struct SmallFloat;
+
 class ValueOps {
  public:
   using Value = llvm::Value;
@@ -69,8 +71,12 @@ class ValueOps {
   Value* int64_to_f64_odd(Value* v, bool is_signed);
   Value* float_to_int(Value* v, DType to);
   Value* per_lane(Value* v, llvm::Type* to, llvm::Instruction::CastOps op);
-  Value* small_float_to_f32(Value* v, int exponent_bits, int fraction_bits, bool has_infinity);
-  Value* f32_to_small_float(Value* v, int exponent_bits, int fraction_bits, bool has_infinity);
+  // The low bits of each byte, extended as type t is: for types below a byte.
+  Value* low_bits(Value* v, DType t);
+  Value* small_float_to_f32(Value* v, const SmallFloat& f);
+  Value* f32_to_small_float(Value* v, const SmallFloat& f);
+  Value* e8m0_to_f32(Value* v);
+  Value* f32_to_e8m0(Value* v);
 
   // Constants of the shape of `like` (an integer or float value or vector).
   llvm::Constant* int_like(const Value* like, uint64_t v) const;

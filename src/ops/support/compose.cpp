@@ -24,7 +24,7 @@ ValueId Compose::scalar_like(ValueId other, double value) {
 
 ValueId Compose::cast(ValueId x, DType to) {
   if (!status_.ok() || builder_.type(x).dtype == to) return x;
-  return op("cast", {x}, {{"to", to}});
+  return op("cast", {x}, {{"saturate", false}, {"to", to}});
 }
 
 ValueId Compose::reshape(ValueId x, ir::Shape shape) {

@@ -19,6 +19,7 @@ class Compose {
   ValueId op(std::string_view name, std::vector<ValueId> inputs, ir::Attrs attrs = {});
   // A constant of the same dtype as `other`.
   ValueId scalar_like(ValueId other, double value);
+  // Rounded like the result of any op: what is too large becomes inf or NaN.
   ValueId cast(ValueId x, DType to);
   ValueId add(ValueId a, ValueId b) { return op("add", {a, b}); }
   ValueId sub(ValueId a, ValueId b) { return op("sub", {a, b}); }

@@ -1,7 +1,10 @@
 #pragma once
 
 // Elementwise ops: a formula over one element of each input. Narrow floats are widened to f32 for
-// the formula, and its result is rounded once. A formula is a function or a lambda over Exprs.
+// the formula, and its result is rounded once. A formula is a function or a lambda over Exprs; one
+// of a single element may take the LowerContext first, for attributes.
+
+#include <type_traits>
 
 #include "loop/functions.h"
 #include "ops/support/index.h"
@@ -25,7 +28,12 @@ inline Expr rounded(LowerContext& context, Expr x) {
 
 template <auto Formula>
 Expr lower_unary(LowerContext& context, int, std::span<const Expr> index) {
-  return rounded(context, Formula(context.input_compute(0, index)));
+  const Expr x = context.input_compute(0, index);
+  if constexpr (std::is_invocable_v<decltype(Formula), LowerContext&, Expr>) {
+    return rounded(context, Formula(context, x));
+  } else {
+    return rounded(context, Formula(x));
+  }
 }
 
 // Also for comparisons, whose formula gives a bool.

@@ -32,6 +32,20 @@ Index index_at(LowerContext& context, Expr position, const ir::Shape& shape) {
   return result;
 }
 
+Expr same_position(LowerContext& context, int output, std::span<const Expr> index) {
+  const Expr at = position(context, index, context.output_type(output).shape);
+  return context.input(0, index_at(context, at, context.input_type(0).shape));
+}
+
+Expr checked_index(LowerContext& context, Expr wanted, int64_t dim) {
+  wanted = convert(wanted, DType::kI64);
+  const Expr first = context.index(0);
+  const Expr found = select(lt(wanted, first), wanted + context.index(dim), wanted);
+  context.check(between(context, found, 0, dim), "index out of range");
+  // After a failed check the run goes on to its end, so that the access must stay in bounds.
+  return min(max(found, first), context.index(std::max<int64_t>(dim - 1, 0)));
+}
+
 Expr between(LowerContext& context, Expr i, int64_t lo, int64_t hi) {
   return le(context.index(lo), i) & lt(i, context.index(hi));
 }

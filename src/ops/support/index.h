@@ -20,6 +20,13 @@ Index broadcast_index(LowerContext& context, std::span<const Expr> index, const 
 Expr position(LowerContext& context, std::span<const Expr> index, const ir::Shape& shape);
 Index index_at(LowerContext& context, Expr position, const ir::Shape& shape);
 
+// The element of input 0 that stands at the same row-major position as `index` in the output.
+Expr same_position(LowerContext& context, int output, std::span<const Expr> index);
+
+// `wanted` as an index into a dim of this size, counted from the end if negative. The run fails if
+// it is out of range; the result never is.
+Expr checked_index(LowerContext& context, Expr wanted, int64_t dim);
+
 // Whether lo <= i < hi.
 Expr between(LowerContext& context, Expr i, int64_t lo, int64_t hi);
 

@@ -49,6 +49,17 @@ Status require_axes(const Ints& axes, const TensorType& type) {
   return {};
 }
 
+Result<Shape> scaled_shape(const TensorType& x, const Ints& factors) {
+  Shape shape = x.shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (factors[i] != 0 && shape[i] > ir::kMaxElements / factors[i]) {
+      return refuse(Code::kInvalidArgument, "", x, " times ", factors, " is too large");
+    }
+    shape[i] *= factors[i];
+  }
+  return shape;
+}
+
 Types infer_along_axis(const InferArgs& args, const DTypeClass& accepted) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("input", x, accepted));

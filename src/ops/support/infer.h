@@ -24,6 +24,8 @@ inline constexpr DTypeClass kAnyDType{[](DType) { return true; }, "any dtype"};
 inline constexpr DTypeClass kFloats{is_float, "a float dtype"};
 inline constexpr DTypeClass kNumbers{[](DType t) { return t != DType::kBool; },
                                      "a float or integer dtype"};
+inline constexpr DTypeClass kIntegers{is_int, "an integer dtype"};
+inline constexpr DTypeClass kBools{[](DType t) { return t == DType::kBool; }, "dtype bool"};
 inline constexpr DTypeClass kSigned{[](DType t) { return is_float(t) || is_signed_int(t); },
                                     "a float or signed integer dtype"};
 inline constexpr DTypeClass kIndices{[](DType t) { return t == DType::kI32 || t == DType::kI64; },
@@ -55,6 +57,9 @@ Status require_axes(const Ints& axes, const TensorType& type);
 
 // The axis counted from the front. Requires that require_axis accepts it.
 inline int64_t from_front(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
+
+// The shape with each dim times its factor (not negative); refuses what is too large.
+Result<Shape> scaled_shape(const TensorType& x, const Ints& factors);
 
 // Type rule of ops that work along attribute `axis` and keep the type.
 Types infer_along_axis(const InferArgs& args, const DTypeClass& accepted);

@@ -1,100 +1,126 @@
 #include "ops/support/window.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace pyc::ops {
-namespace {
 
-constexpr int64_t kMaxAttr = std::numeric_limits<int32_t>::max();
-
-std::array<int64_t, 2> pair(const Ints& values, size_t at = 0) {
-  return {values[at], values[at + 1]};
+Ints list_attr(const ir::Attrs& attrs, std::string_view name, size_t count, int64_t fallback) {
+  const auto& values = std::get<Ints>(attrs.find(name)->second);
+  return values.empty() ? Ints(count, fallback) : values;
 }
 
-Window trusted_window(const Ints& kernel, const Ints& strides, const Ints& pads,
-                      const Ints& dilations) {
-  return {pair(kernel), pair(strides), pair(pads), pair(pads, 2), pair(dilations)};
+std::vector<ir::AttrDef> window_attrs() {
+  return {optional("strides", Ints{}), optional("pads", Ints{}), optional("dilations", Ints{})};
 }
 
-}  // namespace
-
-Result<Window> make_window(const Ints& kernel, const Ints& strides, const Ints& pads,
-                           const Ints& dilations) {
-  PYC_TRY(require_ints("kernel", kernel, 2, 1, kMaxAttr));
-  PYC_TRY(require_ints("strides", strides, 2, 1, kMaxAttr));
-  PYC_TRY(require_ints("pads", pads, 4, 0, kMaxAttr));
-  PYC_TRY(require_ints("dilations", dilations, 2, 1, kMaxAttr));
-  return trusted_window(kernel, strides, pads, dilations);
+Window window_of(const ir::Attrs& attrs, Ints kernel) {
+  const size_t dims = kernel.size();
+  const Ints pads = list_attr(attrs, "pads", 2 * dims, 0);
+  const auto half = pads.begin() + static_cast<std::ptrdiff_t>(dims);
+  return {.kernel = std::move(kernel),
+          .strides = list_attr(attrs, "strides", dims, 1),
+          .begin = Ints(pads.begin(), half),
+          .end = Ints(half, pads.end()),
+          .dilations = list_attr(attrs, "dilations", dims, 1)};
 }
 
-Result<std::array<int64_t, 2>> count_windows(const Window& window, const TensorType& x) {
-  std::array<int64_t, 2> counts{};
-  for (size_t d = 0; d < 2; ++d) {
-    const int64_t padded = x.shape[d + 2] + window.begin[d] + window.end[d];
-    const int64_t reach = (window.kernel[d] - 1) * window.dilations[d] + 1;
-    if (reach > padded) {
-      return refuse(Code::kShapeMismatch, "the window reaches over ", reach,
-                    d == 0 ? " rows" : " columns", ", the padded input ", x, " has ", padded);
+Result<Window> make_window(const ir::Attrs& attrs, const Ints& kernel) {
+  const size_t dims = kernel.size();
+  const auto require = [&](std::string_view name, size_t count, int64_t least) {
+    return require_ints(name, list_attr(attrs, name, count, least), count, least, kMaxWindowAttr);
+  };
+  PYC_TRY(require_ints("kernel", kernel, dims, 1, kMaxWindowAttr));
+  PYC_TRY(require("strides", dims, 1));
+  PYC_TRY(require("pads", 2 * dims, 0));
+  PYC_TRY(require("dilations", dims, 1));
+  return window_of(attrs, kernel);
+}
+
+Result<Ints> count_windows(const Window& window, const Shape& planes) {
+  Ints counts;
+  for (size_t d = 0; d < window.dims(); ++d) {
+    const int64_t padded = planes[d] + window.begin[d] + window.end[d];
+    if (window.reach(d) > padded) {
+      return refuse(Code::kShapeMismatch, "the window reaches over ", window.reach(d),
+                    " elements of dim ", static_cast<int64_t>(d), " of the planes ", planes,
+                    ", with pads there are ", padded);
     }
-    counts[d] = (padded - reach) / window.strides[d] + 1;
+    counts.push_back((padded - window.reach(d)) / window.strides[d] + 1);
   }
   return counts;
 }
 
-Tap tap_at(LowerContext& context, const Window& window, Expr oh, Expr ow, Expr kh, Expr kw) {
-  const Shape& shape = context.input_type(0).shape;
-  const auto place = [&](size_t d, Expr o, Expr k) {
-    return o * context.index(window.strides[d]) + k * context.index(window.dilations[d]) -
-           context.index(window.begin[d]);
-  };
-  const Expr h = place(0, oh, kh);
-  const Expr w = place(1, ow, kw);
-  return {h, w, between(context, h, 0, shape[2]) & between(context, w, 0, shape[3])};
+Status require_planes(std::string_view what, const TensorType& type) {
+  if (type.rank() >= 3) return {};
+  return refuse(Code::kRankMismatch, what, " must have rank 3 or more, found ", type);
 }
 
-Expr count_taps(LowerContext& context, const Window& window, Expr oh, Expr ow) {
-  const Shape& shape = context.input_type(0).shape;
-  const auto along = [&](size_t d, Expr o) {
-    const Expr first = o * context.index(window.strides[d]) - context.index(window.begin[d]);
-    const Expr last = first + context.index(window.kernel[d]);
-    return min(last, context.index(shape[d + 2])) - max(first, context.index(0));
-  };
-  return along(0, oh) * along(1, ow);
+Shape with_planes(int64_t batch, int64_t channels, const Shape& planes) {
+  Shape shape{batch, channels};
+  shape.insert(shape.end(), planes.begin(), planes.end());
+  return shape;
 }
 
-Window conv_window(const LowerContext& context) {
-  const Shape& w = context.input_type(1).shape;
-  return trusted_window({w[2], w[3]}, context.attr_ints("strides"), context.attr_ints("pads"),
-                        context.attr_ints("dilations"));
+Index with_planes(Expr batch, Expr channel, std::span<const Expr> planes) {
+  Index index{batch, channel};
+  index.insert(index.end(), planes.begin(), planes.end());
+  return index;
+}
+
+Tap tap_at(LowerContext& context, const Window& window, std::span<const Expr> o,
+           std::span<const Expr> k) {
+  const Shape& shape = context.input_type(0).shape;
+  Tap tap;
+  for (size_t d = 0; d < window.dims(); ++d) {
+    const Expr at = o[d] * context.index(window.strides[d]) +
+                    k[d] * context.index(window.dilations[d]) - context.index(window.begin[d]);
+    const Expr inside = between(context, at, 0, shape[d + 2]);
+    tap.inside = d == 0 ? inside : tap.inside & inside;
+    tap.at.push_back(at);
+  }
+  return tap;
+}
+
+ReduceTerm read_tap(LowerContext& context, const Tap& tap, Expr batch, Expr channel) {
+  const DType t = context.input_type(0).dtype;
+  const Expr x =
+      context.input_if(0, with_planes(batch, channel, tap.at), tap.inside, zero(context, t));
+  return {.value = convert(x, compute_dtype(t)), .guard = always(tap.inside) ? Expr{} : tap.inside};
 }
 
 std::vector<ir::AttrDef> pool_attrs() {
-  return {required("kernel", ir::AttrKind::kInts), optional("strides", Ints{1, 1}),
-          optional("pads", Ints{0, 0, 0, 0})};
+  auto attrs = window_attrs();
+  attrs.insert(attrs.begin(), required("kernel", ir::AttrKind::kInts));
+  return attrs;
 }
 
 Types infer_pool(const InferArgs& args, const DTypeClass& accepted) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("input", x, accepted));
-  PYC_TRY(require_rank("input (NCHW)", x, 4));
-  PYC_ASSIGN(const Window window, make_window(args.attr_ints("kernel"), args.attr_ints("strides"),
-                                              args.attr_ints("pads"), {1, 1}));
-  for (size_t d = 0; d < 2; ++d) {
-    if (x.shape[d + 2] == 0) {
-      return refuse(Code::kShapeMismatch, "the input ", x, " has an empty plane");
-    }
-    if (window.begin[d] >= window.kernel[d] || window.end[d] >= window.kernel[d]) {
-      return refuse(Code::kInvalidArgument, "pads ", args.attr_ints("pads"),
-                    " must be smaller than the kernel ", args.attr_ints("kernel"));
-    }
+  PYC_TRY(require_planes("input", x));
+  const Shape planes = planes_of(x);
+  if (std::find(planes.begin(), planes.end(), 0) != planes.end()) {
+    return refuse(Code::kShapeMismatch, "the input ", x, " has an empty plane");
   }
-  PYC_ASSIGN(const auto counts, count_windows(window, x));
-  return one(x.dtype, {x.shape[0], x.shape[1], counts[0], counts[1]});
+  const Ints& kernel = args.attr_ints("kernel");
+  PYC_TRY(require_ints("kernel", kernel, planes.size(), 1, kMaxWindowAttr));
+  PYC_ASSIGN(const Window window, make_window(args.attrs, kernel));
+  PYC_ASSIGN(const Ints counts, count_windows(window, planes));
+  return one(x.dtype, with_planes(x.shape[0], x.shape[1], counts));
 }
 
 Window pool_window(const LowerContext& context) {
-  return trusted_window(context.attr_ints("kernel"), context.attr_ints("strides"),
-                        context.attr_ints("pads"), {1, 1});
+  return window_of(context.node().attrs, context.attr_ints("kernel"));
+}
+
+Tap pool_tap(LowerContext& context, const Window& window, std::span<const Expr> index,
+             std::span<const Expr> k) {
+  return tap_at(context, window, index.subspan(2), k);
+}
+
+ReduceTerm pool_term(LowerContext& context, const Window& window, std::span<const Expr> index,
+                     std::span<const Expr> k) {
+  return read_tap(context, pool_tap(context, window, index, k), index[0], index[1]);
 }
 
 }  // namespace pyc::ops

@@ -1,9 +1,8 @@
 #pragma once
 
-// Sliding windows over the two last dims of an NCHW tensor: convolutions and pools.
-// Attributes: strides [h,w], pads [top,left,bottom,right], dilations [h,w].
-
-#include <array>
+// Sliding windows over the dims of a tensor behind batch and channels, any number of them: for
+// convolutions and pools. Attributes: strides [per dim], pads [in front per dim, behind per dim],
+// dilations [per dim]; an empty list stands for ones (pads: zeros).
 
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -11,35 +10,58 @@
 namespace pyc::ops {
 
 struct Window {
-  std::array<int64_t, 2> kernel{};
-  std::array<int64_t, 2> strides{1, 1};
-  std::array<int64_t, 2> begin{};  // pads in front
-  std::array<int64_t, 2> end{};    // and behind
-  std::array<int64_t, 2> dilations{1, 1};
+  Ints kernel;
+  Ints strides;
+  Ints begin;  // pads in front
+  Ints end;    // and behind
+  Ints dilations;
+
+  size_t dims() const { return kernel.size(); }
+  // How many elements the window spans in a dim.
+  int64_t reach(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
 };
 
-// Refuses attributes out of range.
-Result<Window> make_window(const Ints& kernel, const Ints& strides, const Ints& pads,
-                           const Ints& dilations);
-// The number of places for the window in dims H and W of `x`; refuses when there is none.
-Result<std::array<int64_t, 2>> count_windows(const Window& window, const TensorType& x);
+inline constexpr int64_t kMaxWindowAttr = (int64_t{1} << 31) - 1;
 
-// Where a tap of the window at (oh, ow) lies in the input, and whether that is inside of it.
+// The attribute, or `count` times `fallback` if it is empty.
+Ints list_attr(const ir::Attrs& attrs, std::string_view name, size_t count, int64_t fallback);
+
+std::vector<ir::AttrDef> window_attrs();
+// Refuses attributes out of range.
+Result<Window> make_window(const ir::Attrs& attrs, const Ints& kernel);
+// The same for attributes that were checked before.
+Window window_of(const ir::Attrs& attrs, Ints kernel);
+// The number of places for the window in each dim of `planes`; refuses when there is none.
+Result<Ints> count_windows(const Window& window, const Shape& planes);
+
+// Refuses a tensor without dims behind batch and channels.
+Status require_planes(std::string_view what, const TensorType& type);
+// Those dims.
+inline Shape planes_of(const TensorType& type) {
+  return {type.shape.begin() + 2, type.shape.end()};
+}
+// Batch and channels, then the dims.
+Shape with_planes(int64_t batch, int64_t channels, const Shape& planes);
+Index with_planes(Expr batch, Expr channel, std::span<const Expr> planes);
+
+// Where tap `k` of the window at `o` lies in input 0, and whether that is inside of it.
 struct Tap {
-  Expr h;
-  Expr w;
+  Index at;
   Expr inside;
 };
-Tap tap_at(LowerContext& context, const Window& window, Expr oh, Expr ow, Expr kh, Expr kw);
-// How many taps of the window at (oh, ow) lie inside the input. Requires dilations of 1.
-Expr count_taps(LowerContext& context, const Window& window, Expr oh, Expr ow);
+Tap tap_at(LowerContext& context, const Window& window, std::span<const Expr> o,
+           std::span<const Expr> k);
+// Input 0 at the tap, as a reduction that skips taps outside takes it.
+ReduceTerm read_tap(LowerContext& context, const Tap& tap, Expr batch, Expr channel);
 
-// The window of a convolution whose weights are input 1.
-Window conv_window(const LowerContext& context);
-
-// Pools: attributes kernel, strides, pads; each window has at least one tap inside the input.
+// Pools: windows of input 0 whose size is the attribute kernel.
 std::vector<ir::AttrDef> pool_attrs();
 Types infer_pool(const InferArgs& args, const DTypeClass& accepted);
 Window pool_window(const LowerContext& context);
+// For an output index: the tap of the pool's window.
+Tap pool_tap(LowerContext& context, const Window& window, std::span<const Expr> index,
+             std::span<const Expr> k);
+ReduceTerm pool_term(LowerContext& context, const Window& window, std::span<const Expr> index,
+                     std::span<const Expr> k);
 
 }  // namespace pyc::ops

@@ -1,0 +1,134 @@
+#include "base/dyn_value.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "base/aligned_buffer.h"
+#include "base/convert.h"
+
+namespace pyc {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
+
+template <class T, class Convert>
+std::vector<T> elements_of(const DynValue& tensor, Convert convert) {
+  const auto size = static_cast<size_t>(dtype_size(tensor.dtype));
+  std::vector<T> out;
+  out.reserve(tensor.bytes.size() / size);
+  for (size_t at = 0; at + size <= tensor.bytes.size(); at += size) {
+    out.push_back(convert(load_word(tensor.bytes.data() + at, tensor.dtype)));
+  }
+  return out;
+}
+
+template <class T>
+DynValue small_tensor(DType dtype, std::vector<int64_t> shape, std::span<const T> values) {
+  std::vector<std::byte> bytes(values.size_bytes());
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  DynValue v;
+  v.kind = DynValue::Kind::kTensor;
+  v.dtype = dtype;
+  v.shape = std::move(shape);
+  v.bytes = std::move(bytes);
+  return v;
+}
+
+}  // namespace
+
+int64_t DynValue::elements() const {
+  int64_t n = 1;
+  for (const int64_t d : shape) n *= d;
+  return n;
+}
+
+std::string DynValue::to_string() const {
+  switch (kind) {
+    case Kind::kAbsent:
+      return "nothing";
+    case Kind::kTensor:
+      return fmt::format("{}[{}]", dtype_name(dtype), fmt::join(shape, ","));
+    case Kind::kStrings:
+      return fmt::format("string[{}]", fmt::join(shape, ","));
+    case Kind::kSequence:
+      return fmt::format("sequence of {}", items->size());
+  }
+  return "?";
+}
+
+DynValue DynValue::of_strings(std::vector<int64_t> shape, std::vector<std::string> strings) {
+  DynValue v;
+  v.kind = Kind::kStrings;
+  v.shape = std::move(shape);
+  v.strings = std::make_shared<const std::vector<std::string>>(std::move(strings));
+  return v;
+}
+
+DynValue DynValue::of_items(std::vector<DynValue> items) {
+  DynValue v;
+  v.kind = Kind::kSequence;
+  v.items = std::make_shared<const std::vector<DynValue>>(std::move(items));
+  return v;
+}
+
+DynValue DynValue::of_ints(const std::vector<int64_t>& values) {
+  return small_tensor<int64_t>(DType::kI64, {static_cast<int64_t>(values.size())}, values);
+}
+
+DynValue DynValue::of_int(int64_t value) {
+  return small_tensor<int64_t>(DType::kI64, {}, std::span(&value, 1));
+}
+
+DynValue DynValue::of_bool(bool value) {
+  const uint8_t byte = value ? 1 : 0;
+  return small_tensor<uint8_t>(DType::kBool, {}, std::span(&byte, 1));
+}
+
+Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = dtype_size(dtype);
+  bool empty = false;
+  for (const int64_t d : shape) {
+    if (d < 0) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("a dim is at least 0, found {} in [{}]", d, fmt::join(shape, ",")));
+    }
+    empty = empty || d == 0;
+  }
+  if (empty) return int64_t{0};
+  for (const int64_t d : shape) {
+    if (d > kMaxBytes / bytes) {
+      return Status(Code::kBudgetExceeded,
+                    fmt::format("a tensor of {}[{}] is over the limit of {} bytes",
+                                dtype_name(dtype), fmt::join(shape, ","), kMaxBytes));
+    }
+    bytes *= d;
+  }
+  return bytes;
+}
+
+Result<NewTensor> new_tensor(DType dtype, std::vector<int64_t> shape) {
+  PYC_ASSIGN(const int64_t size, tensor_bytes(dtype, shape));
+  PYC_ASSIGN(AlignedBuffer memory, AlignedBuffer::create(static_cast<size_t>(size)));
+  auto owner = std::make_shared<AlignedBuffer>(std::move(memory));
+  NewTensor made;
+  made.data = owner->data();
+  made.value.kind = DynValue::Kind::kTensor;
+  made.value.dtype = dtype;
+  made.value.shape = std::move(shape);
+  made.value.bytes = SharedBytes(owner, {made.data, static_cast<size_t>(size)});
+  return made;
+}
+
+std::vector<int64_t> to_ints(const DynValue& tensor) {
+  return elements_of<int64_t>(tensor, [&](Word w) {
+    return static_cast<int64_t>(convert_word(w, tensor.dtype, DType::kI64));
+  });
+}
+
+std::vector<double> to_doubles(const DynValue& tensor) {
+  return elements_of<double>(tensor, [&](Word w) { return word_to_double(w, tensor.dtype); });
+}
+
+}  // namespace pyc

@@ -1,0 +1,111 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pyc {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+Status io_error(const std::string& path, int error) {
+  return {error == ENOENT || error == ENOTDIR ? Code::kNotFound : Code::kIoError,
+          fmt::format("'{}': {}", path, std::strerror(error))};
+}
+
+Status outside(const std::string& path, std::string_view why) {
+  return {Code::kInvalidArgument,
+          fmt::format("'{}' {}: a model's data must lie in the model's folder", path, why)};
+}
+
+struct Mapping {
+  void* data;
+  size_t size;
+  ~Mapping() { ::munmap(data, size); }
+};
+
+Result<SharedBytes> map_descriptor(const Descriptor& fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return io_error(path, errno);
+  if (!S_ISREG(info.st_mode)) {
+    return Status(Code::kIoError, fmt::format("'{}' is not a regular file", path));
+  }
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return SharedBytes();
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) return io_error(path, errno);
+  const std::shared_ptr<const Mapping> owner(new Mapping{data, size});
+  return SharedBytes(owner, {static_cast<const std::byte*>(data), size});
+}
+
+std::vector<std::string> components_of(const std::string& path) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  while (start <= path.size()) {
+    const size_t end = std::min(path.find('/', start), path.size());
+    parts.push_back(path.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+Result<SharedBytes> map_file(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return io_error(path, errno);
+  return map_descriptor(fd, path);
+}
+
+Result<SharedBytes> map_file_beneath(const std::string& folder, const std::string& relative) {
+  if (relative.empty()) return outside(relative, "is empty");
+  if (relative.front() == '/') return outside(relative, "is absolute");
+  if (relative.find('\0') != std::string::npos) return outside(relative, "holds a zero byte");
+  const std::vector<std::string> parts = components_of(relative);
+  Descriptor at(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!at.valid()) return io_error(folder, errno);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] == "..") return outside(relative, "climbs out");
+    if (parts[i].empty()) return outside(relative, "has an empty part");
+    if (parts[i] == ".") continue;
+    const bool last = i + 1 == parts.size();
+    const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY);
+    Descriptor next(::openat(at.get(), parts[i].c_str(), flags));
+    if (!next.valid()) {
+      if (errno == ELOOP || errno == EMLINK) return outside(relative, "passes through a link");
+      return io_error(relative, errno);
+    }
+    at = std::move(next);
+  }
+  struct stat info {};
+  if (::fstat(at.get(), &info) != 0) return io_error(relative, errno);
+  if (S_ISREG(info.st_mode) && info.st_nlink > 1) return outside(relative, "has a second name");
+  return map_descriptor(at, relative);
+}
+
+}  // namespace pyc

@@ -1,0 +1,151 @@
+#include "driver/conformance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "base/convert.h"
+#include "base/mapped_file.h"
+#include "driver/session.h"
+#include "import/onnx/import.h"
+#include "import/onnx/tensor.h"
+
+namespace pyc::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+double largest_magnitude(const std::vector<double>& values) {
+  double most = 0.0;
+  for (const double v : values) {
+    if (std::isfinite(v)) most = std::max(most, std::abs(v));
+  }
+  return most;
+}
+
+bool close_enough(double found, double expected, double allowed) {
+  if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) && std::isnan(found);
+  if (found == expected) return true;
+  return std::isfinite(found) && std::isfinite(expected) && std::abs(found - expected) <= allowed;
+}
+
+// "" when equal within the tolerance, else what differs.
+std::string difference(const DynValue& found, const DynValue& expected, const Tolerance& tol) {
+  if (found.kind != expected.kind ||
+      (found.kind != DynValue::Kind::kSequence && found.to_string() != expected.to_string())) {
+    return fmt::format("expected {}, found {}", expected.to_string(), found.to_string());
+  }
+  if (found.kind == DynValue::Kind::kStrings) {
+    return *found.strings == *expected.strings ? "" : "strings differ";
+  }
+  if (found.kind == DynValue::Kind::kSequence) {
+    if (found.items->size() != expected.items->size()) {
+      return fmt::format("expected {} items, found {}", expected.items->size(),
+                         found.items->size());
+    }
+    for (size_t i = 0; i < found.items->size(); ++i) {
+      const std::string d = difference((*found.items)[i], (*expected.items)[i], tol);
+      if (!d.empty()) return fmt::format("item {}: {}", i, d);
+    }
+    return "";
+  }
+  if (found.absent()) return "";
+  if (found.bytes == expected.bytes) return "";
+  const std::vector<double> a = to_doubles(found);
+  const std::vector<double> b = to_doubles(expected);
+  const double scale = tol.scale > 0 ? tol.scale * largest_magnitude(b) : 0.0;
+  size_t wrong = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double allowed = tol.scale > 0 ? scale : tol.atol + tol.rtol * std::abs(b[i]);
+    if (close_enough(a[i], b[i], allowed)) continue;
+    if (wrong++ == 0) first = i;
+  }
+  if (wrong == 0) return "";
+  return fmt::format("{} of {} elements differ, the first at {}: expected {}, found {}", wrong,
+                     a.size(), first, b[first], a[first]);
+}
+
+CaseResult refused(const Status& status, std::string where) {
+  CaseResult r;
+  r.verdict = Verdict::kRefused;
+  r.reason = std::string(code_name(status.code()));
+  r.detail = where + status.message();
+  return r;
+}
+
+Result<std::vector<DynValue>> read_inputs(const fs::path& set, const ir::OpenGraph& graph) {
+  std::vector<DynValue> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const fs::path file = set / fmt::format("input_{}.pb", i);
+    const ir::OpenType& type = graph.values[graph.inputs[i]].type;
+    if (!fs::exists(file)) {
+      if (type.kind != ir::OpenType::Kind::kOptional) {
+        return Status(Code::kNotFound, fmt::format("there is no {}", file.string()));
+      }
+      inputs.emplace_back();
+      continue;
+    }
+    PYC_ASSIGN(SharedBytes bytes, map_file(file.string()));
+    PYC_ASSIGN(DynValue value, onnx::decode_value(std::move(bytes), type));
+    inputs.push_back(std::move(value));
+  }
+  return inputs;
+}
+
+// Compares the outputs of one data set; fills `result` and says whether to go on.
+Status compare_set(const fs::path& set, const ir::OpenGraph& graph,
+                   const std::vector<DynValue>& outputs, const Tolerance& tol, CaseResult* result) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const fs::path file = set / fmt::format("output_{}.pb", i);
+    if (!fs::exists(file)) {
+      ++result->not_compared;
+      continue;
+    }
+    PYC_ASSIGN(SharedBytes bytes, map_file(file.string()));
+    PYC_ASSIGN(const DynValue expected,
+               onnx::decode_value(std::move(bytes), graph.values[graph.outputs[i]].type));
+    const std::string d = difference(outputs[i], expected, tol);
+    ++result->compared;
+    if (d.empty()) continue;
+    result->verdict = Verdict::kFailed;
+    result->reason = "mismatch";
+    result->detail = fmt::format("{} output {}: {}", set.filename().string(), i, d);
+    return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+CaseResult run_case(const std::string& folder, const CompileOptions& options,
+                    const Tolerance& tolerance) {
+  auto imported = onnx::import_file((fs::path(folder) / "model.onnx").string());
+  if (!imported.ok()) return refused(imported.status(), "import: ");
+  auto session = Session::create(imported->graph, options);
+  if (!session.ok()) return refused(session.status(), "");
+  std::set<fs::path> sets;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("test_data_set_")) sets.insert(entry.path());
+  }
+  CaseResult result;
+  const ir::OpenGraph& graph = *imported->graph;
+  for (const fs::path& set : sets) {
+    auto inputs = read_inputs(set, graph);
+    if (!inputs.ok()) return refused(inputs.status(), "data: ");
+    auto outputs = (*session)->run(*inputs);
+    if (!outputs.ok()) return refused(outputs.status(), "run: ");
+    const Status compared = compare_set(set, graph, *outputs, tolerance, &result);
+    if (!compared.ok()) return refused(compared, "data: ");
+    ++result.data_sets;
+    if (result.verdict != Verdict::kPassed) break;
+  }
+  result.segments = static_cast<int>((*session)->stats().segments_compiled);
+  result.host_calls = static_cast<int>((*session)->stats().host_calls);
+  return result;
+}
+
+}  // namespace pyc::driver

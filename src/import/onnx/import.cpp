@@ -1,0 +1,450 @@
+#include "import/onnx/import.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "base/mapped_file.h"
+#include "import/onnx/proto.h"
+#include "import/onnx/rules.h"
+#include "import/onnx/tensor.h"
+
+namespace pyc::onnx {
+namespace {
+
+using ir::kAbsentId;
+using ir::OpenGraph;
+using ir::OpenId;
+
+constexpr int kMaxFunctionDepth = 32;
+constexpr size_t kMaxNodes = size_t{1} << 20;  // after functions are written out
+constexpr size_t kMaxNamed = 20;               // unsupported nodes named in a message
+
+using Opsets = std::map<std::string, int64_t, std::less<>>;
+
+Opsets opsets_of(std::span<const OpsetId> list) {
+  Opsets opsets;
+  for (const OpsetId& o : list) {
+    opsets[o.domain == "ai.onnx" ? std::string() : std::string(o.domain)] = o.version;
+  }
+  return opsets;
+}
+
+// Names as one graph or function body sees them.
+struct Scope {
+  OpenGraph* graph = nullptr;
+  Scope* outer = nullptr;  // of the graph around a region; null in a function body
+  const Opsets* opsets = nullptr;
+  std::unordered_map<std::string_view, OpenId> names = {};
+  // Attributes given to the function being written out.
+  const std::map<std::string_view, const AttributeProto*>* given = nullptr;
+  int depth = 0;  // of functions in functions
+};
+
+class Importer {
+ public:
+  Importer(const ModelProto& model, Source source) : model_(model), source_(std::move(source)) {}
+
+  Result<std::shared_ptr<const OpenGraph>> run();
+  ModelInfo& info() { return info_; }
+
+ private:
+  Status fill(const GraphProto& proto, Scope& scope, bool main);
+  Status add_constants(const GraphProto& proto, Scope& scope);
+  Status add_inputs(const GraphProto& proto, Scope& scope, bool main);
+  Status add_node(const NodeProto& node, Scope& scope);
+  Status add_op(const NodeProto& node, Scope& scope);
+  Status add_constant(const NodeProto& node, Scope& scope);
+  Status add_function(const NodeProto& node, const FunctionProto& function, Scope& scope);
+  Result<ir::OpenAttr> convert(const AttributeProto& attr, Scope& scope);
+  Result<OpenId> define(Scope& scope, std::string_view name);
+  OpenId find(Scope& scope, std::string_view name);
+  Result<std::vector<OpenId>> read(Scope& scope, std::span<const std::string_view> names,
+                                   const std::string& who);
+  const FunctionProto* function_of(const NodeProto& node) const;
+  std::string describe(const NodeProto& node) const;
+
+  const ModelProto& model_;
+  Source source_;
+  Opsets opsets_;
+  std::vector<Opsets> function_opsets_;
+  ModelInfo info_;
+  std::vector<std::string> unsupported_;
+  size_t nodes_ = 0;
+};
+
+OpenId new_value(OpenGraph& graph, std::string_view name) {
+  graph.values.push_back({.name = std::string(name), .type = {}, .constant = std::nullopt});
+  return static_cast<OpenId>(graph.values.size() - 1);
+}
+
+template <class T>
+DynValue number_tensor(DType dtype, Shape shape, std::span<const T> values) {
+  std::vector<std::byte> bytes(values.size_bytes());
+  std::copy_n(reinterpret_cast<const std::byte*>(values.data()), bytes.size(), bytes.data());
+  DynValue v;
+  v.kind = DynValue::Kind::kTensor;
+  v.dtype = dtype;
+  v.shape = std::move(shape);
+  v.bytes = std::move(bytes);
+  return v;
+}
+
+// The value of a Constant node's attribute: value, value_int, value_floats, …
+Result<DynValue> constant_value(const ir::OpenAttr& attr) {
+  if (const auto* t = std::get_if<DynValue>(&attr)) return *t;
+  if (const auto* i = std::get_if<int64_t>(&attr)) return DynValue::of_int(*i);
+  if (const auto* is = std::get_if<std::vector<int64_t>>(&attr)) return DynValue::of_ints(*is);
+  if (const auto* f = std::get_if<double>(&attr)) {
+    const auto value = static_cast<float>(*f);
+    return number_tensor<float>(DType::kF32, {}, std::span(&value, 1));
+  }
+  if (const auto* fs = std::get_if<std::vector<double>>(&attr)) {
+    const std::vector<float> values(fs->begin(), fs->end());
+    return number_tensor<float>(DType::kF32, {static_cast<int64_t>(values.size())}, values);
+  }
+  if (const auto* s = std::get_if<std::string>(&attr)) return DynValue::of_strings({}, {*s});
+  if (const auto* ss = std::get_if<std::vector<std::string>>(&attr)) {
+    return DynValue::of_strings({static_cast<int64_t>(ss->size())}, *ss);
+  }
+  return Status(Code::kUnsupported, "a constant of this kind is not supported");
+}
+
+std::string Importer::describe(const NodeProto& node) const {
+  const std::string name = !node.name.empty()      ? std::string(node.name)
+                           : !node.outputs.empty() ? fmt::format("→{}", node.outputs[0])
+                                                   : fmt::format("#{}", nodes_);
+  return fmt::format("node '{}' ({}{}{})", name, node.domain, node.domain.empty() ? "" : ".",
+                     node.op);
+}
+
+Result<OpenId> Importer::define(Scope& scope, std::string_view name) {
+  if (scope.names.contains(name)) {
+    return Status(Code::kVerifyFailed, fmt::format("value '{}' is defined twice", name));
+  }
+  const OpenId id = new_value(*scope.graph, name);
+  scope.names.emplace(name, id);
+  return id;
+}
+
+// The value called `name`, captured from a graph around this one if need be; kAbsentId: there is
+// none.
+OpenId Importer::find(Scope& scope, std::string_view name) {
+  const auto it = scope.names.find(name);
+  if (it != scope.names.end()) return it->second;
+  if (scope.outer == nullptr) return kAbsentId;
+  const OpenId outer = find(*scope.outer, name);
+  if (outer == kAbsentId) return kAbsentId;
+  const OpenId inner = new_value(*scope.graph, name);
+  scope.graph->values[inner].constant = scope.outer->graph->values[outer].constant;
+  if (!scope.graph->values[inner].constant) scope.graph->captures.push_back({outer, inner});
+  scope.names.emplace(name, inner);
+  return inner;
+}
+
+Result<std::vector<OpenId>> Importer::read(Scope& scope, std::span<const std::string_view> names,
+                                           const std::string& who) {
+  std::vector<OpenId> ids;
+  for (const std::string_view name : names) {
+    ids.push_back(name.empty() ? kAbsentId : find(scope, name));
+    if (!name.empty() && ids.back() == kAbsentId && !scope.names.contains(name)) {
+      return Status(Code::kVerifyFailed,
+                    fmt::format("{} reads '{}', which nothing before it defines", who, name));
+    }
+  }
+  return ids;
+}
+
+Status Importer::add_constants(const GraphProto& proto, Scope& scope) {
+  for (const TensorProto& t : proto.initializers) {
+    PYC_ASSIGN(const OpenId id, define(scope, t.name));
+    PYC_ASSIGN(DynValue value, decode_tensor(t, source_));
+    info_.parameter_bytes += static_cast<int64_t>(value.bytes.size());
+    scope.graph->values[id].constant = std::move(value);
+  }
+  for (const SparseTensorProto& s : proto.sparse_initializers) {
+    PYC_ASSIGN(const OpenId id, define(scope, s.values.name));
+    PYC_ASSIGN(DynValue value, decode_sparse(s, source_));
+    scope.graph->values[id].constant = std::move(value);
+  }
+  return {};
+}
+
+Status Importer::add_inputs(const GraphProto& proto, Scope& scope, bool main) {
+  for (const ValueInfo& input : proto.inputs) {
+    if (input.name.empty()) return {Code::kVerifyFailed, "a graph input has no name"};
+    const auto it = scope.names.find(input.name);
+    if (it != scope.names.end()) {
+      // Old models list their initializers as inputs.
+      if (main && scope.graph->values[it->second].constant) continue;
+      return {Code::kVerifyFailed, fmt::format("input '{}' is defined twice", input.name)};
+    }
+    PYC_ASSIGN(const OpenId id, define(scope, input.name));
+    auto type = decode_type(input.type);
+    if (!type.ok())
+      return std::move(type).status().with_context(fmt::format("input '{}'", input.name));
+    scope.graph->values[id].type = std::move(*type);
+    scope.graph->inputs.push_back(id);
+  }
+  return {};
+}
+
+Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
+  scope.graph->name = std::string(proto.name);
+  PYC_TRY(add_constants(proto, scope));
+  PYC_TRY(add_inputs(proto, scope, main));
+  for (const NodeProto& node : proto.nodes) PYC_TRY(add_node(node, scope));
+  for (const ValueInfo& output : proto.outputs) {
+    const OpenId id = find(scope, output.name);
+    if (id == kAbsentId) {
+      return {Code::kVerifyFailed, fmt::format("output '{}' is never computed", output.name)};
+    }
+    auto type = decode_type(output.type);
+    if (main && type.ok()) scope.graph->values[id].type = std::move(*type);
+    scope.graph->outputs.push_back(id);
+  }
+  return {};
+}
+
+const FunctionProto* Importer::function_of(const NodeProto& node) const {
+  for (const FunctionProto& f : model_.functions) {
+    if (f.name == node.op && f.domain == node.domain && f.overload == node.overload) return &f;
+  }
+  return nullptr;
+}
+
+Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
+  enum : int32_t { kFloat = 1, kInt, kString, kTensor, kGraph, kFloats, kInts, kStrings };
+  constexpr int32_t kSparse = 11;
+  constexpr int32_t kType = 13;
+  int32_t type = a.type;
+  if (type == 0) {  // files of IR version 1 do not say
+    type = !a.t.empty()         ? kTensor
+           : !a.g.empty()       ? kGraph
+           : !a.floats.empty()  ? kFloats
+           : !a.ints.empty()    ? kInts
+           : !a.strings.empty() ? kStrings
+           : !a.s.empty()       ? kString
+           : a.f != 0           ? kFloat
+                                : kInt;
+  }
+  if (type == kFloat) return ir::OpenAttr(static_cast<double>(a.f));
+  if (type == kInt) return ir::OpenAttr(a.i);
+  if (type == kString) return ir::OpenAttr(std::string(a.s));
+  if (type == kFloats) return ir::OpenAttr(std::vector<double>(a.floats.begin(), a.floats.end()));
+  if (type == kInts) return ir::OpenAttr(a.ints);
+  if (type == kStrings) {
+    return ir::OpenAttr(std::vector<std::string>(a.strings.begin(), a.strings.end()));
+  }
+  if (type == kTensor && a.t.size() == 1) {
+    PYC_ASSIGN(DynValue value, decode_tensor(a.t[0], source_));
+    return ir::OpenAttr(std::move(value));
+  }
+  if (type == kSparse && a.sparse.size() == 1) {
+    PYC_ASSIGN(DynValue value, decode_sparse(a.sparse[0], source_));
+    return ir::OpenAttr(std::move(value));
+  }
+  if (type == kType && a.tp.size() == 1) {
+    PYC_ASSIGN(ir::OpenType value, decode_type(a.tp[0]));
+    return ir::OpenAttr(std::move(value));
+  }
+  if (type == kGraph && a.g.size() == 1) {
+    auto region = std::make_shared<OpenGraph>();
+    Scope inner{.graph = region.get(),
+                .outer = &scope,
+                .opsets = scope.opsets,
+                .given = scope.given,
+                .depth = scope.depth};
+    PYC_TRY(fill(a.g[0], inner, false));
+    return ir::OpenAttr(std::shared_ptr<const OpenGraph>(std::move(region)));
+  }
+  return Status(Code::kUnsupported,
+                fmt::format("attribute '{}' has a kind ({}) that is not supported", a.name, type));
+}
+
+// A Constant node is a constant value and no node.
+Status Importer::add_constant(const NodeProto& node, Scope& scope) {
+  if (node.attributes.size() != 1 || node.outputs.size() != 1) {
+    return {Code::kVerifyFailed,
+            fmt::format("{}: expected one attribute and one output", describe(node))};
+  }
+  const AttributeProto* a = node.attributes.data();
+  if (!a->ref.empty() && scope.given != nullptr && scope.given->contains(a->ref)) {
+    a = scope.given->at(a->ref);
+  }
+  PYC_ASSIGN(const ir::OpenAttr attr, convert(*a, scope));
+  auto value = constant_value(attr);
+  if (!value.ok()) return std::move(value).status().with_context(describe(node));
+  PYC_ASSIGN(const OpenId id, define(scope, node.outputs[0]));
+  scope.graph->values[id].constant = std::move(*value);
+  return {};
+}
+
+Status Importer::add_op(const NodeProto& node, Scope& scope) {
+  ++info_.ops[std::string(node.op)];
+  const std::string domain(node.domain == "ai.onnx" ? "" : node.domain);
+  const auto opset = scope.opsets->find(domain);
+  if (opset == scope.opsets->end()) {
+    return {Code::kVerifyFailed,
+            fmt::format("{}: the model imports no opset for domain '{}'", describe(node), domain)};
+  }
+  if (domain.empty() && node.op == "Constant") return add_constant(node, scope);
+  const ir::OpenOp* rule = find_rule(domain, node.op, opset->second);
+  ir::OpenNode made;
+  made.op = rule;
+  made.name = !node.name.empty()      ? std::string(node.name)
+              : !node.outputs.empty() ? std::string(node.outputs[0])
+                                      : fmt::format("#{}", nodes_);
+  made.version = static_cast<int>(opset->second);
+  if (rule == nullptr) {
+    ++info_.unsupported[std::string(node.op)];
+    const std::string_view near = suggest_op(node.op);
+    unsupported_.push_back(
+        fmt::format("{} of opset {}{}", describe(node), opset->second,
+                    near.empty() ? "" : fmt::format(" (nearest known: {})", near)));
+  }
+  PYC_ASSIGN(made.inputs, read(scope, node.inputs, describe(node)));
+  for (const AttributeProto& a : node.attributes) {
+    const AttributeProto* source = &a;
+    if (!a.ref.empty()) {
+      if (scope.given == nullptr) {
+        return {Code::kVerifyFailed, fmt::format("{}: attribute '{}' refers to '{}' outside of a "
+                                                 "function",
+                                                 describe(node), a.name, a.ref)};
+      }
+      const auto it = scope.given->find(a.ref);
+      if (it == scope.given->end()) continue;  // the function was called without it
+      source = it->second;
+    }
+    auto value = convert(*source, scope);
+    if (!value.ok()) return std::move(value).status().with_context(describe(node));
+    if (!made.attrs.emplace(std::string(a.name), std::move(*value)).second) {
+      return {Code::kVerifyFailed,
+              fmt::format("{}: attribute '{}' is given twice", describe(node), a.name)};
+    }
+  }
+  for (const std::string_view name : node.outputs) {
+    if (name.empty()) {
+      made.outputs.push_back(kAbsentId);
+      continue;
+    }
+    auto id = define(scope, name);
+    if (!id.ok()) return std::move(id).status().with_context(describe(node));
+    made.outputs.push_back(*id);
+  }
+  scope.graph->nodes.push_back(std::move(made));
+  return {};
+}
+
+// Writes a function's body out in place of the node that calls it.
+Status Importer::add_function(const NodeProto& node, const FunctionProto& function, Scope& scope) {
+  if (scope.depth >= kMaxFunctionDepth) {
+    return {Code::kVerifyFailed, fmt::format("{}: functions call one another more than {} deep",
+                                             describe(node), kMaxFunctionDepth)};
+  }
+  std::map<std::string_view, const AttributeProto*> given;
+  for (const AttributeProto& a : function.defaults) given[a.name] = &a;
+  for (const AttributeProto& a : node.attributes) {
+    const AttributeProto* source = &a;
+    if (!a.ref.empty() && scope.given != nullptr) {
+      const auto it = scope.given->find(a.ref);
+      if (it == scope.given->end()) continue;
+      source = it->second;
+    }
+    given[a.name] = source;
+  }
+  const auto position = static_cast<size_t>(&function - model_.functions.data());
+  Scope body{.graph = scope.graph,
+             .outer = nullptr,
+             .opsets = &function_opsets_[position],
+             .given = &given,
+             .depth = scope.depth + 1};
+  PYC_ASSIGN(const std::vector<OpenId> inputs, read(scope, node.inputs, describe(node)));
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    // An input that was left out reads as absent.
+    body.names[function.inputs[i]] = i < inputs.size() ? inputs[i] : kAbsentId;
+  }
+  for (const NodeProto& inner : function.nodes) {
+    Status status = add_node(inner, body);
+    if (!status.ok()) return std::move(status).with_context(describe(node));
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    const OpenId id = i < function.outputs.size() ? find(body, function.outputs[i]) : kAbsentId;
+    if (id == kAbsentId) {
+      return {Code::kVerifyFailed,
+              fmt::format("{}: the function gives no output {}", describe(node), i)};
+    }
+    if (!scope.names.emplace(node.outputs[i], id).second) {
+      return {Code::kVerifyFailed, fmt::format("value '{}' is defined twice", node.outputs[i])};
+    }
+  }
+  return {};
+}
+
+Status Importer::add_node(const NodeProto& node, Scope& scope) {
+  if (++nodes_ > kMaxNodes) {
+    return {Code::kBudgetExceeded, fmt::format("the model has more than {} nodes", kMaxNodes)};
+  }
+  if (const FunctionProto* f = function_of(node)) return add_function(node, *f, scope);
+  return add_op(node, scope);
+}
+
+Result<std::shared_ptr<const OpenGraph>> Importer::run() {
+  info_.ir_version = model_.ir_version;
+  info_.producer = std::string(model_.producer);
+  opsets_ = opsets_of(model_.opsets);
+  for (const auto& [domain, version] : opsets_) info_.opsets[domain] = version;
+  if (!model_.has_graph) return Status(Code::kParseError, "there is no graph in the file");
+  if (opsets_.empty()) {
+    return Status(Code::kVerifyFailed,
+                  "the model imports no opset: it cannot be known what its ops "
+                  "mean");
+  }
+  for (const FunctionProto& f : model_.functions) function_opsets_.push_back(opsets_of(f.opsets));
+  auto graph = std::make_shared<OpenGraph>();
+  Scope scope{.graph = graph.get(), .outer = nullptr, .opsets = &opsets_};
+  PYC_TRY(fill(model_.graph, scope, true));
+  if (!unsupported_.empty()) {
+    const size_t named = std::min(unsupported_.size(), kMaxNamed);
+    return Status(Code::kUnsupported,
+                  fmt::format("{} nodes have no meaning here: {}{}", unsupported_.size(),
+                              fmt::join(unsupported_.begin(),
+                                        unsupported_.begin() + static_cast<int64_t>(named), "; "),
+                              named < unsupported_.size() ? "; …" : ""));
+  }
+  return std::shared_ptr<const OpenGraph>(std::move(graph));
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, std::max<size_t>(slash, 1));
+}
+
+}  // namespace
+
+Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {
+  PYC_ASSIGN(const ModelProto model, parse_model(bytes));
+  Importer importer(model, {std::move(bytes), folder, external_allowed});
+  PYC_ASSIGN(std::shared_ptr<const OpenGraph> graph, importer.run());
+  return Imported{std::move(graph), std::move(importer.info())};
+}
+
+Result<Imported> import_file(const std::string& path) {
+  PYC_ASSIGN(SharedBytes bytes, map_file(path));
+  return import_model(std::move(bytes), folder_of(path));
+}
+
+Result<ModelInfo> inspect_file(const std::string& path) {
+  PYC_ASSIGN(SharedBytes bytes, map_file(path));
+  PYC_ASSIGN(const ModelProto model, parse_model(bytes));
+  Importer importer(model, {std::move(bytes), folder_of(path), true});
+  auto graph = importer.run();
+  if (!graph.ok() && importer.info().unsupported.empty()) return graph.status();
+  return std::move(importer.info());
+}
+
+}  // namespace pyc::onnx

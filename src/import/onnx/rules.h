@@ -1,0 +1,82 @@
+#pragma once
+
+// What every ONNX op means. A rule builds Graph IR from one node whose input types are known
+// (close), or computes it on the host (host), or has both: then the host takes over where the node
+// cannot be closed. A rule covers all versions of its op from `since` on and asks context.version()
+// where they differ. The rules stand in files by family: rules_<family>.cpp.
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/close.h"
+#include "ir/open_graph.h"
+
+namespace pyc::onnx {
+
+using ir::Attrs;
+using ir::CloseContext;
+using ir::HostCall;
+using ir::Shape;
+using ir::TensorType;
+using ir::ValueId;
+using Ints = std::vector<int64_t>;
+
+struct Rule {
+  std::string_view op;
+  Status (*close)(CloseContext& c) = nullptr;
+  Status (*host)(HostCall& call) = nullptr;
+  int since = 1;
+  std::string_view domain = "";
+};
+using Rules = std::span<const Rule>;
+
+// Null when there is none. The newest rule whose `since` is not over `version`.
+const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
+// The known op whose name is nearest, or "".
+std::string_view suggest_op(std::string_view op);
+
+// The families.
+Rules elementwise_rules();
+Rules norm_rules();
+Rules product_rules();
+Rules recurrent_rules();
+Rules reduce_rules();
+Rules resize_rules();
+Rules shape_rules();
+Rules window_rules();
+
+// A string as a template argument.
+template <size_t N>
+struct Name {
+  char text[N] = {};
+  constexpr Name(const char (&from)[N]) {  // NOLINT: a literal is a name
+    for (size_t i = 0; i < N; ++i) text[i] = from[i];
+  }
+};
+
+// The commonest rule: one op on all inputs, no attributes.
+template <Name Op>
+Status same(CloseContext& c) {
+  return c.give(c.op(Op.text, c.all_inputs()));
+}
+
+// The inputs of an op some of whose optional ones may be left out: those that are there, and the
+// names of the optional ones among them for the op's attribute `with`.
+struct Operands {
+  std::vector<ValueId> inputs;
+  std::string with;
+};
+Operands operands_of(CloseContext& c, size_t required, std::initializer_list<const char*> names);
+// What tells the random numbers of this node from those of others.
+int64_t stream_of(CloseContext& c);
+
+// Axes given as an attribute before opset `version` and as an input from then on; none: empty.
+Ints axes_of(CloseContext& c, int version, size_t input);
+// Counted from the front; refused when out of [-rank, rank).
+int64_t axis_of(CloseContext& c, int64_t axis, int64_t rank);
+// The dtype an attribute like `to` names by number; refused when PyC has none such.
+DType dtype_attr(CloseContext& c, std::string_view name, DType fallback);
+
+}  // namespace pyc::onnx

@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+
+#include "import/onnx/rules.h"
+#include "import/onnx/tensor.h"
+
+namespace pyc::onnx {
+
+DType dtype_attr(CloseContext& c, std::string_view name, DType fallback) {
+  if (!c.has_attr(name)) return fallback;
+  const auto number = static_cast<int32_t>(c.attr_int(name));
+  const auto t = dtype_of(number);
+  if (!t)
+    c.refuse(Code::kUnsupported, "element type " + onnx_type_name(number) + " is not supported");
+  return t.value_or(fallback);
+}
+
+namespace {
+
+// Before opset 7 the second operand was stretched along the first one's dims from `axis` on.
+std::vector<ValueId> operands(CloseContext& c) {
+  std::vector<ValueId> in = c.all_inputs();
+  if (c.version() >= 7 || in.size() != 2 || c.attr_int("broadcast", 0) == 0) return in;
+  const int64_t rank = c.rank(in[0]);
+  Shape b = c.shape(in[1]);
+  const auto mine = static_cast<int64_t>(b.size());
+  const int64_t axis = c.has_attr("axis") ? axis_of(c, c.attr_int("axis"), rank) : rank - mine;
+  for (int64_t i = axis + mine; i < rank; ++i) b.push_back(1);
+  return {in[0], c.reshape(in[1], b)};
+}
+
+template <Name Op>
+Status binary(CloseContext& c) {
+  return c.give(c.op(Op.text, operands(c)));
+}
+
+// Any number of operands, joined from the left.
+template <Name Op>
+ValueId joined(CloseContext& c) {
+  ValueId sum = c.input(0);
+  for (size_t i = 1; i < c.inputs(); ++i) sum = c.op(Op.text, {sum, c.input(i)});
+  return sum;
+}
+
+template <Name Op>
+Status variadic(CloseContext& c) {
+  return c.give(joined<Op>(c));
+}
+
+Status mean(CloseContext& c) {
+  const ValueId sum = joined<"add">(c);
+  return c.give(c.op("div", {sum, c.scalar_like(sum, static_cast<double>(c.inputs()))}));
+}
+
+template <Name Op, Name Attr>
+Status with_float(CloseContext& c) {
+  Attrs attrs;
+  if (c.has_attr(Attr.text)) attrs[Attr.text] = c.attr_float(Attr.text, 0.0);
+  return c.give(c.op(Op.text, {c.input(0)}, std::move(attrs)));
+}
+
+template <Name Op, Name A, Name B>
+Status with_floats(CloseContext& c) {
+  Attrs attrs;
+  for (const char* name : {A.text, B.text}) {
+    if (c.has_attr(name)) attrs[name] = c.attr_float(name, 0.0);
+  }
+  return c.give(c.op(Op.text, {c.input(0)}, std::move(attrs)));
+}
+
+Status mod(CloseContext& c) {
+  return c.give(c.op("mod", c.all_inputs(), {{"fmod", c.attr_int("fmod", 0) != 0}}));
+}
+
+Status bit_shift(CloseContext& c) {
+  const bool left = c.attr_string("direction", "LEFT") == "LEFT";
+  return c.give(c.op(left ? "shift_left" : "shift_right", c.all_inputs()));
+}
+
+Status clip(CloseContext& c) {
+  ValueId x = c.input(0);
+  if (c.version() < 11) {
+    if (c.has_attr("min")) x = c.op("max", {x, c.scalar_like(x, c.attr_float("min", 0))});
+    if (c.has_attr("max")) x = c.op("min", {x, c.scalar_like(x, c.attr_float("max", 0))});
+    return c.give(x);
+  }
+  if (c.has(1)) x = c.op("max", {x, c.reshape(c.input(1), {})});
+  if (c.has(2)) x = c.op("min", {x, c.reshape(c.input(2), {})});
+  return c.give(x);
+}
+
+Status prelu(CloseContext& c) {
+  ValueId slope = c.input(1);
+  // Before opset 7 a slope of rank 1 belonged to the channels.
+  if (c.version() < 7 && c.rank(slope) == 1 && c.rank(c.input(0)) > 2) {
+    Shape s(static_cast<size_t>(c.rank(c.input(0))) - 1, 1);
+    s[0] = c.shape(slope)[0];
+    slope = c.reshape(slope, s);
+  }
+  return c.give(c.op("prelu", {c.input(0), slope}));
+}
+
+Status cast_to(CloseContext& c, DType to) {
+  const ValueId x = c.input(0);
+  if (c.ok() && c.dtype(x) == to) return c.give(x);
+  Attrs attrs{{"to", to}};
+  if (c.attr_int("saturate", 1) == 0) attrs["saturate"] = false;
+  const std::string mode = c.attr_string("round_mode", "up");
+  if (to == dtype_from_name("f8e8m0")) attrs["round_mode"] = mode;
+  return c.give(c.op("cast", {x}, std::move(attrs)));
+}
+
+Status cast(CloseContext& c) {
+  if (c.attr_int("to") == kOnnxString) return c.use_host();
+  return cast_to(c, dtype_attr(c, "to", DType::kF32));
+}
+
+Status cast_like(CloseContext& c) { return cast_to(c, c.dtype(c.input(1))); }
+
+Status bitcast(CloseContext& c) {
+  return c.give(c.op("bitcast", {c.input(0)}, {{"to", dtype_attr(c, "to", DType::kF32)}}));
+}
+
+Status gelu(CloseContext& c) {
+  return c.give(
+      c.op("gelu", {c.input(0)}, {{"approximate", c.attr_string("approximate", "none")}}));
+}
+
+Status is_inf(CloseContext& c) {
+  return c.give(c.op("is_inf", {c.input(0)},
+                     {{"detect_negative", c.attr_int("detect_negative", 1) != 0},
+                      {"detect_positive", c.attr_int("detect_positive", 1) != 0}}));
+}
+
+Status identity(CloseContext& c) { return c.give(c.input(0)); }
+
+Status identity_host(HostCall& call) {
+  call.set_output(0, call.input(0));
+  return {};
+}
+
+constexpr Rule kRules[] = {
+    {"Abs", same<"abs">},
+    {"Acos", same<"acos">},
+    {"Acosh", same<"acosh">},
+    {"Add", binary<"add">},
+    {"And", binary<"logical_and">},
+    {"Asin", same<"asin">},
+    {"Asinh", same<"asinh">},
+    {"Atan", same<"atan">},
+    {"Atanh", same<"atanh">},
+    {"BitCast", bitcast},
+    {"BitShift", bit_shift},
+    {"BitwiseAnd", same<"bitwise_and">},
+    {"BitwiseNot", same<"bitwise_not">},
+    {"BitwiseOr", same<"bitwise_or">},
+    {"BitwiseXor", same<"bitwise_xor">},
+    {"Cast", cast},
+    {"CastLike", cast_like},
+    {"Ceil", same<"ceil">},
+    {"Celu", with_float<"celu", "alpha">},
+    {"Clip", clip},
+    {"Cos", same<"cos">},
+    {"Cosh", same<"cosh">},
+    {"Div", binary<"div">},
+    {"Elu", with_float<"elu", "alpha">},
+    {"Equal", binary<"equal">},
+    {"Erf", same<"erf">},
+    {"Exp", same<"exp">},
+    {"Floor", same<"floor">},
+    {"Gelu", gelu},
+    {"Greater", binary<"greater">},
+    {"GreaterOrEqual", binary<"greater_equal">},
+    {"HardSigmoid", with_floats<"hard_sigmoid", "alpha", "beta">},
+    {"HardSwish", same<"hard_swish">},
+    {"Identity", identity, identity_host},
+    {"IsInf", is_inf},
+    {"IsNaN", same<"is_nan">},
+    {"LeakyRelu", with_float<"leaky_relu", "alpha">},
+    {"Less", binary<"less">},
+    {"LessOrEqual", binary<"less_equal">},
+    {"Log", same<"log">},
+    {"Max", variadic<"max">},
+    {"Mean", mean},
+    {"Min", variadic<"min">},
+    {"Mish", same<"mish">},
+    {"Mod", mod},
+    {"Mul", binary<"mul">},
+    {"Neg", same<"neg">},
+    {"Not", same<"logical_not">},
+    {"Or", binary<"logical_or">},
+    {"PRelu", prelu},
+    {"Pow", binary<"pow">},
+    {"Reciprocal", same<"reciprocal">},
+    {"Relu", same<"relu">},
+    {"Round", same<"round">},
+    {"Selu", with_floats<"selu", "alpha", "gamma">},
+    {"Shrink", with_floats<"shrink", "bias", "lambd">},
+    {"Sigmoid", same<"sigmoid">},
+    {"Sign", same<"sign">},
+    {"Sin", same<"sin">},
+    {"Sinh", same<"sinh">},
+    {"Softplus", same<"softplus">},
+    {"Softsign", same<"softsign">},
+    {"Sqrt", same<"sqrt">},
+    {"Sub", binary<"sub">},
+    {"Sum", variadic<"add">},
+    {"Swish", with_float<"swish", "alpha">},
+    {"Tan", same<"tan">},
+    {"Tanh", same<"tanh">},
+    {"ThresholdedRelu", with_float<"thresholded_relu", "alpha">},
+    {"Where", same<"where">},
+    {"Xor", binary<"logical_xor">},
+};
+
+}  // namespace
+
+Rules elementwise_rules() { return kRules; }
+
+}  // namespace pyc::onnx

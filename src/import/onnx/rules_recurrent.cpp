@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "import/onnx/rules.h"
+
+namespace pyc::onnx {
+
+int64_t stream_of(CloseContext& c) {
+  // FNV-1a of the node's name: the same node draws the same numbers in every run.
+  uint64_t h = 1469598103934665603ULL;
+  for (const char ch : c.node().name) h = (h ^ static_cast<unsigned char>(ch)) * 1099511628211ULL;
+  return static_cast<int64_t>(h >> 33);
+}
+
+namespace {
+
+// "Sigmoid", "Tanh" … as the op's one string: "sigmoid,tanh".
+std::string activations_of(CloseContext& c) {
+  std::string joined;
+  const auto* names = c.attr_strings("activations");
+  if (names == nullptr) return joined;
+  for (const std::string& name : *names) {
+    if (!joined.empty()) joined += ",";
+    for (size_t i = 0; i < name.size(); ++i) {
+      const bool upper = name[i] >= 'A' && name[i] <= 'Z';
+      if (upper && i > 0) joined += '_';
+      joined += upper ? static_cast<char>(name[i] - 'A' + 'a') : name[i];
+    }
+  }
+  return joined;
+}
+
+Attrs recurrent_attrs(CloseContext& c, const Operands& o) {
+  Attrs attrs{{"with", o.with},
+              {"direction", c.attr_string("direction", "forward")},
+              {"activations", activations_of(c)},
+              {"layout", c.attr_int("layout", 0)}};
+  if (c.has_attr("activation_alpha")) attrs["alphas"] = c.attr_floats("activation_alpha");
+  if (c.has_attr("activation_beta")) attrs["betas"] = c.attr_floats("activation_beta");
+  if (c.has_attr("clip")) attrs["clip"] = c.attr_float("clip", 0.0);
+  return attrs;
+}
+
+Status finish(CloseContext& c, ValueId y) {
+  for (size_t i = 0; i < c.outputs() && c.ok(); ++i) c.set(i, c.result(y, i));
+  return c.status();
+}
+
+Status lstm(CloseContext& c) {
+  const Operands o = operands_of(c, 3, {"b", "sequence_lens", "initial_h", "initial_c", "p"});
+  Attrs attrs = recurrent_attrs(c, o);
+  attrs["input_forget"] = c.attr_int("input_forget", 0) != 0;
+  return finish(c, c.op("lstm", o.inputs, std::move(attrs)));
+}
+
+Status gru(CloseContext& c) {
+  const Operands o = operands_of(c, 3, {"b", "sequence_lens", "initial_h"});
+  Attrs attrs = recurrent_attrs(c, o);
+  attrs["linear_before_reset"] = c.attr_int("linear_before_reset", 0) != 0;
+  return finish(c, c.op("gru", o.inputs, std::move(attrs)));
+}
+
+Status rnn(CloseContext& c) {
+  const Operands o = operands_of(c, 3, {"b", "sequence_lens", "initial_h"});
+  return finish(c, c.op("rnn", o.inputs, recurrent_attrs(c, o)));
+}
+
+int64_t seed_of(CloseContext& c) { return static_cast<int64_t>(c.attr_float("seed", 0.0)); }
+
+ValueId uniform(CloseContext& c, Shape shape, DType t) {
+  return c.op("random_uniform", {},
+              {{"shape", std::move(shape)},
+               {"dtype", t},
+               {"lo", c.attr_float("low", 0.0)},
+               {"hi", c.attr_float("high", 1.0)},
+               {"seed", seed_of(c)},
+               {"stream", stream_of(c)}});
+}
+
+ValueId normal(CloseContext& c, Shape shape, DType t) {
+  return c.op("random_normal", {},
+              {{"shape", std::move(shape)},
+               {"dtype", t},
+               {"mean", c.attr_float("mean", 0.0)},
+               {"scale", c.attr_float("scale", 1.0)},
+               {"seed", seed_of(c)},
+               {"stream", stream_of(c)}});
+}
+
+Status random_uniform(CloseContext& c) {
+  return c.give(uniform(c, c.attr_ints("shape"), dtype_attr(c, "dtype", DType::kF32)));
+}
+Status random_normal(CloseContext& c) {
+  return c.give(normal(c, c.attr_ints("shape"), dtype_attr(c, "dtype", DType::kF32)));
+}
+Status random_uniform_like(CloseContext& c) {
+  const TensorType x = c.type(c.input(0));
+  return c.give(uniform(c, x.shape, dtype_attr(c, "dtype", x.dtype)));
+}
+Status random_normal_like(CloseContext& c) {
+  const TensorType x = c.type(c.input(0));
+  return c.give(normal(c, x.shape, dtype_attr(c, "dtype", x.dtype)));
+}
+
+Status bernoulli(CloseContext& c) {
+  return c.give(c.op("bernoulli", {c.input(0)},
+                     {{"dtype", dtype_attr(c, "dtype", c.dtype(c.input(0)))},
+                      {"seed", seed_of(c)},
+                      {"stream", stream_of(c)}}));
+}
+
+Status multinomial(CloseContext& c) {
+  return c.give(c.op("multinomial", {c.input(0)},
+                     {{"sample_size", c.attr_int("sample_size", 1)},
+                      {"dtype", dtype_attr(c, "dtype", DType::kI32)},
+                      {"seed", seed_of(c)},
+                      {"stream", stream_of(c)}}));
+}
+
+template <Name Kind>
+Status window(CloseContext& c) {
+  return c.give(c.op("window_function", {},
+                     {{"kind", std::string(Kind.text)},
+                      {"size", c.int_value(c.reshape(c.input(0), {}))},
+                      {"periodic", c.attr_int("periodic", 1) != 0},
+                      {"dtype", dtype_attr(c, "output_datatype", DType::kF32)}}));
+}
+
+Status mel_weight_matrix(CloseContext& c) {
+  const auto number = [&](size_t i) { return c.float_value(c.reshape(c.input(i), {})); };
+  return c.give(c.op("mel_weight_matrix", {},
+                     {{"num_mel_bins", static_cast<int64_t>(number(0))},
+                      {"dft_length", static_cast<int64_t>(number(1))},
+                      {"sample_rate", static_cast<int64_t>(number(2))},
+                      {"lower_edge_hertz", number(3)},
+                      {"upper_edge_hertz", number(4)},
+                      {"dtype", dtype_attr(c, "output_datatype", DType::kF32)}}));
+}
+
+Status dft(CloseContext& c) {
+  int64_t axis = c.attr_int("axis", c.version() < 20 ? 1 : -2);
+  if (c.version() >= 20 && c.has(2)) axis = c.int_value(c.reshape(c.input(2), {}));
+  const int64_t length = c.has(1) ? c.int_value(c.reshape(c.input(1), {})) : 0;
+  return c.give(c.op("dft", {c.input(0)},
+                     {{"axis", axis},
+                      {"length", length},
+                      {"inverse", c.attr_int("inverse", 0) != 0},
+                      {"onesided", c.attr_int("onesided", 0) != 0}}));
+}
+
+Status stft(CloseContext& c) {
+  std::vector<ValueId> in{c.input(0)};
+  if (c.has(2)) in.push_back(c.input(2));
+  const int64_t step = c.int_value(c.reshape(c.input(1), {}));
+  const int64_t length = c.has(3) ? c.int_value(c.reshape(c.input(3), {})) : 0;
+  return c.give(c.op("stft", in,
+                     {{"frame_step", step},
+                      {"frame_length", length},
+                      {"onesided", c.attr_int("onesided", 1) != 0}}));
+}
+
+// Inputs: rate, step number, then n tensors of each kind; outputs: the new ones of all kinds but
+// the gradients.
+template <Name Op>
+Status optimizer(CloseContext& c, size_t kinds, Attrs attrs) {
+  if (c.inputs() < 2 || (c.inputs() - 2) % kinds != 0) {
+    return c.refused(Code::kInvalidArgument,
+                     fmt::format("expected 2 + {}n inputs, found {}", kinds, c.inputs()));
+  }
+  attrs["norm_coefficient"] = c.attr_float("norm_coefficient", 0.0);
+  const size_t n = (c.inputs() - 2) / kinds;
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<ValueId> in{c.input(0), c.input(1)};
+    for (size_t k = 0; k < kinds; ++k) in.push_back(c.input(2 + k * n + i));
+    const ValueId first = c.op(Op.text, in, attrs);
+    for (size_t k = 0; k + 1 < kinds && c.ok(); ++k) c.set(k * n + i, c.result(first, k));
+  }
+  return c.status();
+}
+
+Status adam(CloseContext& c) {
+  return optimizer<"adam">(c, 4,
+                           {{"alpha", c.attr_float("alpha", 0.9)},
+                            {"beta", c.attr_float("beta", 0.999)},
+                            {"epsilon", c.attr_float("epsilon", 0.0)},
+                            {"norm_coefficient_post", c.attr_float("norm_coefficient_post", 0.0)}});
+}
+
+Status adagrad(CloseContext& c) {
+  return optimizer<"adagrad">(c, 3,
+                              {{"decay_factor", c.attr_float("decay_factor", 0.0)},
+                               {"epsilon", c.attr_float("epsilon", 0.0)}});
+}
+
+Status momentum(CloseContext& c) {
+  return optimizer<"momentum">(c, 3,
+                               {{"alpha", c.attr_float("alpha", 0.9)},
+                                {"beta", c.attr_float("beta", 1.0)},
+                                {"mode", c.attr_string("mode", "standard")}});
+}
+
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
+
+constexpr Rule kRules[] = {
+    {"Adagrad", adagrad, nullptr, 1, kTraining},
+    {"Adam", adam, nullptr, 1, kTraining},
+    {"Bernoulli", bernoulli},
+    {"BlackmanWindow", window<"blackman">},
+    {"DFT", dft},
+    {"GRU", gru},
+    {"HammingWindow", window<"hamming">},
+    {"HannWindow", window<"hann">},
+    {"LSTM", lstm},
+    {"MelWeightMatrix", mel_weight_matrix},
+    {"Momentum", momentum, nullptr, 1, kTraining},
+    {"Multinomial", multinomial},
+    {"RNN", rnn},
+    {"RandomNormal", random_normal},
+    {"RandomNormalLike", random_normal_like},
+    {"RandomUniform", random_uniform},
+    {"RandomUniformLike", random_uniform_like},
+    {"STFT", stft},
+};
+
+}  // namespace
+
+Rules recurrent_rules() { return kRules; }
+
+}  // namespace pyc::onnx

@@ -1,0 +1,36 @@
+#pragma once
+
+// ONNX tensors as values. Raw data of the file's own byte order is used where it lies; everything
+// else is decoded.
+
+#include <optional>
+#include <string>
+
+#include "base/dyn_value.h"
+#include "import/onnx/proto.h"
+#include "ir/open_graph.h"
+
+namespace pyc::onnx {
+
+// Where a tensor's bytes may lie: in the model file, or in files of its folder.
+struct Source {
+  SharedBytes file;
+  std::string folder;  // "" : the current one
+  bool external_allowed = true;
+};
+
+// The dtype of TensorProto.DataType; nothing for strings, complex numbers and unknown ones.
+std::optional<DType> dtype_of(int32_t onnx_type);
+inline constexpr int32_t kOnnxString = 8;
+// "float", "string", "complex64", or the number.
+std::string onnx_type_name(int32_t onnx_type);
+
+Result<DynValue> decode_tensor(const TensorProto& tensor, const Source& source);
+// A sparse tensor written out.
+Result<DynValue> decode_sparse(const SparseTensorProto& sparse, const Source& source);
+Result<ir::OpenType> decode_type(const TypeProto& type);
+
+// The content of a data-set file (*.pb), by the type the model declares.
+Result<DynValue> decode_value(SharedBytes bytes, const ir::OpenType& declared);
+
+}  // namespace pyc::onnx

@@ -1,0 +1,95 @@
+#include "ir/open_graph.h"
+
+#include <fmt/format.h>
+
+namespace pyc::ir {
+
+std::string OpenType::to_string() const {
+  if (kind == Kind::kUnknown) return "?";
+  if (kind == Kind::kSequence || kind == Kind::kOptional) {
+    return fmt::format("{}({})", kind == Kind::kSequence ? "sequence" : "optional",
+                       element == nullptr ? "?" : element->to_string());
+  }
+  std::string text = kind == Kind::kStrings ? "string"
+                     : dtype                ? std::string(dtype_name(*dtype))
+                                            : "?";
+  if (!shape) return text + "[…]";
+  text += "[";
+  for (size_t i = 0; i < shape->size(); ++i) {
+    const Dim& d = (*shape)[i];
+    if (i > 0) text += ",";
+    text += d.value >= 0 ? std::to_string(d.value) : d.symbol.empty() ? "?" : d.symbol;
+  }
+  return text + "]";
+}
+
+bool OpenType::is_static() const {
+  if (kind != Kind::kTensor || !dtype || !shape) return false;
+  for (const Dim& d : *shape) {
+    if (d.value < 0) return false;
+  }
+  return true;
+}
+
+Status check_accepts(const OpenValue& declared, const DynValue& value) {
+  const OpenType& type = declared.type;
+  const auto found = [&](Code code) {
+    return Status(code, fmt::format("input '{}': expected {}, found {}", declared.name,
+                                    type.to_string(), value.to_string()));
+  };
+  if (type.kind == OpenType::Kind::kStrings && value.kind != DynValue::Kind::kStrings) {
+    return found(Code::kDtypeMismatch);
+  }
+  if (type.kind == OpenType::Kind::kSequence && value.kind != DynValue::Kind::kSequence) {
+    return found(Code::kDtypeMismatch);
+  }
+  if (type.kind != OpenType::Kind::kTensor) return {};
+  if (!value.is_tensor() || (type.dtype && *type.dtype != value.dtype)) {
+    return found(Code::kDtypeMismatch);
+  }
+  if (!type.shape) return {};
+  if (type.shape->size() != value.shape.size()) return found(Code::kRankMismatch);
+  for (size_t i = 0; i < value.shape.size(); ++i) {
+    const int64_t d = (*type.shape)[i].value;
+    if (d >= 0 && d != value.shape[i]) return found(Code::kShapeMismatch);
+  }
+  return {};
+}
+
+std::vector<const OpenGraph*> regions_of(const OpenNode& node) {
+  std::vector<const OpenGraph*> regions;
+  for (const auto& [name, attr] : node.attrs) {
+    if (const auto* g = std::get_if<std::shared_ptr<const OpenGraph>>(&attr)) {
+      regions.push_back(g->get());
+    }
+  }
+  return regions;
+}
+
+std::vector<OpenId> reads_of(const OpenNode& node) {
+  std::vector<OpenId> reads;
+  for (const OpenId v : node.inputs) {
+    if (v != kAbsentId) reads.push_back(v);
+  }
+  for (const OpenGraph* region : regions_of(node)) {
+    for (const OpenGraph::Capture& c : region->captures) reads.push_back(c.outer);
+  }
+  return reads;
+}
+
+int64_t HostCall::attr_int(std::string_view name, int64_t fallback) const {
+  const auto* v = attr<int64_t>(name);
+  return v == nullptr ? fallback : *v;
+}
+
+double HostCall::attr_float(std::string_view name, double fallback) const {
+  const auto* v = attr<double>(name);
+  return v == nullptr ? fallback : *v;
+}
+
+std::string HostCall::attr_string(std::string_view name, std::string_view fallback) const {
+  const auto* v = attr<std::string>(name);
+  return v == nullptr ? std::string(fallback) : *v;
+}
+
+}  // namespace pyc::ir

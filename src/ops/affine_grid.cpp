@@ -1,0 +1,67 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& theta = args.inputs[0];
+  const Ints& size = args.attr_ints("size");
+  PYC_TRY(require_dtype("theta", theta, kFloats));
+  PYC_TRY(require_ints("size", size, size.size(), 0, ir::kMaxElements));
+  if (size.size() < 3) {
+    return refuse(Code::kInvalidArgument, "size must have 3 entries or more, found ", size);
+  }
+  const auto dims = static_cast<int64_t>(size.size()) - 2;
+  const Shape expected{size[0], dims, dims + 1};
+  if (theta.shape != expected) {
+    return refuse(Code::kShapeMismatch, "theta must have shape ", expected, ", found ", theta);
+  }
+  Shape shape{size[0]};
+  shape.insert(shape.end(), size.begin() + 2, size.end());
+  shape.push_back(dims);
+  return one(theta.dtype, std::move(shape));
+}
+
+// The normalised coordinate of element i of `size`.
+Expr coordinate(LowerContext& context, Expr i, int64_t size, DType t) {
+  const auto n = static_cast<double>(size);
+  if (context.attr_bool("align_corners")) {
+    if (size == 1) return loop::constant(context.pool(), t, 0.0);
+    return convert(i * context.index(2), t) / (n - 1) - 1.0;
+  }
+  return convert(i * context.index(2) + context.index(1), t) / n - 1.0;
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Ints& size = context.attr_ints("size");
+  const size_t dims = size.size() - 2;
+  const DType wide = compute_dtype(context.input_type(0).dtype);
+  const auto theta = [&](size_t k) {
+    return context.input_compute(
+        0, Index{index[0], index.back(), context.index(static_cast<int64_t>(k))});
+  };
+  Expr sum = loop::constant(context.pool(), wide, 0.0);
+  for (size_t k = 0; k < dims; ++k) {
+    const size_t d = dims - 1 - k;  // the last dim comes first
+    sum = fma(theta(k), coordinate(context, index[d + 1], size[d + 2], wide), sum);
+  }
+  sum = fma(theta(dims), like(sum, 1.0), sum);
+  return rounded(context, sum + 0.0);
+}
+
+}  // namespace
+
+const ir::OpDef& op_affine_grid() {
+  static const ir::OpDef def{
+      .name = "affine_grid",
+      .summary =
+          "For grid_sample: theta (N, d, d+1) times the normalised coordinates (last dim "
+          "first, then 1) of each place of an image of `size` (N, C, planes).",
+      .attrs = {required("size", ir::AttrKind::kInts), optional("align_corners", false)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,70 @@
+#include "ops/support/elementwise.h"
+#include "ops/support/window.h"
+
+namespace pyc::ops {
+namespace {
+
+std::vector<ir::AttrDef> attrs() {
+  auto result = pool_attrs();
+  result.push_back(optional("counted_pads", Ints{}));
+  return result;
+}
+
+Types infer(const InferArgs& args) {
+  PYC_ASSIGN(auto types, infer_pool(args, kFloats));
+  const size_t count = 2 * args.attr_ints("kernel").size();
+  const Ints counted = list_attr(args.attrs, "counted_pads", count, 0);
+  PYC_TRY(require_ints("counted_pads", counted, count, 0, kMaxWindowAttr));
+  const Ints pads = list_attr(args.attrs, "pads", count, 0);
+  for (size_t i = 0; i < count; ++i) {
+    if (counted[i] <= pads[i]) continue;
+    return refuse(Code::kInvalidArgument, "counted_pads ", counted, " must be within pads ", pads);
+  }
+  return types;
+}
+
+// How many taps of the window count: those in the input or its counted pads.
+Expr count_taps(LowerContext& context, const Window& window, std::span<const Expr> index) {
+  const Shape& shape = context.input_type(0).shape;
+  const Ints counted = list_attr(context.node().attrs, "counted_pads", 2 * window.dims(), 0);
+  Expr count = context.index(1);
+  for (size_t d = 0; d < window.dims(); ++d) {
+    const Expr dilation = context.index(window.dilations[d]);
+    const Expr origin =
+        index[d + 2] * context.index(window.strides[d]) - context.index(window.begin[d]);
+    // Taps from `first` to `last` lie between the borders.
+    const Expr before = context.index(-counted[d]) - origin;
+    const Expr behind = context.index(shape[d + 2] + counted[d + window.dims()] - 1) - origin;
+    const Expr first =
+        max(floor_div(before + dilation - context.index(1), dilation), context.index(0));
+    const Expr last = min(floor_div(behind, dilation), context.index(window.kernel[d] - 1));
+    count = count * max(last - first + context.index(1), context.index(0));
+  }
+  return count;
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Window window = pool_window(context);
+  const auto term = [&](std::span<const Expr> k) { return pool_term(context, window, index, k); };
+  const Expr sum =
+      context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, window.kernel, term);
+  const DType wide = compute_dtype(context.input_type(0).dtype);
+  return rounded(context, sum / convert(count_taps(context, window, index), wide));
+}
+
+}  // namespace
+
+const ir::OpDef& op_avg_pool() {
+  static const ir::OpDef def{
+      .name = "avg_pool",
+      .summary =
+          "The average of each window of x (NC, planes): taps added in order, divided by the "
+          "number of taps in x and in counted_pads, the part of pads that counts.",
+      .attrs = attrs(),
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,15 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_ceil() {
+  static const ir::OpDef def{
+      .name = "ceil",
+      .summary = "The smallest integer not below x; keeps -0.",
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
+      .lower = lower_unary<loop::ceil>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

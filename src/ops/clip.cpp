@@ -1,0 +1,37 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  PYC_TRY(require_dtype("x", x, kNumbers));
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    PYC_TRY(require_same_dtype(x, args.inputs[i]));
+    PYC_TRY(require_rank(i == 1 ? "lo" : "hi", args.inputs[i], 0));
+  }
+  return one(x.dtype, x.shape);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Expr x = context.input_compute(0, index);
+  const Expr lo = context.input_compute(1, {});
+  const Expr hi = context.input_compute(2, {});
+  return rounded(context, min(max(x, lo), hi));
+}
+
+}  // namespace
+
+const ir::OpDef& op_clip() {
+  static const ir::OpDef def{
+      .name = "clip",
+      .summary = "min(max(x, lo), hi) with scalars lo and hi; NaN wins, hi wins over lo.",
+      .min_inputs = 3,
+      .max_inputs = 3,
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

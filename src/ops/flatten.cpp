@@ -1,0 +1,33 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const int64_t axis = args.attr_int("axis");
+  if (axis < -x.rank() || axis > x.rank()) {
+    return refuse(Code::kInvalidArgument, "axis ", axis, " is outside of ", x);
+  }
+  Shape shape{1, 1};
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    shape[i < from_front(axis, x.rank()) ? 0 : 1] *= x.shape[static_cast<size_t>(i)];
+  }
+  return one(x.dtype, std::move(shape));
+}
+
+}  // namespace
+
+const ir::OpDef& op_flatten() {
+  static const ir::OpDef def{
+      .name = "flatten",
+      .summary = "x as a matrix: the dims before axis make up its rows, the others its columns.",
+      .attrs = {optional("axis", int64_t{1})},
+      .infer = infer,
+      .lower = same_position,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,15 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_floor() {
+  static const ir::OpDef def{
+      .name = "floor",
+      .summary = "The largest integer not above x; keeps -0.",
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
+      .lower = lower_unary<loop::floor>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

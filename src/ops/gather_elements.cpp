@@ -1,0 +1,48 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType& indices = args.inputs[1];
+  PYC_TRY(require_dtype("indices", indices, kIndices));
+  PYC_TRY(require_axis(args.attr_int("axis"), x));
+  PYC_TRY(require_rank("indices", indices, x.rank()));
+  const auto axis = static_cast<size_t>(from_front(args.attr_int("axis"), x.rank()));
+  if (indices.elements() == 0) return one(x.dtype, indices.shape);
+  for (size_t i = 0; i < x.shape.size(); ++i) {
+    if (i == axis ? x.shape[i] > 0 : indices.shape[i] <= x.shape[i]) continue;
+    return refuse(Code::kShapeMismatch, "dim ", static_cast<int64_t>(i), " of ", x,
+                  " is too small for indices ", indices);
+  }
+  return one(x.dtype, indices.shape);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& x = context.input_type(0);
+  const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
+  Index at = to_index(index);
+  at[axis] = checked_index(context, context.input(1, index), x.shape[axis]);
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_gather_elements() {
+  static const ir::OpDef def{
+      .name = "gather_elements",
+      .summary =
+          "For each of indices the element of x at the same place, but at that index along "
+          "the axis; negative ones count from the end.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attrs = {optional("axis", int64_t{0})},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Status check_ranks(const TensorType& x, const TensorType& indices, int64_t batch) {
+  if (indices.rank() < 1) {
+    return refuse(Code::kRankMismatch, "indices must have rank 1 or more, found ", indices);
+  }
+  if (batch < 0 || batch >= std::min(x.rank(), indices.rank())) {
+    return refuse(Code::kInvalidArgument, "batch_dims ", batch, " must be less than the ranks of ",
+                  x, " and indices ", indices);
+  }
+  if (indices.shape.back() > x.rank() - batch) {
+    return refuse(Code::kShapeMismatch, "indices ", indices, " name ", indices.shape.back(),
+                  " dims, ", x, " has ", x.rank() - batch, " after the batch");
+  }
+  return {};
+}
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType& indices = args.inputs[1];
+  const int64_t batch = args.attr_int("batch_dims");
+  PYC_TRY(require_dtype("indices", indices, kIndices));
+  PYC_TRY(check_ranks(x, indices, batch));
+  if (!std::equal(x.shape.begin(), x.shape.begin() + batch, indices.shape.begin())) {
+    return refuse(Code::kShapeMismatch, "the first ", batch, " dims of ", x, " and indices ",
+                  indices, " differ");
+  }
+  Shape shape(indices.shape.begin(), indices.shape.end() - 1);
+  const auto named = x.shape.begin() + batch;
+  shape.insert(shape.end(), named + indices.shape.back(), x.shape.end());
+  const bool selects = std::find(shape.begin(), shape.end(), 0) == shape.end();
+  if (selects && std::find(named, x.shape.end(), 0) != x.shape.end()) {
+    return refuse(Code::kShapeMismatch, "", x, " is empty, there is nothing to select");
+  }
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& x = context.input_type(0);
+  const TensorType& indices = context.input_type(1);
+  const auto batch = static_cast<size_t>(context.attr_int("batch_dims"));
+  const size_t outer = indices.shape.size() - 1;
+  Index at = to_index(index.first(batch));
+  for (int64_t i = 0; i < indices.shape.back(); ++i) {
+    Index from = to_index(index.first(outer));
+    from.push_back(context.index(i));
+    at.push_back(checked_index(context, context.input(1, from), x.shape[at.size()]));
+  }
+  at.insert(at.end(), index.begin() + static_cast<std::ptrdiff_t>(outer), index.end());
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_gather_nd() {
+  static const ir::OpDef def{
+      .name = "gather_nd",
+      .summary =
+          "Slices of x picked by rows of indices, each naming places in the dims after the "
+          "batch; negative ones count from the end.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attrs = {optional("batch_dims", int64_t{0})},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,17 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_greater() {
+  static const ir::OpDef def{
+      .name = "greater",
+      .summary = "Whether a > b, broadcast; false for NaN.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .infer = [](const InferArgs& args) { return infer_comparison(args, kNumbers); },
+      .lower = lower_binary<loop::gt>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

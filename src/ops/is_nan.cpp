@@ -1,0 +1,15 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_is_nan() {
+  static const ir::OpDef def{
+      .name = "is_nan",
+      .summary = "Whether x is NaN.",
+      .infer = [](const InferArgs& args) { return infer_comparison(args, kFloats); },
+      .lower = lower_unary<[](Expr x) { return ne(x, x); }>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

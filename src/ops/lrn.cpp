@@ -1,0 +1,52 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  PYC_TRY(require_dtype("input", x, kFloats));
+  if (x.rank() < 2) {
+    return refuse(Code::kRankMismatch, "input must have rank 2 or more, found ", x);
+  }
+  if (args.attr_int("size") < 1) {
+    return refuse(Code::kInvalidArgument, "size must be positive, found ", args.attr_int("size"));
+  }
+  return one(x.dtype, x.shape);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& x = context.input_type(0);
+  const int64_t size = context.attr_int("size");
+  const auto term = [&](std::span<const Expr> k) {
+    Index at = to_index(index);
+    at[1] = index[1] + k[0] - context.index((size - 1) / 2);
+    const Expr inside = between(context, at[1], 0, x.shape[1]);
+    const Expr v =
+        convert(context.input_if(0, at, inside, zero(context, x.dtype)), compute_dtype(x.dtype));
+    return ReduceTerm{.value = v * v, .guard = always(inside) ? Expr{} : inside};
+  };
+  const Expr sum = context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, Ints{size}, term);
+  const double scale = context.attr_float("alpha") / static_cast<double>(size);
+  const Expr base = sum * scale + context.attr_float("bias");
+  const Expr power = loop::pow(base, like(base, context.attr_float("beta")));
+  return rounded(context, context.input_compute(0, index) / power);
+}
+
+}  // namespace
+
+const ir::OpDef& op_lrn() {
+  static const ir::OpDef def{
+      .name = "lrn",
+      .summary =
+          "x / (bias + alpha/size · s)^beta, s the sum of the squares of the `size` channels "
+          "(axis 1) around the element's own, added in order.",
+      .attrs = {required("size", ir::AttrKind::kInt), optional("alpha", 1e-4),
+                optional("beta", 0.75), optional("bias", 1.0)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

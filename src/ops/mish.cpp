@@ -1,0 +1,20 @@
+#include "ops/support/activations.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr formula(Expr x) { return x * loop::tanh(softplus(x)); }
+
+}  // namespace
+
+const ir::OpDef& op_mish() {
+  static const ir::OpDef def{
+      .name = "mish",
+      .summary = "x * tanh(softplus(x)).",
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
+      .lower = lower_unary<formula>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

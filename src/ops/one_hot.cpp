@@ -1,0 +1,62 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+// Where the new dim stands in the result.
+int64_t new_axis(int64_t axis, const TensorType& indices) {
+  return from_front(axis, indices.rank() + 1);
+}
+
+Types infer(const InferArgs& args) {
+  const TensorType& indices = args.inputs[0];
+  const TensorType& values = args.inputs[1];
+  PYC_TRY(require_dtype("indices", indices, kNumbers));
+  if (values.shape != Shape{2}) {
+    return refuse(Code::kShapeMismatch, "values must have shape [2], found ", values);
+  }
+  PYC_TRY(require_ints("depth", {args.attr_int("depth")}, 1, 0, ir::kMaxElements));
+  const int64_t axis = args.attr_int("axis");
+  if (axis < -indices.rank() - 1 || axis > indices.rank()) {
+    return refuse(Code::kInvalidArgument, "axis ", axis, " is outside of the result, which has ",
+                  indices.rank() + 1, " dims");
+  }
+  Shape shape = indices.shape;
+  shape.insert(shape.begin() + new_axis(axis, indices), args.attr_int("depth"));
+  return one(values.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& indices = context.input_type(0);
+  const int64_t axis = new_axis(context.attr_int("axis"), indices);
+  Index at = to_index(index);
+  at.erase(at.begin() + axis);
+  Expr wanted = convert(context.input(0, at), DType::kI64);
+  if (!is_unsigned_int(indices.dtype)) {
+    const Expr counted_back = wanted + context.index(context.attr_int("depth"));
+    wanted = select(lt(wanted, context.index(0)), counted_back, wanted);
+  }
+  const Expr off = context.input(1, Index{context.index(0)});
+  const Expr on = context.input(1, Index{context.index(1)});
+  return select(eq(wanted, index[static_cast<size_t>(axis)]), on, off);
+}
+
+}  // namespace
+
+const ir::OpDef& op_one_hot() {
+  static const ir::OpDef def{
+      .name = "one_hot",
+      .summary =
+          "values[1] where the index along a new dim of size depth is the one given, else "
+          "values[0]; negative indices count from the end, others beyond the dim match none.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attrs = {optional("axis", int64_t{-1}), required("depth", ir::AttrKind::kInt)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

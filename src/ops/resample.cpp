@@ -1,0 +1,71 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType& indices = args.inputs[1];
+  PYC_TRY(require_dtype("indices", indices, kIndices));
+  PYC_TRY(require_rank("indices", indices, 2));
+  PYC_TRY(require_axis(args.attr_int("axis"), x));
+  const auto axis = static_cast<size_t>(from_front(args.attr_int("axis"), x.rank()));
+  if (args.inputs.size() == 2 && indices.shape[1] != 1) {
+    return refuse(Code::kShapeMismatch, "without weights indices must have one column, found ",
+                  indices);
+  }
+  if (args.inputs.size() == 3) {
+    const TensorType& weights = args.inputs[2];
+    PYC_TRY(require_dtype("x", x, kFloats));
+    PYC_TRY(require_same_dtype(x, weights));
+    if (weights.shape != indices.shape) {
+      return refuse(Code::kShapeMismatch, "weights ", weights, " must have the shape of indices ",
+                    indices);
+    }
+  }
+  if (x.shape[axis] == 0) {
+    return refuse(Code::kShapeMismatch, "dim ", static_cast<int64_t>(axis), " of ", x,
+                  " is empty, there is nothing to select");
+  }
+  Shape shape = x.shape;
+  shape[axis] = indices.shape[0];
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& x = context.input_type(0);
+  const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
+  const auto place = [&](Expr tap) {
+    const Expr wanted = convert(context.input(1, Index{index[axis], tap}), DType::kI64);
+    Index at = to_index(index);
+    at[axis] = min(max(wanted, context.index(0)), context.index(x.shape[axis] - 1));
+    return at;
+  };
+  if (context.inputs() == 2) return context.input(0, place(context.index(0)));
+  const auto term = [&](std::span<const Expr> k) {
+    return ReduceTerm{.value = context.input_compute(0, place(k[0])),
+                      .value2 = context.input_compute(2, Index{index[axis], k[0]})};
+  };
+  const Ints taps{context.input_type(1).shape[1]};
+  return rounded(context, context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, taps, term,
+                                         kChainSegment));
+}
+
+}  // namespace
+
+const ir::OpDef& op_resample() {
+  static const ir::OpDef def{
+      .name = "resample",
+      .summary =
+          "Element o along an axis is the sum over t of weights[o,t]·x[indices[o,t]], or "
+          "x[indices[o,0]] without weights; indices are clamped to the dim.",
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .attrs = {optional("axis", int64_t{-1})},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ops/support/choice.h"
+#include "ops/support/compose.h"
+#include "ops/support/infer.h"
+#include "ops/support/resize_table.h"
+
+namespace pyc::ops {
+namespace {
+
+using Floats = std::vector<double>;
+
+const std::string& text(const ir::Attrs& attrs, std::string_view name) {
+  return std::get<std::string>(attrs.find(name)->second);
+}
+
+const Floats& floats(const ir::Attrs& attrs, std::string_view name) {
+  return std::get<Floats>(attrs.find(name)->second);
+}
+
+bool flag(const ir::Attrs& attrs, std::string_view name) {
+  return std::get<bool>(attrs.find(name)->second);
+}
+
+ResizeRule rule_of(const ir::Attrs& attrs) {
+  return {.mode = text(attrs, "mode"),
+          .coordinates = text(attrs, "coordinates"),
+          .nearest = text(attrs, "nearest"),
+          .cubic_a = std::get<double>(attrs.find("cubic_coeff_a")->second),
+          .exclude_outside = flag(attrs, "exclude_outside"),
+          .antialias = flag(attrs, "antialias")};
+}
+
+Status check_modes(const ir::Attrs& attrs, const TensorType& x) {
+  const ResizeRule rule = rule_of(attrs);
+  PYC_TRY(require_choice("mode", rule.mode, kResizeModes));
+  PYC_TRY(require_choice("coordinates", rule.coordinates, kResizeCoordinates));
+  PYC_TRY(require_choice("nearest", rule.nearest, kNearestModes));
+  if (rule.mode == "nearest") {
+    if (!rule.antialias) return {};
+    return refuse(Code::kInvalidArgument, "antialias needs mode \"linear\" or \"cubic\"");
+  }
+  return require_dtype("input", x, kNumbers);
+}
+
+Status check_scales(const ir::Attrs& attrs, const TensorType& x) {
+  const Floats& scales = floats(attrs, "scales");
+  if (!scales.empty() && scales.size() != x.shape.size()) {
+    return refuse(Code::kInvalidArgument, "scales must have ", x.rank(), " entries, found ",
+                  static_cast<int64_t>(scales.size()));
+  }
+  for (double s : scales) {
+    if (s > 0 && std::isfinite(s)) continue;
+    return refuse(Code::kInvalidArgument, "scales must be positive and finite");
+  }
+  const size_t roi = floats(attrs, "roi").size();
+  const bool crops = rule_of(attrs).coordinates == "tf_crop_and_resize";
+  if (roi == 2 * x.shape.size() || (roi == 0 && !crops)) return {};
+  return refuse(Code::kInvalidArgument, "roi must have ", 2 * x.rank(), " entries, found ",
+                static_cast<int64_t>(roi));
+}
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const Ints& sizes = args.attr_ints("sizes");
+  PYC_TRY(require_ints("sizes", sizes, x.shape.size(), 0, ir::kMaxElements));
+  PYC_TRY(check_modes(args.attrs, x));
+  PYC_TRY(check_scales(args.attrs, x));
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (x.shape[d] > 0 || sizes[d] == 0) continue;
+    return refuse(Code::kShapeMismatch, "dim ", static_cast<int64_t>(d), " of ", x,
+                  " is empty, there is nothing to interpolate");
+  }
+  return one(x.dtype, sizes);
+}
+
+ResizeDim dim_of(const ir::Attrs& attrs, const Shape& shape, size_t d) {
+  const int64_t out = std::get<Ints>(attrs.find("sizes")->second)[d];
+  ResizeDim dim{.in = shape[d], .out = out};
+  const Floats& scales = floats(attrs, "scales");
+  dim.scale = scales.empty() ? static_cast<double>(out) / static_cast<double>(dim.in) : scales[d];
+  if (text(attrs, "coordinates") == "tf_crop_and_resize") {
+    dim.roi_begin = floats(attrs, "roi")[d];
+    dim.roi_end = floats(attrs, "roi")[d + shape.size()];
+  }
+  return dim;
+}
+
+bool changes_nothing(const ResizeDim& dim) {
+  return dim.in == dim.out &&
+         (dim.in == 0 || (dim.scale == 1.0 && dim.roi_begin == 0.0 && dim.roi_end == 1.0));
+}
+
+template <class T>
+std::shared_ptr<const ir::ConstData> data_of(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return ir::dense_data(std::move(bytes));
+}
+
+// `x` with each element along `axis` repeated as often as `times`.
+ValueId repeat(Compose& c, ValueId x, const Shape& shape, size_t axis, int64_t times) {
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  Shape split = shape;
+  split.insert(split.begin() + at + 1, 1);
+  const ValueId column = c.op("reshape", {x}, {{"shape", split}});
+  split[axis + 1] = times;
+  const ValueId expanded = c.op("expand", {column}, {{"shape", split}});
+  Shape joined = shape;
+  joined[axis] *= times;
+  return c.op("reshape", {expanded}, {{"shape", joined}});
+}
+
+bool repeats(const ResizeTable& table, int64_t in) {
+  const auto out = static_cast<int64_t>(table.indices.size());
+  if (out == 0 || out % in != 0) return false;
+  for (int64_t o = 0; o < out; ++o) {
+    if (table.indices[static_cast<size_t>(o)] != o / (out / in)) return false;
+  }
+  return true;
+}
+
+// One dim of `x` resized by its table.
+Result<ValueId> resize_dim(ir::GraphBuilder& builder, Compose& c, ValueId x, size_t axis,
+                           const ResizeTable& table) {
+  const TensorType type = builder.type(x);
+  const bool nearest = table.weights.empty();
+  if (nearest && repeats(table, type.shape[axis])) {
+    const auto out = static_cast<int64_t>(table.indices.size());
+    return repeat(c, x, type.shape, axis, out / type.shape[axis]);
+  }
+  const Shape shape{static_cast<int64_t>(table.outside.size()), table.taps};
+  const ir::Attrs attrs{{"axis", static_cast<int64_t>(axis)}};
+  PYC_ASSIGN(const ValueId indices, builder.constant({DType::kI64, shape}, data_of(table.indices)));
+  if (nearest) return c.op("resample", {x, indices}, attrs);
+  const std::vector<float> rounded(table.weights.begin(), table.weights.end());
+  const bool wide = type.dtype == DType::kF64;
+  PYC_ASSIGN(
+      const ValueId weights,
+      builder.constant({type.dtype, shape}, wide ? data_of(table.weights) : data_of(rounded)));
+  return c.op("resample", {x, indices, weights}, attrs);
+}
+
+// `y` with `value` where the place of the result lies outside along `axis`.
+Result<ValueId> extrapolate(ir::GraphBuilder& builder, Compose& c, ValueId y, size_t axis,
+                            const std::vector<bool>& outside, double value) {
+  if (std::find(outside.begin(), outside.end(), true) == outside.end()) return y;
+  Shape shape(builder.type(y).shape.size(), 1);
+  shape[axis] = static_cast<int64_t>(outside.size());
+  const std::vector<uint8_t> bytes(outside.begin(), outside.end());
+  PYC_ASSIGN(const ValueId mask, builder.constant({DType::kBool, shape}, data_of(bytes)));
+  return c.op("where", {mask, c.scalar_like(y, value), y});
+}
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const ir::Attrs& attrs = node.attrs;
+  const TensorType type = c.input_type(0);
+  const ResizeRule rule = rule_of(attrs);
+  const double value = std::get<double>(attrs.find("extrapolation_value")->second);
+  DType wide = type.dtype;
+  if (rule.mode != "nearest") {
+    wide = is_float(type.dtype) ? compute_dtype(type.dtype) : DType::kF64;
+  }
+  ValueId y = c.cast(node.inputs[0], wide);
+  std::vector<std::vector<bool>> outside(type.shape.size());
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    const ResizeDim dim = dim_of(attrs, type.shape, d);
+    if (changes_nothing(dim)) continue;
+    const ResizeTable table = resize_table(rule, dim);
+    outside[d] = table.outside;
+    PYC_ASSIGN(y, resize_dim(builder, c, y, d, table));
+  }
+  for (size_t d = 0; d < outside.size(); ++d) {
+    PYC_ASSIGN(y, extrapolate(builder, c, y, d, outside[d], value));
+  }
+  return c.outputs({c.cast(y, type.dtype)});
+}
+
+}  // namespace
+
+const ir::OpDef& op_resize() {
+  static const ir::OpDef def{
+      .name = "resize",
+      .summary =
+          "x interpolated to sizes, one dim after the other; scales (sizes / dims of x if "
+          "left out) enter the coordinates. Integers are interpolated in f64.",
+      .attrs = {required("sizes", ir::AttrKind::kInts), optional("scales", Floats{}),
+                optional("mode", std::string("nearest")),
+                optional("coordinates", std::string("half_pixel")),
+                optional("nearest", std::string("round_prefer_floor")),
+                optional("cubic_coeff_a", -0.75), optional("exclude_outside", false),
+                optional("antialias", false), optional("roi", Floats{}),
+                optional("extrapolation_value", 0.0)},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,54 @@
+#include <algorithm>
+
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const TensorType& lengths = args.inputs[1];
+  const Ints axes{args.attr_int("batch_axis"), args.attr_int("time_axis")};
+  PYC_TRY(require_axes(axes, x));
+  PYC_TRY(require_dtype("lengths", lengths, kIndices));
+  const int64_t batch = x.shape[static_cast<size_t>(from_front(axes[0], x.rank()))];
+  if (lengths.shape != Shape{batch}) {
+    return refuse(Code::kShapeMismatch, "lengths must have shape [", batch, "], found ", lengths);
+  }
+  return one(x.dtype, x.shape);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& x = context.input_type(0);
+  const auto dim_of = [&](std::string_view attr) {
+    return static_cast<size_t>(from_front(context.attr_int(attr), x.rank()));
+  };
+  const size_t time = dim_of("time_axis");
+  const Expr length = convert(context.input(1, Index{index[dim_of("batch_axis")]}), DType::kI64);
+  context.check(between(context, length, 0, x.shape[time] + 1), "length out of range");
+  const Expr last = context.index(std::max<int64_t>(x.shape[time] - 1, 0));
+  const Expr mirrored = min(max(length - context.index(1) - index[time], context.index(0)), last);
+  Index at = to_index(index);
+  at[time] = select(lt(index[time], length), mirrored, index[time]);
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_reverse_sequence() {
+  static const ir::OpDef def{
+      .name = "reverse_sequence",
+      .summary =
+          "The first lengths[b] elements along the time axis reversed, for each b of the "
+          "batch axis; the others stay.",
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attrs = {optional("batch_axis", int64_t{1}), optional("time_axis", int64_t{0})},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,15 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_round() {
+  static const ir::OpDef def{
+      .name = "round",
+      .summary = "The nearest integer, halves to even; keeps -0.",
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
+      .lower = lower_unary<loop::round_even>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,27 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr formula(LowerContext& context, Expr x) {
+  const double lambd = context.attr_float("lambd");
+  const double bias = context.attr_float("bias");
+  const Expr above = select(lt(like(x, lambd), x), x - bias, like(x, 0.0));
+  return select(lt(x, like(x, -lambd)), x + bias, above);
+}
+
+}  // namespace
+
+const ir::OpDef& op_shrink() {
+  static const ir::OpDef def{
+      .name = "shrink",
+      .summary =
+          "x + bias below -lambd, x - bias above lambd, else 0; 0 for NaN. Integers truncate both.",
+      .attrs = {optional("bias", 0.0), optional("lambd", 0.5)},
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
+      .lower = lower_unary<formula>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

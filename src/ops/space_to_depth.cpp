@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+constexpr int64_t kMaxBlock = 1 << 20;
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  PYC_TRY(require_rank("input (NCHW)", x, 4));
+  const int64_t block = args.attr_int("block");
+  PYC_TRY(require_ints("block", {block}, 1, 1, kMaxBlock));
+  if (x.shape[2] % block != 0 || x.shape[3] % block != 0) {
+    return refuse(Code::kShapeMismatch, "block ", block, " does not divide the plane of ", x);
+  }
+  PYC_ASSIGN(Shape shape, scaled_shape(x, {1, block * block, 1, 1}));
+  shape[2] /= block;
+  shape[3] /= block;
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Expr block = context.index(context.attr_int("block"));
+  const Expr channels = context.index(std::max<int64_t>(context.input_type(0).shape[1], 1));
+  const Expr place = floor_div(index[1], channels);
+  return context.input(
+      0, Index{index[0], floor_mod(index[1], channels), index[2] * block + floor_div(place, block),
+               index[3] * block + floor_mod(place, block)});
+}
+
+}  // namespace
+
+const ir::OpDef& op_space_to_depth() {
+  static const ir::OpDef def{
+      .name = "space_to_depth",
+      .summary =
+          "Blocks of pixels of x (NCHW) as channels; the place in a block is the slower part "
+          "of the channel number.",
+      .attrs = {required("block", ir::AttrKind::kInt)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

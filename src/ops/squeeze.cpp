@@ -1,0 +1,36 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const Ints& axes = args.attr_ints("axes");
+  PYC_TRY(require_axes(axes, x));
+  std::vector<bool> dropped(x.shape.size(), false);
+  for (int64_t axis : axes) dropped[static_cast<size_t>(from_front(axis, x.rank()))] = true;
+  Shape shape;
+  for (size_t i = 0; i < x.shape.size(); ++i) {
+    if (dropped[i] && x.shape[i] != 1) {
+      return refuse(Code::kShapeMismatch, "dim ", static_cast<int64_t>(i), " of ", x, " is not 1");
+    }
+    if (!dropped[i] && (!axes.empty() || x.shape[i] != 1)) shape.push_back(x.shape[i]);
+  }
+  return one(x.dtype, std::move(shape));
+}
+
+}  // namespace
+
+const ir::OpDef& op_squeeze() {
+  static const ir::OpDef def{
+      .name = "squeeze",
+      .summary = "x without the dims of size 1 that axes name (none given: without all of them).",
+      .attrs = {optional("axes", Ints{})},
+      .infer = infer,
+      .lower = same_position,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,23 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+namespace {
+
+Expr formula(LowerContext& context, Expr x) {
+  return select(lt(like(x, context.attr_float("alpha")), x), x, like(x, 0.0));
+}
+
+}  // namespace
+
+const ir::OpDef& op_thresholded_relu() {
+  static const ir::OpDef def{
+      .name = "thresholded_relu",
+      .summary = "x where it is above alpha, else 0; 0 for NaN.",
+      .attrs = {optional("alpha", 1.0)},
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
+      .lower = lower_unary<formula>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,39 @@
+#include <algorithm>
+
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const Ints& repeats = args.attr_ints("repeats");
+  PYC_TRY(require_ints("repeats", repeats, x.shape.size(), 0, ir::kMaxElements));
+  PYC_ASSIGN(Shape shape, scaled_shape(x, repeats));
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const Shape& shape = context.input_type(0).shape;
+  Index at;
+  for (size_t i = 0; i < index.size(); ++i) {
+    at.push_back(floor_mod(index[i], context.index(std::max<int64_t>(shape[i], 1))));
+  }
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_tile() {
+  static const ir::OpDef def{
+      .name = "tile",
+      .summary = "x repeated as a whole, repeats[d] times along dim d.",
+      .attrs = {required("repeats", ir::AttrKind::kInts)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,15 @@
+#include "ops/support/elementwise.h"
+
+namespace pyc::ops {
+
+const ir::OpDef& op_trunc() {
+  static const ir::OpDef def{
+      .name = "trunc",
+      .summary = "x without its fraction; keeps -0.",
+      .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
+      .lower = lower_unary<loop::trunc>,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,34 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const Ints& axes = args.attr_ints("axes");
+  TensorType y{x.dtype, Shape(x.shape.size() + axes.size(), 0)};
+  PYC_TRY(ir::check_type(y));
+  PYC_TRY(require_axes(axes, y));
+  for (int64_t axis : axes) y.shape[static_cast<size_t>(from_front(axis, y.rank()))] = 1;
+  size_t next = 0;
+  for (int64_t& dim : y.shape) {
+    if (dim != 1) dim = x.shape[next++];
+  }
+  return one(y.dtype, std::move(y.shape));
+}
+
+}  // namespace
+
+const ir::OpDef& op_unsqueeze() {
+  static const ir::OpDef def{
+      .name = "unsqueeze",
+      .summary = "x with new dims of size 1; axes count the dims of the result.",
+      .attrs = {required("axes", ir::AttrKind::kInts)},
+      .infer = infer,
+      .lower = same_position,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

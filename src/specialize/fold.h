@@ -1,0 +1,28 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "specialize/segment.h"
+
+namespace pyc::specialize {
+
+// Finds the content of values that follow from constants alone, by evaluating just what they need.
+// Bounded: chains over kMaxNodes nodes or kMaxElements elements are not followed.
+class ConstantFinder {
+ public:
+  static constexpr size_t kMaxNodes = 4096;
+  static constexpr int64_t kMaxElements = int64_t{1} << 20;
+
+  ConstantFinder(const ir::OpSet& ops, const Evaluate& evaluate) : ops_(ops), evaluate_(evaluate) {}
+  std::shared_ptr<const ir::ConstData> find(const ir::Graph& graph, ir::ValueId value);
+
+ private:
+  bool derived(const ir::Graph& graph, ir::ValueId value);
+
+  const ir::OpSet& ops_;
+  const Evaluate& evaluate_;
+  std::unordered_map<ir::ValueId, std::shared_ptr<const ir::ConstData>> found_;
+  std::unordered_map<ir::ValueId, bool> derived_;
+};
+
+}  // namespace pyc::specialize

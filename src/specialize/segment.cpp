@@ -1,0 +1,300 @@
+#include "specialize/segment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "specialize/fold.h"
+
+namespace pyc::specialize {
+namespace {
+
+using ir::kNoId;
+using ir::OpenGraph;
+using ir::OpenNode;
+using ir::ValueId;
+
+// A graph whose nodes are being closed: the main one, or a region inside one of its nodes.
+struct Scope {
+  const OpenGraph* graph = nullptr;
+  Scope* outer = nullptr;
+  std::unordered_map<OpenId, ValueId> values = {};  // closed so far
+};
+
+enum class Outcome : uint8_t { kClosed, kWaits };
+
+class SegmentBuilder final : public ir::Folder {
+ public:
+  SegmentBuilder(const State& state, const ir::OpSet& ops, const Evaluate& evaluate)
+      : state_(state),
+        builder_(ops, state.graph->name.empty() ? "main" : state.graph->name),
+        finder_(ops, evaluate),
+        main_{.graph = state.graph},
+        scope_(&main_) {}
+
+  Result<Segment> build();
+
+  std::shared_ptr<const ir::ConstData> known(const ir::Graph& graph, ValueId value) override {
+    return finder_.find(graph, value);
+  }
+  Result<std::optional<std::vector<ValueId>>> inline_region(
+      const OpenGraph& region, std::span<const ValueId> inputs) override;
+
+ private:
+  Result<Outcome> close_node(const OpenNode& node, Break* why);
+  Result<Outcome> try_close(const OpenNode& node, Break* why, ValueId* missing);
+  Result<std::optional<ValueId>> resolve(Scope& scope, OpenId id, Break* why);
+  Result<std::optional<ValueId>> resolve_main(OpenId id, Break* why);
+  Result<ValueId> add_constant(const DynValue& value);
+  bool specialize(ValueId missing);
+  Status finish();
+  Status place(OpenId value, std::unordered_map<ValueId, OpenId>& placed);
+
+  const State& state_;
+  ir::GraphBuilder builder_;
+  ConstantFinder finder_;
+  Scope main_;
+  Scope* scope_;
+  ValueId region_missing_ = kNoId;
+  Segment segment_;
+};
+
+Result<ValueId> SegmentBuilder::add_constant(const DynValue& value) {
+  return builder_.constant({value.dtype, value.shape}, ir::dense_data(value.bytes));
+}
+
+Result<std::optional<ValueId>> SegmentBuilder::resolve_main(OpenId id, Break* why) {
+  const auto& content = state_.values[id];
+  if (!content) {
+    *why = {.reason = "waits_for_node", .detail = state_.graph->values[id].name};
+    return std::optional<ValueId>();
+  }
+  if (!content->is_tensor()) {
+    *why = {.reason = "not_a_tensor", .detail = state_.graph->values[id].name};
+    return std::optional<ValueId>();
+  }
+  ValueId made = kNoId;
+  if (state_.constant[id]) {
+    PYC_ASSIGN(made, add_constant(*content));
+  } else {
+    const std::string& name = state_.graph->values[id].name;
+    PYC_ASSIGN(made, builder_.input(name.empty() ? fmt::format("in{}", id) : name,
+                                    {content->dtype, content->shape}));
+    segment_.inputs.push_back(id);
+  }
+  main_.values[id] = made;
+  return std::optional<ValueId>(made);
+}
+
+// The value of the graph being built that open value `id` is; nothing when it has to be waited for.
+Result<std::optional<ValueId>> SegmentBuilder::resolve(Scope& scope, OpenId id, Break* why) {
+  const auto it = scope.values.find(id);
+  if (it != scope.values.end()) return std::optional<ValueId>(it->second);
+  if (scope.outer == nullptr) return resolve_main(id, why);
+  for (const OpenGraph::Capture& c : scope.graph->captures) {
+    if (c.inner == id) return resolve(*scope.outer, c.outer, why);
+  }
+  const auto& constant = scope.graph->values[id].constant;
+  if (!constant || !constant->is_tensor()) {
+    *why = {.reason = "not_a_tensor", .detail = scope.graph->values[id].name};
+    return std::optional<ValueId>();
+  }
+  PYC_ASSIGN(const ValueId made, add_constant(*constant));
+  scope.values[id] = made;
+  return std::optional<ValueId>(made);
+}
+
+Result<Outcome> SegmentBuilder::try_close(const OpenNode& node, Break* why, ValueId* missing) {
+  std::vector<ValueId> inputs;
+  for (const OpenId id : node.inputs) {
+    if (id == ir::kAbsentId) {
+      inputs.push_back(kNoId);
+      continue;
+    }
+    PYC_ASSIGN(const std::optional<ValueId> value, resolve(*scope_, id, why));
+    if (!value) return Outcome::kWaits;
+    inputs.push_back(*value);
+  }
+  ir::CloseContext context(builder_, node, std::move(inputs), *this);
+  region_missing_ = kNoId;
+  Status status = node.op->close(context);
+  if (context.missing() != kNoId || context.open_region()) {
+    *missing = context.missing() != kNoId ? context.missing() : region_missing_;
+    *why = {.reason = context.missing() != kNoId ? "waits_for_value" : "open_region",
+            .detail = *missing == kNoId ? "" : builder_.graph().value(*missing).name};
+    return Outcome::kWaits;
+  }
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == ir::kAbsentId) continue;
+    if (context.output(i) == kNoId) {
+      return Status(Code::kUnsupported, fmt::format("output {} cannot be given", i));
+    }
+    scope_->values[node.outputs[i]] = context.output(i);
+  }
+  return Outcome::kClosed;
+}
+
+// Makes the content of a value that is there part of the graph. Whether `missing` is such a value.
+bool SegmentBuilder::specialize(ValueId missing) {
+  for (const OpenId id : segment_.inputs) {
+    if (main_.values[id] != missing) continue;
+    auto constant = add_constant(*state_.values[id]);
+    if (!constant.ok()) return false;
+    main_.values[id] = *constant;
+    segment_.specialized.push_back(id);
+    return true;
+  }
+  return false;
+}
+
+Result<Outcome> SegmentBuilder::close_node(const OpenNode& node, Break* why) {
+  if (node.op->close == nullptr) {
+    *why = {.reason = "host_function", .detail = node.op->name};
+    return Outcome::kWaits;
+  }
+  for (;;) {
+    ValueId missing = kNoId;
+    auto outcome = try_close(node, why, &missing);
+    if (!outcome.ok()) {
+      return std::move(outcome).status().with_context(
+          fmt::format("{} '{}'", node.op->name, node.name));
+    }
+    if (*outcome == Outcome::kClosed) return outcome;
+    const bool again = missing != kNoId && scope_ == &main_ && specialize(missing);
+    if (!again) return outcome;
+  }
+}
+
+Result<std::optional<std::vector<ValueId>>> SegmentBuilder::inline_region(
+    const OpenGraph& region, std::span<const ValueId> inputs) {
+  Scope scope{.graph = &region, .outer = scope_};
+  if (region.inputs.size() != inputs.size()) {
+    return Status(Code::kInvalidArgument, fmt::format("a region with {} inputs is given {}",
+                                                      region.inputs.size(), inputs.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) scope.values[region.inputs[i]] = inputs[i];
+  Scope* const outer = std::exchange(scope_, &scope);
+  const auto close_all = [&]() -> Result<std::optional<std::vector<ValueId>>> {
+    Break why;
+    for (const OpenNode& node : region.nodes) {
+      if (node.op->close == nullptr) return std::optional<std::vector<ValueId>>();
+      ValueId missing = kNoId;
+      auto outcome = try_close(node, &why, &missing);
+      if (!outcome.ok()) {
+        return std::move(outcome).status().with_context(
+            fmt::format("{} '{}'", node.op->name, node.name));
+      }
+      if (*outcome == Outcome::kWaits) {
+        region_missing_ = missing;
+        return std::optional<std::vector<ValueId>>();
+      }
+    }
+    std::vector<ValueId> outputs;
+    for (const OpenId id : region.outputs) {
+      PYC_ASSIGN(const std::optional<ValueId> value, resolve(scope, id, &why));
+      if (!value) return std::optional<std::vector<ValueId>>();
+      outputs.push_back(*value);
+    }
+    return std::optional(std::move(outputs));
+  };
+  auto result = close_all();
+  scope_ = outer;
+  return result;
+}
+
+// Says where the content of an open value comes from after the segment ran.
+Status SegmentBuilder::place(OpenId value, std::unordered_map<ValueId, OpenId>& placed) {
+  const ValueId id = main_.values.at(value);
+  const ir::Value& info = builder_.graph().value(id);
+  if (info.kind == ir::ValueKind::kConstant) {
+    DynValue constant;
+    constant.kind = DynValue::Kind::kTensor;
+    constant.dtype = info.type.dtype;
+    constant.shape = info.type.shape;
+    constant.bytes = info.constant->bytes;
+    segment_.constants[value] = std::move(constant);
+    return {};
+  }
+  const auto [it, fresh] = placed.emplace(id, value);
+  if (!fresh) {
+    segment_.aliases.emplace_back(value, it->second);
+    return {};
+  }
+  segment_.outputs.push_back(value);
+  return builder_.output(id);
+}
+
+Status SegmentBuilder::finish() {
+  const OpenGraph& graph = *state_.graph;
+  std::vector<bool> done = state_.done;
+  for (const uint32_t n : segment_.closed) done[n] = true;
+  std::vector<bool> needed(graph.values.size());
+  for (const OpenId v : graph.outputs) needed[v] = true;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (done[n]) continue;
+    for (const OpenId v : ir::reads_of(graph.nodes[n])) needed[v] = true;
+  }
+  std::unordered_map<ValueId, OpenId> placed;
+  for (const OpenId id : segment_.inputs) {
+    // Specialized inputs are constants by now; what was read as an input is there already.
+    const ValueId value = main_.values.at(id);
+    if (builder_.graph().value(value).kind == ir::ValueKind::kInput) placed.emplace(value, id);
+  }
+  for (const uint32_t n : segment_.closed) {
+    for (const OpenId v : graph.nodes[n].outputs) {
+      if (v != ir::kAbsentId && needed[v]) PYC_TRY(place(v, placed));
+    }
+  }
+  return {};
+}
+
+Result<Segment> SegmentBuilder::build() {
+  const OpenGraph& graph = *state_.graph;
+  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (state_.done[n]) continue;
+    Break why;
+    PYC_ASSIGN(const Outcome outcome, close_node(graph.nodes[n], &why));
+    if (outcome == Outcome::kClosed) {
+      segment_.closed.push_back(n);
+    } else {
+      why.node = n;
+      segment_.breaks.push_back(std::move(why));
+    }
+  }
+  PYC_TRY(finish());
+  segment_.graph = std::move(builder_).take();
+  return std::move(segment_);
+}
+
+}  // namespace
+
+State initial_state(const OpenGraph& graph) {
+  State state{.graph = &graph,
+              .values = std::vector<std::optional<DynValue>>(graph.values.size()),
+              .constant = std::vector<bool>(graph.values.size()),
+              .done = std::vector<bool>(graph.nodes.size(), true)};
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (!graph.values[v].constant) continue;
+    state.values[v] = graph.values[v].constant;
+    state.constant[v] = true;
+  }
+  std::vector<bool> needed(graph.values.size());
+  for (const OpenId v : graph.outputs) needed[v] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const auto& outputs = graph.nodes[n].outputs;
+    const bool wanted = std::any_of(outputs.begin(), outputs.end(),
+                                    [&](OpenId v) { return v != ir::kAbsentId && needed[v]; });
+    if (!wanted) continue;
+    state.done[n] = false;
+    for (const OpenId v : ir::reads_of(graph.nodes[n])) needed[v] = true;
+  }
+  return state;
+}
+
+Result<Segment> close_segment(const State& state, const ir::OpSet& ops, const Evaluate& evaluate) {
+  return SegmentBuilder(state, ops, evaluate).build();
+}
+
+}  // namespace pyc::specialize

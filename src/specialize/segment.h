@@ -1,0 +1,56 @@
+#pragma once
+
+// Closing: from an open graph and what is known at one point of a run to the largest plain graph
+// that can be compiled now. What cannot be closed yet waits, each node with a reason.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/dyn_value.h"
+#include "ir/close.h"
+#include "ir/open_graph.h"
+
+namespace pyc::specialize {
+
+using ir::OpenId;
+
+// What is there at one point of a run.
+struct State {
+  const ir::OpenGraph* graph = nullptr;
+  std::vector<std::optional<DynValue>> values;  // by value: its content, once it has one
+  std::vector<bool> constant;                   // by value: the content is the same in every run
+  std::vector<bool> done;                       // by node: closed, run, or not needed
+};
+
+// The state before anything ran: constants are there, nodes that no output needs are done.
+State initial_state(const ir::OpenGraph& graph);
+
+struct Break {
+  uint32_t node = 0;
+  // "host_function", "waits_for_value", "waits_for_node", "open_region", "not_a_tensor"
+  std::string reason;
+  std::string detail;
+};
+
+struct Segment {
+  ir::Graph graph;              // closed; without nodes when nothing has to be computed
+  std::vector<OpenId> inputs;   // the open value that is graph input i
+  std::vector<OpenId> outputs;  // the open value that graph output i is
+  // Values that are the same as another one, present before or an output.
+  std::vector<std::pair<OpenId, OpenId>> aliases;  // (value, same as)
+  std::map<OpenId, DynValue> constants;            // values known without running
+  std::vector<OpenId> specialized;  // values whose content, not only type, entered the graph
+  std::vector<uint32_t> closed;     // nodes
+  std::vector<Break> breaks;        // nodes that wait
+};
+
+// Computes a graph without inputs: the bytes of its outputs.
+using Evaluate = std::function<Result<std::vector<SharedBytes>>(ir::Graph)>;
+
+// Refuses with the code of the op's rule and the node's name when a node can never be closed.
+Result<Segment> close_segment(const State& state, const ir::OpSet& ops, const Evaluate& evaluate);
+
+}  // namespace pyc::specialize
