@@ -1,4 +1,5 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -7,33 +8,13 @@ constexpr DTypeClass kAccepted{
     [](DType t) { return is_float(t) || t == DType::kI32 || t == DType::kI64; },
     "a float dtype, i32 or i64"};
 
-// The dims in front of the matrix; those of a vector or a matrix are none.
-Shape batch_dims(const Shape& shape) {
-  if (shape.size() <= 2) return {};
-  return {shape.begin(), shape.end() - 2};
-}
-
 Types infer(const InferArgs& args) {
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
   PYC_TRY(require_dtype("lhs", a, kAccepted));
   PYC_TRY(require_same_dtype(a, b));
-  if (a.rank() == 0 || b.rank() == 0) {
-    return refuse(Code::kRankMismatch, "operands must have rank 1 or more, found ", a, " and ", b);
-  }
-  const int64_t ka = a.shape.back();
-  const int64_t kb = b.rank() == 1 ? b.shape[0] : b.shape[b.shape.size() - 2];
-  if (ka != kb) {
-    return refuse(Code::kShapeMismatch, "inner dims differ: lhs ", a, " has ", ka, ", rhs ", b,
-                  " has ", kb);
-  }
-  auto shape = ir::broadcast_shapes(batch_dims(a.shape), batch_dims(b.shape));
-  if (!shape.ok()) {
-    return refuse(Code::kShapeMismatch, "batch dims do not broadcast: lhs ", a, ", rhs ", b);
-  }
-  if (a.rank() > 1) shape->push_back(a.shape[a.shape.size() - 2]);
-  if (b.rank() > 1) shape->push_back(b.shape.back());
-  return one(a.dtype, std::move(*shape));
+  PYC_ASSIGN(Shape shape, matmul_shape(a, b));
+  return one(a.dtype, std::move(shape));
 }
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {

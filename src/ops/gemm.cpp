@@ -1,0 +1,74 @@
+#include <cmath>
+
+#include "ops/support/compose.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Shape matrix(const TensorType& t, bool transposed) {
+  return transposed ? Shape{t.shape[1], t.shape[0]} : t.shape;
+}
+
+Types infer(const InferArgs& args) {
+  const TensorType& a = args.inputs[0];
+  const TensorType& b = args.inputs[1];
+  PYC_TRY(require_rank("a", a, 2));
+  PYC_TRY(require_rank("b", b, 2));
+  PYC_TRY(require_same_dtype(a, b));
+  for (std::string_view factor : {"alpha", "beta"}) {
+    const double value = args.attr_float(factor);
+    if (is_float(a.dtype) || value == std::trunc(value)) continue;
+    return refuse(Code::kInvalidArgument, "", factor, " must be whole for integers, found ",
+                  ir::attr_to_string(value));
+  }
+  const Shape left = matrix(a, args.attr_bool("trans_a"));
+  const Shape right = matrix(b, args.attr_bool("trans_b"));
+  if (left[1] != right[0]) {
+    return refuse(Code::kShapeMismatch, "inner dims differ: ", left[1], " of a ", a, " and ",
+                  right[0], " of b ", b);
+  }
+  Shape shape{left[0], right[1]};
+  if (args.inputs.size() > 2) {
+    const TensorType& c = args.inputs[2];
+    PYC_TRY(require_same_dtype(a, c));
+    const auto joined = ir::broadcast_shapes(shape, c.shape);
+    if (!joined.ok() || *joined != shape) {
+      return refuse(Code::kShapeMismatch, "c ", c, " does not broadcast to ", shape);
+    }
+  }
+  return one(a.dtype, std::move(shape));
+}
+
+ValueId scaled(Compose& c, ValueId x, double factor) {
+  return factor == 1.0 ? x : c.scale(x, factor);
+}
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const auto operand = [&](size_t i, std::string_view transposed) {
+    return c.attrs().attr_bool(transposed) ? c.transpose(c.input(i), {1, 0}) : c.input(i);
+  };
+  const ValueId product = c.op("matmul", {operand(0, "trans_a"), operand(1, "trans_b")});
+  const ValueId y = scaled(c, product, c.attrs().attr_float("alpha"));
+  if (c.inputs() < 3) return c.outputs({y});
+  return c.outputs({c.add(y, scaled(c, c.input(2), c.attrs().attr_float("beta")))});
+}
+
+}  // namespace
+
+const ir::OpDef& op_gemm() {
+  static const ir::OpDef def{
+      .name = "gemm",
+      .summary = "alpha*(a·b) (+ beta*c), a and b transposed on demand; c broadcasts.",
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .attrs = {optional("alpha", 1.0), optional("beta", 1.0), optional("trans_a", false),
+                optional("trans_b", false)},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

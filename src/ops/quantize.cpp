@@ -1,0 +1,72 @@
+#include "ops/support/quant.h"
+
+namespace pyc::ops {
+namespace {
+
+constexpr DTypeClass kSources{[](DType t) { return is_float(t) || t == DType::kI32; },
+                              "a float dtype or i32"};
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  const DType to = args.attr_dtype("to");
+  PYC_TRY(require_dtype("x", x, kSources));
+  PYC_TRY(require_dtype("the result", {to, {}}, kQuantized));
+  PYC_TRY(require_scales(args));
+  if (args.inputs.size() > 2 && args.inputs[2].dtype != to) {
+    return refuse(Code::kDtypeMismatch, "zero_point must have dtype ", to, ", found ",
+                  args.inputs[2]);
+  }
+  return one(to, x.shape);
+}
+
+std::vector<ir::AttrDef> quantize_attrs() {
+  auto attrs = quant_attrs();
+  attrs.push_back(optional("saturate", true));
+  return attrs;
+}
+
+// x within what fits `t`, moved by -zero.
+Expr saturated(LowerContext& context, Expr x, DType t, Expr zero) {
+  const Expr lo = convert(lowest(context, t), x.dtype());
+  const Expr hi = convert(highest(context, t), x.dtype());
+  return min(max(x, lo - zero), hi - zero);
+}
+
+double largest_finite(DType t) { return t == DType::kF8E4M3FN ? 448.0 : 57344.0; }
+
+Expr to_fp8(LowerContext& context, Expr x, DType t) {
+  if (!context.attr_bool("saturate")) return convert(x, t);
+  const Expr largest = like(x, largest_finite(t));
+  return convert(min(max(x, -largest), largest), t);
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const DType to = context.output_type(0).dtype;
+  const DType wide = quant_dtype(context);
+  const Index at = scale_index(context, index);
+  const Expr ratio = convert(context.input(0, index), wide) / convert(context.input(1, at), wide);
+  if (is_float(to)) return to_fp8(context, ratio, to);
+  const Expr zero_point = context.inputs() > 2 ? convert(context.input(2, at), DType::kI32)
+                                               : zero(context, DType::kI32);
+  const Expr steps = saturated(context, round_even(ratio), to, convert(zero_point, wide));
+  return convert(convert(steps, DType::kI32) + zero_point, to);
+}
+
+}  // namespace
+
+const ir::OpDef& op_quantize() {
+  static const ir::OpDef def{
+      .name = "quantize",
+      .summary =
+          "saturate(round_even(x/scale) + zero_point) as an integer, or x/scale as fp8; NaN gives "
+          "the zero point.",
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .attrs = quantize_attrs(),
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops
