@@ -39,6 +39,10 @@ std::string_view suggest_op(std::string_view op);
 Rules elementwise_rules();
 Rules reduce_rules();
 Rules shape_rules();
+Rules control_rules();
+Rules dynamic_rules();
+Rules sequence_rules();
+Rules string_rules();
 
 // A string as a template argument.
 template <size_t N>
