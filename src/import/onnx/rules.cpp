@@ -21,7 +21,7 @@ std::string key_of(std::string_view domain, std::string_view op) {
 Table make_table() {
   Table table;
   for (const Rules family : {elementwise_rules(), reduce_rules(), shape_rules(), control_rules(),
-                             dynamic_rules(), sequence_rules(), string_rules()}) {
+                             dynamic_rules(), sequence_rules(), string_rules(), ml_rules(), tree_rules()}) {
     for (const Rule& rule : family) {
       const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
       table[key_of(rule.domain, rule.op)].push_back(

@@ -43,6 +43,8 @@ Rules control_rules();
 Rules dynamic_rules();
 Rules sequence_rules();
 Rules string_rules();
+Rules ml_rules();
+Rules tree_rules();
 
 // A string as a template argument.
 template <size_t N>
