@@ -57,3 +57,27 @@ function(pyc_find_llvm)
   target_include_directories(pyc_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
   target_link_libraries(pyc_llvm INTERFACE LLVM)
 endfunction()
+
+# Defines pyc_host_libraries: libraries that host functions use where they are there. What needs one that is missing is
+# refused with that reason when a model runs.
+function(pyc_find_host_libraries)
+  add_library(pyc_host_libraries INTERFACE)
+  # name, header, library
+  foreach(one IN ITEMS
+      "RE2 re2/re2.h re2" "JPEG jpeglib.h jpeg" "PNG png.h png" "TIFF tiffio.h tiff" "WEBP webp/decode.h webp"
+      "OPENJPEG openjpeg.h openjp2")
+    separate_arguments(one)
+    list(GET one 0 name)
+    list(GET one 1 header)
+    list(GET one 2 library)
+    find_path(PYC_${name}_INCLUDE ${header} HINTS ${PYC_EXTRA_INCLUDE} PATH_SUFFIXES openjpeg-2.5 openjpeg-2.4)
+    find_library(PYC_${name}_LIBRARY ${library})
+    if(PYC_${name}_INCLUDE AND PYC_${name}_LIBRARY)
+      target_include_directories(pyc_host_libraries SYSTEM INTERFACE ${PYC_${name}_INCLUDE})
+      target_compile_definitions(pyc_host_libraries INTERFACE PYC_HAVE_${name})
+      target_link_libraries(pyc_host_libraries INTERFACE ${PYC_${name}_LIBRARY})
+    else()
+      message(STATUS "${name} not found: what needs it is refused")
+    endif()
+  endforeach()
+endfunction()

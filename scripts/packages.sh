@@ -6,6 +6,8 @@ packages_build=(
   g++ cmake ninja-build ccache python3
   llvm-16-dev zlib1g-dev libzstd-dev # LLVM's CMake package asks for the last two
   libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev libprotozero-dev
+  # Optional: regular expressions and image formats of host functions.
+  libre2-dev libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev
 )
 # Sanitizer builds; setarch comes from util-linux.
 packages_test=(clang-16 libclang-rt-16-dev llvm-16 util-linux libmpfr-dev)

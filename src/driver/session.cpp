@@ -6,7 +6,6 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <unordered_map>
 
 #include "driver/devices.h"
 #include "ops/registry.h"
@@ -26,6 +25,7 @@ struct Stage;
 
 // What a stage does for one signature.
 struct Entry {
+  std::string signature;  // the types it was made for
   Segment segment;
   std::unique_ptr<runtime::Model> model;            // null: nothing to compute
   std::vector<std::pair<OpenId, DynValue>> pinned;  // contents that entered the graph
@@ -33,8 +33,7 @@ struct Entry {
 };
 
 struct Stage {
-  std::unordered_map<std::string, std::list<std::shared_ptr<Entry>>> entries;  // by input types
-  size_t count = 0;
+  std::list<std::shared_ptr<Entry>> entries;  // the one used last first
   int64_t compiled = 0;
 };
 
@@ -42,12 +41,14 @@ bool same_content(const DynValue& a, const DynValue& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.bytes == b.bytes;
 }
 
-// The types of everything that is there and not constant.
+// The types of everything that is there and not constant. Closing looks at tensors only: of other
+// values it is enough what they are.
 std::string signature_of(const State& state) {
   std::string text;
   for (OpenId v = 0; v < state.values.size(); ++v) {
     if (!state.values[v] || state.constant[v]) continue;
-    text += fmt::format("{}:{};", v, state.values[v]->to_string());
+    const DynValue& value = *state.values[v];
+    text += fmt::format("{}:{};", v, value.is_tensor() ? value.to_string() : "-");
   }
   return text;
 }
@@ -210,21 +211,22 @@ Result<std::shared_ptr<Entry>> Session::Impl::make_entry(Stage& stage, const Sta
 
 Result<std::shared_ptr<Entry>> Session::Impl::find_entry(Stage& stage, const State& state) {
   const std::scoped_lock lock(mutex);
-  std::list<std::shared_ptr<Entry>>& same = stage.entries[signature_of(state)];
-  for (auto it = same.begin(); it != same.end(); ++it) {
-    const auto matches = [&](const auto& pin) {
-      return same_content(pin.second, *state.values[pin.first]);
-    };
-    if (!std::all_of((*it)->pinned.begin(), (*it)->pinned.end(), matches)) continue;
-    same.splice(same.begin(), same, it);
-    return same.front();
+  const std::string signature = signature_of(state);
+  const auto fits = [&](const std::shared_ptr<Entry>& entry) {
+    return entry->signature == signature &&
+           std::all_of(entry->pinned.begin(), entry->pinned.end(), [&](const auto& pin) {
+             return same_content(pin.second, *state.values[pin.first]);
+           });
+  };
+  const auto it = std::find_if(stage.entries.begin(), stage.entries.end(), fits);
+  if (it != stage.entries.end()) {
+    stage.entries.splice(stage.entries.begin(), stage.entries, it);
+    return stage.entries.front();
   }
   PYC_ASSIGN(std::shared_ptr<Entry> entry, make_entry(stage, state));
-  same.push_front(entry);
-  if (++stage.count > kMaxPrograms && same.size() > 1) {
-    same.pop_back();
-    --stage.count;
-  }
+  entry->signature = signature;
+  stage.entries.push_front(entry);
+  if (stage.entries.size() > kMaxPrograms) stage.entries.pop_back();
   return entry;
 }
 

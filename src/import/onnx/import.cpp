@@ -203,7 +203,9 @@ Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
       return {Code::kVerifyFailed, fmt::format("output '{}' is never computed", output.name)};
     }
     auto type = decode_type(output.type);
-    if (main && type.ok()) scope.graph->values[id].type = std::move(*type);
+    ir::OpenType& known = scope.graph->values[id].type;
+    const bool wanted = main || known.kind == ir::OpenType::Kind::kUnknown;
+    if (wanted && type.ok()) known = std::move(*type);
     scope.graph->outputs.push_back(id);
   }
   return {};

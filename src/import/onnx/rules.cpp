@@ -20,8 +20,10 @@ std::string key_of(std::string_view domain, std::string_view op) {
 
 Table make_table() {
   Table table;
-  for (const Rules family : {elementwise_rules(), norm_rules(), product_rules(), recurrent_rules(),
-                             reduce_rules(), resize_rules(), shape_rules(), window_rules()}) {
+  for (const Rules family :
+       {control_rules(), dynamic_rules(), elementwise_rules(), ml_rules(), norm_rules(),
+        product_rules(), recurrent_rules(), reduce_rules(), resize_rules(), sequence_rules(),
+        shape_rules(), string_rules(), tree_rules(), window_rules()}) {
     for (const Rule& rule : family) {
       const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
       table[key_of(rule.domain, rule.op)].push_back(

@@ -46,6 +46,12 @@ Rules reduce_rules();
 Rules resize_rules();
 Rules shape_rules();
 Rules window_rules();
+Rules control_rules();
+Rules dynamic_rules();
+Rules sequence_rules();
+Rules string_rules();
+Rules ml_rules();
+Rules tree_rules();
 
 // A string as a template argument.
 template <size_t N>

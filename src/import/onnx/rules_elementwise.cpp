@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include "host/string_cast.h"
+#include "host/strings.h"
+#include "import/onnx/host_rules.h"
 #include "import/onnx/rules.h"
 #include "import/onnx/tensor.h"
 
@@ -99,13 +102,24 @@ Status prelu(CloseContext& c) {
   return c.give(c.op("prelu", {c.input(0), slope}));
 }
 
+bool is_sub_byte_int(DType t) {
+  return t == DType::kI2 || t == DType::kI4 || t == DType::kU2 || t == DType::kU4;
+}
+
 Status cast_to(CloseContext& c, DType to) {
-  const ValueId x = c.input(0);
+  ValueId x = c.input(0);
   if (c.ok() && c.dtype(x) == to) return c.give(x);
+  if (c.ok() && is_float(c.dtype(x))) {
+    // ONNX keeps the low bits where PyC's own cast saturates, and makes -0 of what f4e2m1 has not.
+    if (is_sub_byte_int(to)) x = c.cast(x, DType::kI32);
+    if (to == DType::kF4E2M1) {
+      x = c.op("where", {c.op("is_nan", {x}), c.scalar_like(x, -0.0), x});
+    }
+  }
   Attrs attrs{{"to", to}};
   if (c.attr_int("saturate", 1) == 0) attrs["saturate"] = false;
   const std::string mode = c.attr_string("round_mode", "up");
-  if (to == dtype_from_name("f8e8m0")) attrs["round_mode"] = mode;
+  if (to == DType::kF8E8M0) attrs["round_mode"] = mode;
   return c.give(c.op("cast", {x}, std::move(attrs)));
 }
 
@@ -115,6 +129,31 @@ Status cast(CloseContext& c) {
 }
 
 Status cast_like(CloseContext& c) { return cast_to(c, c.dtype(c.input(1))); }
+
+// Whenever one side is strings.
+Status cast_host(HostCall& call) {
+  const auto number = static_cast<int32_t>(call.attr_int("to", 0));
+  const DynValue& x = input_of(call, 0);
+  if (number == kOnnxString) {
+    return give(call, x.kind == DynValue::Kind::kStrings ? x : host::numbers_to_strings(x));
+  }
+  const auto to = dtype_of(number);
+  if (!to) {
+    return {Code::kUnsupported, "element type " + onnx_type_name(number) + " is not supported"};
+  }
+  return give(call, host::strings_to_numbers(x, *to));
+}
+
+Status cast_like_host(HostCall& call) {
+  const DynValue& x = input_of(call, 0);
+  const DynValue& like = input_of(call, 1);
+  if (like.is_tensor()) return give(call, host::strings_to_numbers(x, like.dtype));
+  return give(call, x.kind == DynValue::Kind::kStrings ? x : host::numbers_to_strings(x));
+}
+
+Status equal_host(HostCall& call) {
+  return give(call, host::equal_strings(input_of(call, 0), input_of(call, 1)));
+}
 
 Status bitcast(CloseContext& c) {
   return c.give(c.op("bitcast", {c.input(0)}, {{"to", dtype_attr(c, "to", DType::kF32)}}));
@@ -154,8 +193,8 @@ constexpr Rule kRules[] = {
     {"BitwiseNot", same<"bitwise_not">},
     {"BitwiseOr", same<"bitwise_or">},
     {"BitwiseXor", same<"bitwise_xor">},
-    {"Cast", cast},
-    {"CastLike", cast_like},
+    {"Cast", cast, cast_host},
+    {"CastLike", cast_like, cast_like_host},
     {"Ceil", same<"ceil">},
     {"Celu", with_float<"celu", "alpha">},
     {"Clip", clip},
@@ -163,7 +202,7 @@ constexpr Rule kRules[] = {
     {"Cosh", same<"cosh">},
     {"Div", binary<"div">},
     {"Elu", with_float<"elu", "alpha">},
-    {"Equal", binary<"equal">},
+    {"Equal", binary<"equal">, equal_host},
     {"Erf", same<"erf">},
     {"Exp", same<"exp">},
     {"Floor", same<"floor">},

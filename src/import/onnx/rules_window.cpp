@@ -179,7 +179,7 @@ Status conv_transpose(CloseContext& c) {
   return c.give(c.op("conv_transpose", c.all_inputs(),
                      {{"output_shape", out},
                       {"strides", w.strides},
-                      {"pads", w.pads},
+                      {"pads", Ints(w.pads.begin(), w.pads.begin() + static_cast<int64_t>(dims))},
                       {"dilations", w.dilations},
                       {"group", c.attr_int("group", 1)}}));
 }

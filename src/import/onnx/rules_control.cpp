@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/loops.h"
+#include "import/onnx/host_rules.h"
+#include "import/onnx/rules.h"
+
+namespace pyc::onnx {
+namespace {
+
+// Loops up to this size are written out in the graph; longer ones run on the host.
+constexpr int64_t kMaxTrips = 32;
+constexpr int64_t kMaxNodes = 512;
+
+int64_t nodes_in(const ir::OpenGraph& graph) {
+  auto count = static_cast<int64_t>(graph.nodes.size());
+  for (const ir::OpenNode& node : graph.nodes) {
+    for (const ir::OpenGraph* region : ir::regions_of(node)) count += nodes_in(*region);
+  }
+  return count;
+}
+
+bool worth_unrolling(const ir::OpenGraph& body, int64_t trips) {
+  return trips > 0 && trips <= kMaxTrips && trips * nodes_in(body) <= kMaxNodes;
+}
+
+host::Body body_of(HostCall& call) {
+  return
+      [&call](std::vector<DynValue> inputs) { return call.run_region("body", std::move(inputs)); };
+}
+
+std::vector<ir::OpenType> types_of(const ir::OpenGraph& body, size_t first) {
+  std::vector<ir::OpenType> types;
+  for (size_t i = first; i < body.outputs.size(); ++i) {
+    types.push_back(body.values[body.outputs[i]].type);
+  }
+  return types;
+}
+
+Status no_body() { return {Code::kInvalidArgument, "attribute 'body' is needed"}; }
+
+// Elements one after the other along a new axis.
+ValueId stacked(CloseContext& c, std::vector<ValueId> parts, int64_t axis, bool reversed) {
+  if (reversed) std::reverse(parts.begin(), parts.end());
+  const int64_t at = parts.empty() ? 0 : axis_of(c, axis, c.rank(parts[0]) + 1);
+  for (ValueId& part : parts) {
+    Shape shape = c.shape(part);
+    if (!c.ok() || at > static_cast<int64_t>(shape.size())) return part;
+    shape.insert(shape.begin() + at, 1);
+    part = c.reshape(part, shape);
+  }
+  return parts.size() == 1 ? parts[0] : c.op("concat", parts, {{"axis", at}});
+}
+
+Status if_close(CloseContext& c) {
+  const bool taken = c.int_value(c.input(0)) != 0;
+  const ir::OpenGraph* branch = c.attr_graph(taken ? "then_branch" : "else_branch");
+  if (branch == nullptr) return c.refused(Code::kInvalidArgument, "a branch is missing");
+  const std::vector<ValueId> results = c.region(*branch, {});
+  for (size_t i = 0; i < std::min(results.size(), c.outputs()); ++i) c.set(i, results[i]);
+  return c.status();
+}
+
+Status if_host(HostCall& call) {
+  PYC_ASSIGN(const bool taken, host::one_bool(input_of(call, 0), "condition"));
+  return give_all(call, call.run_region(taken ? "then_branch" : "else_branch", {}));
+}
+
+Status loop_close(CloseContext& c) {
+  const ir::OpenGraph* body = c.attr_graph("body");
+  if (body == nullptr) return c.status().ok() ? no_body() : c.status();
+  const bool has_condition = c.has(1);
+  if (!c.has(0) || !c.is_known(c.input(0)) || (has_condition && !c.is_known(c.input(1)))) {
+    return c.use_host();
+  }
+  const int64_t trips = c.int_value(c.input(0));
+  bool going = !has_condition || c.int_value(c.input(1)) != 0;
+  if (!c.ok() || !going || !worth_unrolling(*body, trips)) return c.use_host();
+  std::vector<ValueId> carried;
+  for (size_t i = 2; i < c.inputs(); ++i) carried.push_back(c.input(i));
+  if (body->outputs.size() < 1 + carried.size()) {
+    return c.refused(Code::kInvalidArgument, "the body gives too few outputs");
+  }
+  std::vector<std::vector<ValueId>> scans(body->outputs.size() - 1 - carried.size());
+  for (int64_t i = 0; i < trips && going && c.ok(); ++i) {
+    std::vector<ValueId> inputs{c.constant(DynValue::of_int(i)),
+                                c.constant(DynValue::of_bool(true))};
+    inputs.insert(inputs.end(), carried.begin(), carried.end());
+    const std::vector<ValueId> outputs = c.region(*body, inputs);
+    if (!c.ok()) return c.status();
+    if (has_condition && !c.is_known(outputs[0])) return c.use_host();
+    if (has_condition) going = c.int_value(outputs[0]) != 0;
+    std::copy_n(outputs.begin() + 1, carried.size(), carried.begin());
+    for (size_t k = 0; k < scans.size(); ++k) scans[k].push_back(outputs[1 + carried.size() + k]);
+  }
+  for (size_t i = 0; i < carried.size(); ++i) c.set(i, carried[i]);
+  for (size_t k = 0; k < scans.size(); ++k) {
+    c.set(carried.size() + k, stacked(c, scans[k], 0, false));
+  }
+  return c.status();
+}
+
+Status loop_host(HostCall& call) {
+  const ir::OpenGraph* body = attr_graph(call, "body");
+  if (body == nullptr) return no_body();
+  host::LoopSpec spec;
+  if (call.has(0)) {
+    PYC_ASSIGN(spec.trips, host::one_int(call.input(0), "trip count"));
+  }
+  if (call.has(1)) {
+    PYC_ASSIGN(spec.condition, host::one_bool(call.input(1), "condition"));
+  }
+  spec.carried = inputs_from(call, 2);
+  const size_t fixed = 1 + spec.carried.size();
+  if (body->outputs.size() < fixed) {
+    return {Code::kInvalidArgument, "the body gives too few outputs"};
+  }
+  spec.scans = body->outputs.size() - fixed;
+  spec.scan_elements = types_of(*body, fixed);
+  return give_all(call, host::run_loop(spec, body_of(call)));
+}
+
+// The i-th entry of a list attribute, 0 when there is no list; lists are as long as `count`.
+Result<Ints> per_value(const Ints& list, size_t count, std::string_view name) {
+  if (list.empty()) return Ints(count, 0);
+  if (list.size() == count) return list;
+  return Status(Code::kSizeMismatch, fmt::format("attribute '{}' has {} entries, expected {}", name,
+                                                 list.size(), count));
+}
+
+std::vector<bool> flags(const Ints& list) {
+  std::vector<bool> out;
+  for (const int64_t v : list) out.push_back(v != 0);
+  return out;
+}
+
+// How many of `inputs` are states and how many are scanned; refused when they do not fit.
+struct ScanCounts {
+  size_t states = 0;
+  size_t inputs = 0;
+  size_t outputs = 0;
+};
+Result<ScanCounts> scan_counts(const ir::OpenGraph& body, int64_t scanned, size_t inputs) {
+  if (scanned < 1 || scanned > static_cast<int64_t>(inputs)) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("num_scan_inputs {} does not fit {} inputs", scanned, inputs));
+  }
+  const auto count = static_cast<size_t>(scanned);
+  const size_t states = inputs - count;
+  if (body.outputs.size() < states) {
+    return Status(Code::kInvalidArgument, "the body gives too few outputs");
+  }
+  return ScanCounts{states, count, body.outputs.size() - states};
+}
+
+Status scan_close(CloseContext& c) {
+  const ir::OpenGraph* body = c.attr_graph("body");
+  if (body == nullptr) return c.status().ok() ? no_body() : c.status();
+  if (c.version() < 9) return c.use_host();
+  const auto counts = scan_counts(*body, c.attr_int("num_scan_inputs"), c.inputs());
+  if (!counts.ok()) return c.refused(counts.status().code(), counts.status().message());
+  const auto in_axes = per_value(c.attr_ints("scan_input_axes"), counts->inputs, "scan_input_axes");
+  const auto in_reversed =
+      per_value(c.attr_ints("scan_input_directions"), counts->inputs, "scan_input_directions");
+  const auto out_axes =
+      per_value(c.attr_ints("scan_output_axes"), counts->outputs, "scan_output_axes");
+  const auto out_reversed =
+      per_value(c.attr_ints("scan_output_directions"), counts->outputs, "scan_output_directions");
+  for (const auto* list : {&in_axes, &in_reversed, &out_axes, &out_reversed}) {
+    if (!list->ok()) return c.refused(list->status().code(), list->status().message());
+  }
+  std::vector<ValueId> states;
+  for (size_t i = 0; i < counts->states; ++i) states.push_back(c.input(i));
+  int64_t trips = -1;
+  Ints axes;
+  for (size_t k = 0; k < counts->inputs; ++k) {
+    const ValueId x = c.input(counts->states + k);
+    axes.push_back(axis_of(c, (*in_axes)[k], c.rank(x)));
+    if (!c.ok()) return c.status();
+    const int64_t dim = c.shape(x)[static_cast<size_t>(axes[k])];
+    if (trips >= 0 && dim != trips) {
+      return c.refused(Code::kShapeMismatch,
+                       fmt::format("scanned inputs are {} and {} long", trips, dim));
+    }
+    trips = dim;
+  }
+  if (!worth_unrolling(*body, trips)) return c.use_host();
+  std::vector<std::vector<ValueId>> scans(counts->outputs);
+  for (int64_t t = 0; t < trips && c.ok(); ++t) {
+    std::vector<ValueId> inputs = states;
+    for (size_t k = 0; k < counts->inputs; ++k) {
+      const ValueId x = c.input(counts->states + k);
+      const int64_t at = (*in_reversed)[k] != 0 ? trips - 1 - t : t;
+      const ValueId cut = c.op("slice", {x},
+                               {{"starts", Ints{at}},
+                                {"ends", Ints{at + 1}},
+                                {"axes", Ints{axes[k]}},
+                                {"steps", Ints{1}}});
+      Shape shape = c.shape(x);
+      if (c.ok()) shape.erase(shape.begin() + axes[k]);
+      inputs.push_back(c.reshape(cut, shape));
+    }
+    const std::vector<ValueId> outputs = c.region(*body, inputs);
+    if (!c.ok()) return c.status();
+    std::copy_n(outputs.begin(), states.size(), states.begin());
+    for (size_t k = 0; k < scans.size(); ++k) scans[k].push_back(outputs[states.size() + k]);
+  }
+  for (size_t i = 0; i < states.size(); ++i) c.set(i, states[i]);
+  for (size_t k = 0; k < scans.size(); ++k) {
+    c.set(states.size() + k, stacked(c, scans[k], (*out_axes)[k], (*out_reversed)[k] != 0));
+  }
+  return c.status();
+}
+
+// Opset 8: batches, and the lengths of the sequences as the first input.
+Status scan8_host(HostCall& call, const ir::OpenGraph& body) {
+  const std::vector<DynValue> inputs = inputs_from(call, 1);
+  PYC_ASSIGN(const ScanCounts counts,
+             scan_counts(body, call.attr_int("num_scan_inputs", 0), inputs.size()));
+  host::BatchedScanSpec spec;
+  const auto middle = inputs.begin() + static_cast<int64_t>(counts.states);
+  spec.states.assign(inputs.begin(), middle);
+  spec.inputs.assign(middle, inputs.end());
+  PYC_ASSIGN(const Ints reversed,
+             per_value(attr_ints(call, "directions"), counts.inputs, "directions"));
+  spec.input_reversed = flags(reversed);
+  spec.outputs = counts.outputs;
+  spec.output_elements = types_of(body, counts.states);
+  if (call.has(0)) {
+    PYC_TRY(host::check_numbers(call.input(0), "sequence_lens"));
+    spec.lengths = to_ints(call.input(0));
+  }
+  return give_all(call, host::run_batched_scan(spec, body_of(call)));
+}
+
+Status scan_host(HostCall& call) {
+  const ir::OpenGraph* body = attr_graph(call, "body");
+  if (body == nullptr) return no_body();
+  if (call.node().version < 9) return scan8_host(call, *body);
+  const std::vector<DynValue> inputs = inputs_from(call, 0);
+  PYC_ASSIGN(const ScanCounts counts,
+             scan_counts(*body, call.attr_int("num_scan_inputs", 0), inputs.size()));
+  const auto list = [&](std::string_view name, size_t count) {
+    return per_value(attr_ints(call, name), count, name);
+  };
+  host::ScanSpec spec;
+  const auto middle = inputs.begin() + static_cast<int64_t>(counts.states);
+  spec.states.assign(inputs.begin(), middle);
+  spec.inputs.assign(middle, inputs.end());
+  PYC_ASSIGN(spec.input_axes, list("scan_input_axes", counts.inputs));
+  PYC_ASSIGN(const Ints in_reversed, list("scan_input_directions", counts.inputs));
+  spec.input_reversed = flags(in_reversed);
+  spec.outputs = counts.outputs;
+  PYC_ASSIGN(spec.output_axes, list("scan_output_axes", counts.outputs));
+  PYC_ASSIGN(const Ints out_reversed, list("scan_output_directions", counts.outputs));
+  spec.output_reversed = flags(out_reversed);
+  spec.output_elements = types_of(*body, counts.states);
+  return give_all(call, host::run_scan(spec, body_of(call)));
+}
+
+Status sequence_map(HostCall& call) {
+  const ir::OpenGraph* body = attr_graph(call, "body");
+  if (body == nullptr) return no_body();
+  return give_all(call,
+                  host::map_sequence(inputs_from(call, 0), body->outputs.size(), body_of(call)));
+}
+
+constexpr Rule kRules[] = {
+    {"If", if_close, if_host},
+    {"Loop", loop_close, loop_host},
+    {"Scan", scan_close, scan_host, 8},
+    {"SequenceMap", nullptr, sequence_map},
+};
+
+}  // namespace
+
+Rules control_rules() { return kRules; }
+
+}  // namespace pyc::onnx
