@@ -5,7 +5,7 @@
 packages_build=(
   g++ cmake ninja-build ccache python3
   llvm-16-dev zlib1g-dev libzstd-dev # LLVM's CMake package asks for the last two
-  libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libprotozero-dev libgtest-dev
 )
 # Sanitizer builds; setarch comes from util-linux.
 packages_test=(clang-16 libclang-rt-16-dev llvm-16 util-linux libmpfr-dev)
