@@ -16,6 +16,7 @@ ALLOWED = {
     "ir": [],
     "loop": [],
     "runtime": [],
+    "io": ["ir"],
     "ops": ["ir", "loop"],
     "import": ["ir", "ops", "host"],
     "export": ["ir", "ops"],
@@ -29,10 +30,10 @@ ALLOWED = {
     "backends": ["loop", "lower/types.h", "plan/types.h", "runtime"],
     "tune": ["loop", "lower/types.h", "runtime", "backends/backend.h"],
     "driver": ["ir", "ops", "import", "export", "autograd", "host", "loop", "lower", "eval", "passes", "specialize", "plan",
-               "runtime", "backends", "tune"],
-    "capi": ["driver", "runtime", "ir", "pyc"],
+               "runtime", "backends", "tune", "io"],
+    "capi": ["driver", "runtime", "ir", "io", "pyc"],
     "include": ["pyc"],
-    "tools": ["pyc", "driver", "ir", "runtime"],
+    "tools": ["pyc"],
 }
 # Every backend: what stands under "backends", the interface, and its own line here.
 BACKEND_INTERFACE = "backends/backend.h"
@@ -44,7 +45,7 @@ CONFINED = [
     (re.compile(r"(cuda|cudnn|cublas|cublasLt|cufft|curand|cusparse|nvrtc|nccl|nvml|nvToolsExt)\w*\.h$"),
      "CUDA", ["backends/cuda"]),
     (re.compile(r"(cuda|cub|thrust|cutlass|cute)/"), "CUDA", ["backends/cuda"]),
-    (re.compile(r"protozero/"), "protozero", ["import", "export"]),
+    (re.compile(r"protozero/"), "protozero", ["import", "export", "io"]),
 ]
 
 # Headers written by the build, and the folder they belong to.
@@ -69,7 +70,7 @@ def allowed_for(layer):
         return ["base", BACKEND_INTERFACE, *ALLOWED["backends"], *extra]
     if layer not in ALLOWED:
         return None
-    return ALLOWED[layer] if layer in ("base", "include") else ["base", *ALLOWED[layer]]
+    return ALLOWED[layer] if layer in ("base", "include", "tools") else ["base", *ALLOWED[layer]]
 
 
 def permits(layer, allowed, target):

@@ -37,7 +37,8 @@ enum class Code : int {
 std::string_view code_name(Code code);
 
 // The outcome of a call that can be refused: a code and, unless it is kOk, a message that names
-// what was expected and found. `with_context` puts where it happened in front.
+// what was expected and found. `with_context` puts where it happened in front; `with_node` notes
+// the node, input or output it is about, unless that is known already.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -46,9 +47,14 @@ class [[nodiscard]] Status {
   bool ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
+  const std::string& node() const { return node_; }  // "": about none
 
   Status with_context(std::string_view where) && {
     if (!ok()) message_ = std::string(where) + ": " + message_;
+    return std::move(*this);
+  }
+  Status with_node(std::string_view node) && {
+    if (!ok() && node_.empty()) node_ = node;
     return std::move(*this);
   }
   // "shape_mismatch: message", or "ok".
@@ -57,6 +63,7 @@ class [[nodiscard]] Status {
  private:
   Code code_ = Code::kOk;
   std::string message_;
+  std::string node_;
 };
 
 // A value or the Status that says why there is none.

@@ -13,6 +13,8 @@ namespace {
 struct Cache {
   std::mutex mutex;
   std::list<std::pair<std::string, std::shared_ptr<const Compiled>>> entries;  // newest first
+  int64_t hits = 0;
+  int64_t misses = 0;
 };
 
 Cache& cache() {
@@ -37,8 +39,10 @@ std::shared_ptr<const Compiled> cache_find(const std::string& key) {
   for (auto it = c.entries.begin(); it != c.entries.end(); ++it) {
     if (it->first != key) continue;
     c.entries.splice(c.entries.begin(), c.entries, it);
+    ++c.hits;
     return it->second;
   }
+  ++c.misses;
   return nullptr;
 }
 
@@ -53,6 +57,12 @@ void cache_clear() {
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
   c.entries.clear();
+}
+
+CacheStats cache_stats() {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  return {static_cast<int64_t>(c.entries.size()), c.hits, c.misses};
 }
 
 Result<std::shared_ptr<ThreadPool>> shared_pool(int threads) {

@@ -24,6 +24,12 @@ std::shared_ptr<const Compiled> cache_find(const std::string& key);
 // Keeps it; the entry least recently found goes when there are more than kCacheEntries.
 void cache_insert(const std::string& key, std::shared_ptr<const Compiled> compiled);
 void cache_clear();
+struct CacheStats {
+  int64_t entries = 0;
+  int64_t hits = 0;  // of cache_find, since the process started
+  int64_t misses = 0;
+};
+CacheStats cache_stats();
 inline constexpr size_t kCacheEntries = 32;
 
 // One pool per thread count, shared by all models while any of them lives.

@@ -4,9 +4,13 @@
 
 namespace pyc::driver {
 
+std::shared_ptr<const ir::ConstData> seeded_data(const ir::TensorType& type, uint64_t seed) {
+  const bool floats = is_float(type.dtype);
+  return ir::random_data(type, seed, floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
+}
+
 std::shared_ptr<const ir::ConstData> seeded_input(const runtime::IoSpec& spec, uint64_t seed) {
-  const bool floats = is_float(spec.dtype);
-  return ir::random_data({spec.dtype, spec.shape}, seed, floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
+  return seeded_data({spec.dtype, spec.shape}, seed);
 }
 
 Result<SeededRun> SeededRun::create(const runtime::Model& model, uint64_t seed,

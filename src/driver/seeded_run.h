@@ -14,6 +14,7 @@
 namespace pyc::driver {
 
 // The bytes of one input: floats uniform in [-1, 1), integers in [0, 10).
+std::shared_ptr<const ir::ConstData> seeded_data(const ir::TensorType& type, uint64_t seed);
 std::shared_ptr<const ir::ConstData> seeded_input(const runtime::IoSpec& spec, uint64_t seed);
 
 class SeededRun {

@@ -316,6 +316,28 @@ Result<std::vector<DynValue>> Session::Impl::run_graph(const OpenGraph& g,
   return outputs;
 }
 
+Result<ir::Graph> close_model(const OpenGraph& graph) {
+  State state = specialize::initial_state(graph);
+  for (const OpenId v : graph.inputs) {
+    const ir::OpenValue& input = graph.values[v];
+    if (!input.type.is_static()) {
+      return Status(
+          Code::kUnsupported,
+          fmt::format("input '{}' is {}: its shape must be fixed to compile the model as a "
+                      "whole",
+                      input.name, input.type.to_string()));
+    }
+    DynValue type_only;
+    type_only.kind = DynValue::Kind::kTensor;
+    type_only.dtype = *input.type.dtype;
+    for (const ir::OpenType::Dim& d : *input.type.shape) type_only.shape.push_back(d.value);
+    state.values[v] = std::move(type_only);
+  }
+  PYC_ASSIGN(Segment segment, specialize::close_whole(state, ops::all_ops(), evaluate));
+  if (!segment.breaks.empty()) return stuck(state, segment);
+  return std::move(segment.graph);
+}
+
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 

@@ -19,6 +19,10 @@
 
 namespace pyc::driver {
 
+// The whole of an open graph as one closed graph, when every input has a fixed shape and nothing
+// in it depends on data. kUnsupported with what is in the way otherwise.
+Result<ir::Graph> close_model(const ir::OpenGraph& graph);
+
 struct SessionStats {
   int64_t runs = 0;
   int64_t segments_run = 0;

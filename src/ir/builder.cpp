@@ -25,6 +25,10 @@ GraphBuilder::GraphBuilder(const OpSet& ops, std::string name) : ops_(ops) {
   graph_.name = std::move(name);
 }
 
+GraphBuilder::GraphBuilder(const OpSet& ops, Graph graph) : ops_(ops), graph_(std::move(graph)) {
+  for (ValueId id = 0; id < graph_.values.size(); ++id) names_.emplace(graph_.values[id].name, id);
+}
+
 Result<ValueId> GraphBuilder::input(std::string name, TensorType type) {
   if (name.empty()) return Status(Code::kInvalidArgument, "[bad_name] an input needs a name");
   if (names_.contains(name)) return duplicate_name(name);

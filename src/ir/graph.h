@@ -62,6 +62,8 @@ struct Graph {
 class GraphBuilder {
  public:
   explicit GraphBuilder(const OpSet& ops, std::string name = "main");
+  // Goes on with a graph that verify_graph or parse accepted.
+  GraphBuilder(const OpSet& ops, Graph graph);
 
   Result<ValueId> input(std::string name, TensorType type);
   Result<ValueId> constant(TensorType type, std::shared_ptr<const ConstData> data,

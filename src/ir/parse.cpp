@@ -160,7 +160,7 @@ class Parser {
       names.push_back(name);
     } while (accept(","));
     PYC_TRY(expect("="));
-    if (!accept("const")) return node(names);
+    if (!accept("const")) return node(names).with_node(names[0].decoded());
     if (names.size() != 1) return fail(names[1], "expected one name for a constant, found more");
     return constant(names[0]);
   }

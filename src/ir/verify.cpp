@@ -36,7 +36,9 @@ class Verifier {
     PYC_TRY(check_inputs());
     PYC_TRY(find_producers());
     PYC_TRY(check_producers());
-    for (NodeId i = 0; i < graph_.nodes.size(); ++i) PYC_TRY(check_node(i));
+    for (NodeId i = 0; i < graph_.nodes.size(); ++i) {
+      PYC_TRY(check_node(i).with_node(first_output(i)));
+    }
     return check_outputs();
   }
 
@@ -45,6 +47,12 @@ class Verifier {
 
   std::string value_text(ValueId id) const {
     return in_range(id) ? "%" + shown_name(graph_.values[id].name) : fmt::format("value {}", id);
+  }
+
+  std::string_view first_output(NodeId i) const {
+    const Node& node = graph_.nodes[i];
+    if (node.outputs.empty() || !in_range(node.outputs[0])) return "";
+    return graph_.values[node.outputs[0]].name;
   }
 
   std::string node_text(NodeId i) const {

@@ -30,7 +30,9 @@ struct Subject {
 
   std::string expected() const { return type_text(spec.dtype, spec.shape); }
   Status refuse(Code code, std::string_view expected, std::string_view found) const {
-    return {code, fmt::format("{} '{}': expected {}, found {}", what, spec.name, expected, found)};
+    return Status(code,
+                  fmt::format("{} '{}': expected {}, found {}", what, spec.name, expected, found))
+        .with_node(spec.name);
   }
   Status refuse_type(Code code) const {
     return refuse(code, expected(), type_text(view.dtype, view.shape));

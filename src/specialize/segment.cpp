@@ -34,6 +34,7 @@ class SegmentBuilder final : public ir::Folder {
         scope_(&main_) {}
 
   Result<Segment> build();
+  Result<Segment> build_whole();
 
   std::shared_ptr<const ir::ConstData> known(const ir::Graph& graph, ValueId value) override {
     return finder_.find(graph, value);
@@ -48,6 +49,7 @@ class SegmentBuilder final : public ir::Folder {
   Result<std::optional<ValueId>> resolve_main(OpenId id, Break* why);
   Result<ValueId> add_constant(const DynValue& value);
   bool specialize(ValueId missing);
+  Status close_nodes();
   Status finish();
   Status place(OpenId value, std::unordered_map<ValueId, OpenId>& placed);
 
@@ -58,6 +60,7 @@ class SegmentBuilder final : public ir::Folder {
   Scope* scope_;
   ValueId region_missing_ = kNoId;
   Segment segment_;
+  bool whole_ = false;
 };
 
 Result<ValueId> SegmentBuilder::add_constant(const DynValue& value) {
@@ -138,6 +141,7 @@ Result<Outcome> SegmentBuilder::try_close(const OpenNode& node, Break* why, Valu
 
 // Makes the content of a value that is there part of the graph. Whether `missing` is such a value.
 bool SegmentBuilder::specialize(ValueId missing) {
+  if (whole_) return false;
   for (const OpenId id : segment_.inputs) {
     if (main_.values[id] != missing) continue;
     auto constant = add_constant(*state_.values[id]);
@@ -251,6 +255,31 @@ Status SegmentBuilder::finish() {
 }
 
 Result<Segment> SegmentBuilder::build() {
+  PYC_TRY(close_nodes());
+  PYC_TRY(finish());
+  segment_.graph = std::move(builder_).take();
+  return std::move(segment_);
+}
+
+Result<Segment> SegmentBuilder::build_whole() {
+  whole_ = true;
+  Break why;
+  for (const OpenId id : state_.graph->inputs) PYC_TRY(resolve_main(id, &why).status());
+  PYC_TRY(close_nodes());
+  if (segment_.breaks.empty()) {
+    for (const OpenId id : state_.graph->outputs) {
+      PYC_ASSIGN(const std::optional<ValueId> value, resolve(main_, id, &why));
+      if (!value) {
+        return Status(Code::kUnsupported, fmt::format("output '{}' is no tensor", why.detail));
+      }
+      PYC_TRY(builder_.output(*value));
+    }
+  }
+  segment_.graph = std::move(builder_).take();
+  return std::move(segment_);
+}
+
+Status SegmentBuilder::close_nodes() {
   const OpenGraph& graph = *state_.graph;
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (state_.done[n]) continue;
@@ -263,9 +292,7 @@ Result<Segment> SegmentBuilder::build() {
       segment_.breaks.push_back(std::move(why));
     }
   }
-  PYC_TRY(finish());
-  segment_.graph = std::move(builder_).take();
-  return std::move(segment_);
+  return {};
 }
 
 }  // namespace
@@ -295,6 +322,10 @@ State initial_state(const OpenGraph& graph) {
 
 Result<Segment> close_segment(const State& state, const ir::OpSet& ops, const Evaluate& evaluate) {
   return SegmentBuilder(state, ops, evaluate).build();
+}
+
+Result<Segment> close_whole(const State& state, const ir::OpSet& ops, const Evaluate& evaluate) {
+  return SegmentBuilder(state, ops, evaluate).build_whole();
 }
 
 }  // namespace pyc::specialize

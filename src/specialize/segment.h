@@ -53,4 +53,8 @@ using Evaluate = std::function<Result<std::vector<SharedBytes>>(ir::Graph)>;
 // Refuses with the code of the op's rule and the node's name when a node can never be closed.
 Result<Segment> close_segment(const State& state, const ir::OpSet& ops, const Evaluate& evaluate);
 
+// The same for a graph that is to be closed as a whole: inputs have types and no content, so that
+// none is specialized, and graph inputs and outputs are those of the open graph, in its order.
+Result<Segment> close_whole(const State& state, const ir::OpSet& ops, const Evaluate& evaluate);
+
 }  // namespace pyc::specialize

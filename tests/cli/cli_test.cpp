@@ -1,41 +1,9 @@
 // The program as a user calls it: output, exit codes, messages.
 
-#include <gtest/gtest.h>
+#include "cli/program.h"
 
-#include <array>
-#include <cstdio>
-#include <fstream>
-#include <string>
-
+namespace pyc::test {
 namespace {
-
-struct Outcome {
-  int exit = -1;
-  std::string text;
-};
-
-Outcome pyc(const std::string& arguments) {
-  const std::string command = std::string(PYC_CLI) + " " + arguments + " 2>&1";
-  Outcome out;
-  FILE* pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> chunk{};
-  while (size_t n = fread(chunk.data(), 1, chunk.size(), pipe)) out.text.append(chunk.data(), n);
-  const int status = pclose(pipe);
-  out.exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
-
-const std::string kModels = std::string(PYC_SOURCE_DIR) + "/tests/models/";
-
-std::string write_model(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
-  std::ofstream(path) << text;
-  return path;
-}
-
-bool has(const Outcome& o, const std::string& part) {
-  return o.text.find(part) != std::string::npos;
-}
 
 TEST(Cli, RunPrintsOutputsTimeAndMemory) {
   const Outcome o = pyc("run " + kModels + "linear_relu.ir");
@@ -58,14 +26,6 @@ TEST(Cli, ReferenceAndCpuPrintTheSameDigests) {
   const Outcome b = pyc("run " + kModels + "mlp.ir --device cpu --determinism strict --threads 7");
   EXPECT_NE(digests(a), "");
   EXPECT_EQ(digests(a), digests(b));
-}
-
-TEST(Cli, JsonIsPrinted) {
-  const Outcome o = pyc("run " + kModels + "linear_relu.ir --json");
-  EXPECT_EQ(o.exit, 0);
-  EXPECT_EQ(o.text.front(), '{');
-  EXPECT_TRUE(has(o, "\"digest\"")) << o.text;
-  EXPECT_TRUE(has(o, "\"decisions\"")) << o.text;
 }
 
 TEST(Cli, ExplainNamesGroupsMembersAndCandidates) {
@@ -107,8 +67,36 @@ TEST(Cli, BudgetUnknownOptionAndMissingFileHaveTheirExitCodes) {
   EXPECT_EQ(pyc("run " + kModels + "mlp.ir --memory-budget 1").exit, 6);
   EXPECT_EQ(pyc("run " + kModels + "mlp.ir --no-such-option").exit, 2);
   EXPECT_EQ(pyc("run " + kModels + "mlp.ir --device gpu9").exit, 2);
+  EXPECT_EQ(pyc("run " + kModels + "mlp.ir --lanes 7").exit, 2);
+  EXPECT_EQ(pyc("run").exit, 2);
+  EXPECT_EQ(pyc("").exit, 2);
   EXPECT_EQ(pyc("dump " + kModels + "mlp.ir --stage nothing").exit, 2);
   EXPECT_EQ(pyc("run " + kModels + "no_such_model.ir").exit, 9);
 }
 
+TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {
+  const std::string mlp = kModels + "mlp.ir";
+  EXPECT_TRUE(has(pyc("rnu " + mlp), "did you mean 'run'?"));
+  EXPECT_TRUE(has(pyc("run " + mlp + " --devcie cpu"), "did you mean '--device'?"));
+  EXPECT_TRUE(has(pyc("run " + mlp + " --device referense"), "did you mean 'reference'?"));
+  EXPECT_TRUE(has(pyc("dump " + mlp + " --stage grups"), "did you mean 'groups'?"));
+  EXPECT_TRUE(has(pyc("opt " + mlp + " --passes decompos"), "did you mean 'decompose'?"));
+  EXPECT_TRUE(has(pyc("ops --name softmx"), "did you mean 'softmax'?"));
+  EXPECT_TRUE(has(pyc("explain " + mlp + " --node logitz"), "did you mean 'logits'?"));
+  EXPECT_EQ(pyc("rnu").exit, 2);
+  EXPECT_EQ(pyc("ops --name softmx").exit, 3);
+}
+
+TEST(Cli, HelpShowsExamples) {
+  for (const char* command : {"run", "bench", "explain", "inspect", "compare", "dump", "opt", "ops",
+                              "doctor", "capabilities"}) {
+    const Outcome o = pyc(std::string(command) + " --help");
+    EXPECT_EQ(o.exit, 0);
+    EXPECT_TRUE(has(o, "Examples:\n  pyc " + std::string(command))) << o.text;
+    EXPECT_TRUE(has(pyc("--help"), std::string("\n  ") + command)) << command;
+  }
+  EXPECT_EQ(pyc("--version").text, "0.1.0\n");
+}
+
 }  // namespace
+}  // namespace pyc::test

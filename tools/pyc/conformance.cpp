@@ -1,5 +1,3 @@
-#include "conformance.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -13,16 +11,26 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "command.h"
+
 namespace pyc::tool {
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
+using json = Json;
 
-constexpr const char* kVerdicts[] = {"passed", "failed", "refused"};
+// What was asked for.
+struct Request {
+  std::string folder;
+  std::string filter;
+  CompileOptions compile;
+  pyc_tolerance tolerance{sizeof(pyc_tolerance), 1e-3, 1e-7, 0.0};
+  int64_t jobs = 2;
+  int64_t time_limit = 120;
+};
 
-std::vector<std::string> find_cases(const ConformanceCommand& command) {
+std::vector<std::string> find_cases(const Request& command) {
   std::vector<std::string> cases;
   for (const auto& entry : fs::recursive_directory_iterator(command.folder)) {
     if (entry.path().filename() != "model.onnx") continue;
@@ -34,17 +42,12 @@ std::vector<std::string> find_cases(const ConformanceCommand& command) {
 }
 
 // The work of one child process: the result as a line of JSON.
-void run_child(const std::string& folder, const ConformanceCommand& command, int out) {
-  const auto r = driver::run_case(folder, command.compile, command.tolerance);
-  const json line{{"verdict", kVerdicts[static_cast<int>(r.verdict)]},
-                  {"reason", r.reason},
-                  {"detail", r.detail},
-                  {"data_sets", r.data_sets},
-                  {"compared", r.compared},
-                  {"not_compared", r.not_compared},
-                  {"segments", r.segments},
-                  {"host_calls", r.host_calls}};
-  const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace);
+void run_child(const std::string& folder, const Request& command, int out) {
+  const std::string text = command.compile.with_c([&](const pyc_compile_options* options) {
+    return take_text([&](char** json, pyc_error** error) {
+      return pyc_conformance_case(folder.c_str(), options, &command.tolerance, json, error);
+    });
+  }) + "\n";
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = ::write(out, text.data() + done, text.size() - done);
@@ -61,7 +64,7 @@ struct Child {
   std::string text;
 };
 
-Child start_child(const std::string& folder, const ConformanceCommand& command, size_t index) {
+Child start_child(const std::string& folder, const Request& command, size_t index) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
   const pid_t pid = ::fork();
@@ -93,7 +96,7 @@ json finish(const Child& child, int status, bool timed_out) {
 
 class Pool {
  public:
-  Pool(const ConformanceCommand& command, const std::vector<std::string>& cases)
+  Pool(const Request& command, const std::vector<std::string>& cases)
       : command_(command), cases_(cases), results_(cases.size()) {}
 
   std::vector<json> run() {
@@ -142,43 +145,78 @@ class Pool {
     if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{} of {}", done_, cases_.size());
   }
 
-  const ConformanceCommand& command_;
+  const Request& command_;
   const std::vector<std::string>& cases_;
   std::vector<json> results_;
   std::vector<Child> children_;
   size_t done_ = 0;
 };
 
-}  // namespace
+class Conformance final : public Command {
+ public:
+  std::string name() const override { return "conformance"; }
+  std::string summary() const override {
+    return "Run every folder with model.onnx and test_data_set_*, and compare";
+  }
+  std::string examples() const override {
+    return "  pyc conformance cases/ --device reference\n"
+           "  pyc conformance cases/ --filter test_conv --jobs 4 --json\n";
+  }
+  void declare(Options& options) override {
+    options.positional("folder", request_.folder,
+                       "Searched for cases, each run in its own process");
+    options.choice("--device", device_, "Device to run on", device_names());
+    options.integer("--threads", threads_, "Threads per case; 0: one per core", 0, 1024);
+    options.number("--rtol", request_.tolerance.rtol, "Allowed difference, relative");
+    options.number("--atol", request_.tolerance.atol, "Allowed difference, absolute");
+    options.number("--scale-tol", request_.tolerance.scale,
+                   "Allowed difference as a part of the largest expected magnitude");
+    options.text("--filter", request_.filter, "Only cases with this in their path");
+    options.integer("--jobs", request_.jobs, "Cases at a time", 1, 256);
+    options.integer("--time-limit", request_.time_limit, "Seconds per case", 1, 86400);
+  }
+  int run() override;
 
-int run_conformance(const ConformanceCommand& command) {
-  const std::vector<std::string> cases = find_cases(command);
-  const std::vector<json> results = Pool(command, cases).run();
+ private:
+  Request request_;
+  std::string device_ = "cpu";
+  int64_t threads_ = 1;
+};
+
+int Conformance::run() {
+  request_.compile.device = device_;
+  request_.compile.threads = static_cast<int>(threads_);
+  const std::vector<std::string> cases = find_cases(request_);
+  const std::vector<json> results = Pool(request_, cases).run();
   size_t counts[3] = {};
-  json list = json::array();
+  Json list = Json::array();
   for (size_t i = 0; i < cases.size(); ++i) {
-    json r = results[i];
+    Json r = results[i];
     const std::string verdict = r["verdict"];
     const int v = verdict == "passed" ? 0 : verdict == "failed" ? 1 : 2;
     ++counts[v];
-    if (v != 0 && !command.json) {
+    if (v != 0 && !this->json) {
       fmt::print("{} {} [{}] {}\n", verdict, cases[i], r["reason"].get<std::string>(),
                  r["detail"].get<std::string>());
     }
-    r["case"] = fs::relative(cases[i], command.folder).string();
+    r["case"] = fs::relative(cases[i], request_.folder).string();
     list.push_back(std::move(r));
   }
-  if (command.json) {
-    const json report{{"passed", counts[0]},
+  if (this->json) {
+    const Json report{{"passed", counts[0]},
                       {"failed", counts[1]},
                       {"refused", counts[2]},
-                      {"device", command.compile.device},
+                      {"device", device_},
                       {"cases", list}};
     fmt::print("{}\n", report.dump(1));
   } else {
     fmt::print("{} passed, {} failed, {} refused\n", counts[0], counts[1], counts[2]);
   }
-  return counts[1] == 0 ? 0 : 1;
+  return counts[1] == 0 ? kExitOk : kExitDifferent;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_conformance() { return std::make_unique<Conformance>(); }
 
 }  // namespace pyc::tool

@@ -1,0 +1,182 @@
+/* Models: compile, run, destroy; what happened and why. */
+#ifndef PYC_COMPILER_API_H_
+#define PYC_COMPILER_API_H_
+
+#include "pyc/common.h"
+#include "pyc/ir.h"
+#include "pyc/runtime_allocator.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pyc_model pyc_model;
+
+enum {
+  PYC_DETERMINISM_DEFAULT = 0, /* balanced */
+  PYC_DETERMINISM_STRICT = 1,
+  PYC_DETERMINISM_BALANCED = 2,
+  PYC_DETERMINISM_FAST = 3
+};
+/* Flags of pyc_compile_options; none of them changes a result. */
+enum {
+  PYC_COMPILE_NO_FUSE = 1,  /* one group per node */
+  PYC_COMPILE_NO_REUSE = 2, /* no two buffers share memory */
+  PYC_COMPILE_NO_CACHE = 4  /* neither look in nor fill the compile cache of this process */
+};
+typedef struct pyc_compile_options {
+  size_t struct_size;
+  const char* device;  /* a name of pyc_device; NULL: "cpu" */
+  int32_t determinism; /* PYC_DETERMINISM_* */
+  int32_t threads;     /* 0: one per core */
+  int32_t lanes;  /* vector width of generated code in f32 lanes, 4, 8 or 16; 0: the CPU's own */
+  uint32_t flags; /* PYC_COMPILE_* */
+  int64_t
+      memory_budget; /* bytes for everything a run needs, or the compile is refused; 0: no limit */
+  const char* const* excluded_kernels; /* candidates to leave out, by name or family */
+  size_t excluded_kernel_count;
+  const char*
+      target; /* pyc_dump only: a machine to show code for, e.g. "x86_avx2"; NULL: this CPU */
+} pyc_compile_options;
+
+/* Compiles a graph, which stays the caller's. `options` NULL asks for the defaults. */
+PYC_API pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* options,
+                                     pyc_model** model, pyc_error** error);
+/* The same for a model's bytes or file; their content says which format they have. */
+PYC_API pyc_status pyc_compile_model_bytes(const void* data, size_t size,
+                                           const pyc_compile_options* options, pyc_model** model,
+                                           pyc_error** error);
+PYC_API pyc_status pyc_compile_model_file(const char* path, const pyc_compile_options* options,
+                                          pyc_model** model, pyc_error** error);
+/* Ignores NULL and handles that were destroyed already. No run of the model may be under way. */
+PYC_API void pyc_destroy_model(pyc_model* model);
+
+PYC_API size_t pyc_model_input_count(const pyc_model* model);
+PYC_API size_t pyc_model_output_count(const pyc_model* model);
+PYC_API pyc_status pyc_model_input(const pyc_model* model, size_t index, pyc_value_info* info,
+                                   pyc_error** error);
+PYC_API pyc_status pyc_model_output(const pyc_model* model, size_t index, pyc_value_info* info,
+                                    pyc_error** error);
+
+/* One run. */
+typedef struct pyc_run_stats {
+  size_t struct_size;
+  int64_t wall_ns;     /* from entry to return, the checks of the tensors included */
+  int64_t steps;       /* kernels that ran to their end */
+  int64_t allocations; /* blocks of memory made for this run; 0 unless more runs overlap than ever
+                          before */
+} pyc_run_stats;
+
+/* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and
+ * _output. Outputs overlap neither inputs nor one another. A refusal leaves the model usable; after
+ * PYC_STATUS_RUNTIME_FAILED, _OUT_OF_MEMORY and _INTERNAL the outputs are void, after any other
+ * untouched. `stats` may be NULL; it is filled in any case. */
+PYC_API pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs,
+                                 size_t input_count, const pyc_tensor_view* outputs,
+                                 size_t output_count, pyc_run_stats* stats, pyc_error** error);
+/* Runs it once and gives the nanoseconds of each step; `count` is pyc_model_step_count. */
+PYC_API pyc_status pyc_profile_model(pyc_model* model, const pyc_tensor_view* inputs,
+                                     size_t input_count, const pyc_tensor_view* outputs,
+                                     size_t output_count, int64_t* step_ns, size_t count,
+                                     pyc_error** error);
+
+/* All runs of a model so far, and its compile. */
+typedef struct pyc_model_stats {
+  size_t struct_size;
+  int64_t runs;        /* calls of pyc_run_model and pyc_profile_model, whatever came of them */
+  int64_t failed_runs; /* of those: the ones that were not PYC_STATUS_OK */
+  int64_t guard_miss_count; /* of those: the ones refused at entry for their tensors */
+  int64_t fallback_count; /* runs or steps moved to another device: always 0, nothing falls back */
+  int64_t contexts;       /* memory of runs made: one per concurrent run at the peak */
+  int64_t compile_ns;
+  int32_t cache_hit; /* 1: the compile cache of this process had it */
+  int32_t reserved;
+} pyc_model_stats;
+PYC_API pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats,
+                                       pyc_error** error);
+
+/* Bytes by what they are for. Planned before the run; measured is what was allocated. */
+typedef struct pyc_memory_report {
+  size_t struct_size;
+  int64_t peak_bytes; /* inputs + parameters + outputs + arena + scratch */
+  int64_t input_bytes;
+  int64_t parameter_bytes; /* weights as the kernels read them */
+  int64_t temporary_bytes; /* sum over all temporaries, before reuse */
+  int64_t output_bytes;
+  int64_t workspace_bytes;      /* sum over all workspaces, before reuse */
+  int64_t arena_bytes;          /* temporaries and workspaces after reuse */
+  int64_t scratch_bytes;        /* all threads together */
+  int64_t measured_arena_bytes; /* allocated for one run: arena and scratch */
+} pyc_memory_report;
+PYC_API pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* report,
+                                        pyc_error** error);
+
+/* A kernel call of the model's run. */
+typedef struct pyc_step_info {
+  size_t struct_size;
+  const char* name;    /* its group */
+  double flops;        /* arithmetic, roughly */
+  int64_t bytes_moved; /* read and written at least */
+  int64_t parallel;    /* independent pieces of work */
+} pyc_step_info;
+PYC_API size_t pyc_model_step_count(const pyc_model* model);
+PYC_API pyc_status pyc_model_step(const pyc_model* model, size_t index, pyc_step_info* info,
+                                  pyc_error** error);
+
+/* Something the compiler chose, and why. */
+typedef struct pyc_decision {
+  size_t struct_size;
+  const char* what; /* stage and subject: "kernel:g0" */
+  const char* chosen;
+  const char* reason; /* a stable code in lower_snake_case */
+  const char* detail; /* for people */
+  size_t alternative_count;
+} pyc_decision;
+typedef struct pyc_alternative {
+  size_t struct_size;
+  const char* name;
+  const char* rejected; /* why it was not applicable; "" when it was */
+  double cost_ns;       /* estimated; of applicable ones only */
+} pyc_alternative;
+/* The decision log of the compile, in the order the decisions were made. */
+PYC_API size_t pyc_model_decision_count(const pyc_model* model);
+PYC_API pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_decision* decision,
+                                      pyc_error** error);
+PYC_API pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t index,
+                                         pyc_alternative* alternative, pyc_error** error);
+/* The log as one JSON document: device, mode (determinism), fingerprint, contract, fallback, guard
+ * misses, decisions and the runs refused lately. docs/cli.md has its schema. */
+PYC_API pyc_status pyc_model_last_decision_log(const pyc_model* model, char** json,
+                                               pyc_error** error);
+
+/* Runs that were refused or failed, oldest first, at most the latest 64. The log is copied when the
+ * list is made. */
+typedef struct pyc_refusals pyc_refusals;
+PYC_API pyc_status pyc_model_get_refusals(const pyc_model* model, pyc_refusals** refusals,
+                                          pyc_error** error);
+PYC_API size_t pyc_refusals_count(const pyc_refusals* refusals);
+PYC_API pyc_status pyc_refusals_get(const pyc_refusals* refusals, size_t index,
+                                    pyc_decision* decision, pyc_error** error);
+PYC_API void pyc_refusals_destroy(pyc_refusals* refusals);
+
+/* The text of one stage of a compile: graph, passes, groups, loop, plan, llvm or asm. */
+PYC_API pyc_status pyc_dump(const pyc_graph* graph, const pyc_compile_options* options,
+                            const char* stage, char** text, pyc_error** error);
+
+/* The compile cache of this process. */
+typedef struct pyc_cache_stats {
+  size_t struct_size;
+  int64_t entries;
+  int64_t capacity; /* the entry least recently used goes beyond it */
+  int64_t hits;
+  int64_t misses;
+} pyc_cache_stats;
+PYC_API pyc_status pyc_cache_get_stats(pyc_cache_stats* stats, pyc_error** error);
+/* Models made from its entries live on. */
+PYC_API void pyc_cache_clear(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,14 @@
+/* All of PyC's C ABI. The rules are in common.h. */
+#ifndef PYC_PYC_H_
+#define PYC_PYC_H_
+
+#include "pyc/common.h"
+#include "pyc/compiler_api.h"
+#include "pyc/conformance.h"
+#include "pyc/cuda_backend.h"
+#include "pyc/ir.h"
+#include "pyc/kernel_registry.h"
+#include "pyc/pass_manager.h"
+#include "pyc/runtime_allocator.h"
+
+#endif

@@ -1,0 +1,523 @@
+// PyC for C++20: a header over the C ABI and nothing else.
+//
+//   pyc::ModelBuilder b("layer");
+//   auto x = b.input("x", PYC_DTYPE_F32, {8, 64});
+//   auto w = b.random("w", PYC_DTYPE_F32, {64, 32}, 1, -0.1, 0.1);
+//   auto bias = b.scalar(PYC_DTYPE_F32, 0.5);
+//   b.output(b.relu(b.matmul(x, w) + bias), "y");
+//   pyc::Model model = b.compile();
+//   std::vector<pyc::Tensor> outputs = model(pyc::Tensor::random(PYC_DTYPE_F32, {8, 64}, 7));
+//
+// Every refusal is thrown as pyc::Error, which carries what the C ABI says of it.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "pyc/pyc.h"
+
+namespace pyc {
+// The names are those of this version of the header: they never meet others of the same spelling.
+inline namespace api1 {
+
+class Error : public std::runtime_error {
+ public:
+  Error(pyc_status code, const std::string& message, std::string node)
+      : std::runtime_error(std::string(pyc_status_name(code)) + ": " + message),
+        code_(code),
+        message_(message),
+        node_(std::move(node)) {}
+
+  pyc_status code() const { return code_; }
+  // what() without the code's name.
+  const std::string& message() const { return message_; }
+  // The node, input or output it is about; "" when it is about none.
+  const std::string& node() const { return node_; }
+  const char* cure() const { return pyc_status_cure(code_); }
+
+ private:
+  pyc_status code_;
+  std::string message_;
+  std::string node_;
+};
+
+// For calls of the C ABI: `call` gets a pyc_error** and returns a status; throws unless it is OK.
+template <class Call>
+void check(Call call) {
+  pyc_error* error = nullptr;
+  const pyc_status status = call(&error);
+  if (status == PYC_STATUS_OK) return;
+  const Error thrown(status, pyc_error_message(error), pyc_error_node(error));
+  pyc_error_destroy(error);
+  throw thrown;
+}
+
+// Owns a handle of the C ABI.
+template <class T, void (*Destroy)(T*)>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T* handle) : handle_(handle) {}
+  ~Handle() { Destroy(handle_); }
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  T* get() const { return handle_; }
+  // For calls that make a handle; requires that there is none yet.
+  T** put() { return &handle_; }
+
+ private:
+  T* handle_ = nullptr;
+};
+
+// Text the C ABI made.
+template <class Call>
+std::string take_text(Call call) {
+  Handle<char, pyc_text_destroy> text;
+  check([&](pyc_error** e) { return call(text.put(), e); });
+  return text.get();
+}
+
+// Zeros, but for the size: what a struct of the C ABI starts as.
+template <class T>
+T sized() {
+  T out{};
+  out.struct_size = sizeof(T);
+  return out;
+}
+
+using Shape = std::vector<int64_t>;
+
+// A row-major tensor in memory of its own, 64-byte aligned.
+class Tensor {
+ public:
+  Tensor(pyc_dtype dtype, const Shape& shape) {
+    check([&](pyc_error** e) {
+      return pyc_tensor_create(dtype, shape.data(), static_cast<int64_t>(shape.size()),
+                               handle_.put(), e);
+    });
+  }
+  // A .npy file or an ONNX TensorProto.
+  static Tensor load(const std::string& path, pyc_dtype dtype = PYC_DTYPE_ANY) {
+    Tensor out;
+    check([&](pyc_error** e) {
+      return pyc_tensor_load_file(path.c_str(), dtype, out.handle_.put(), e);
+    });
+    return out;
+  }
+  // Floats in [-1, 1), integers in [0, 10), by the seed.
+  static Tensor random(pyc_dtype dtype, const Shape& shape, uint64_t seed) {
+    Tensor out(dtype, shape);
+    const pyc_tensor_view view = out.view();
+    check([&](pyc_error** e) { return pyc_tensor_fill_random(&view, seed, e); });
+    return out;
+  }
+  template <class T>
+  static Tensor of(pyc_dtype dtype, const Shape& shape, std::span<const T> elements) {
+    Tensor out(dtype, shape);
+    if (out.elements<T>().size() != elements.size()) {
+      throw Error(PYC_STATUS_SIZE_MISMATCH, "as many elements as the shape says are needed", "");
+    }
+    std::copy(elements.begin(), elements.end(), out.elements<T>().begin());
+    return out;
+  }
+
+  pyc_tensor_view view() const {
+    pyc_tensor_view view{};
+    check([&](pyc_error** e) { return pyc_tensor_get_view(handle_.get(), &view, e); });
+    return view;
+  }
+  pyc_dtype dtype() const { return view().dtype; }
+  Shape shape() const {
+    const pyc_tensor_view v = view();
+    return Shape(v.shape, v.shape + v.rank);
+  }
+  // The elements as a T, whose size must be that of the dtype.
+  template <class T>
+  std::span<T> elements() const {
+    const pyc_tensor_view v = view();
+    if (static_cast<int64_t>(sizeof(T)) != pyc_dtype_size(v.dtype)) {
+      throw Error(PYC_STATUS_DTYPE_MISMATCH,
+                  std::string("elements of ") + pyc_dtype_name(v.dtype) + " have another size", "");
+    }
+    return {static_cast<T*>(v.data), static_cast<size_t>(v.bytes) / sizeof(T)};
+  }
+  std::vector<double> numbers() const {
+    const pyc_tensor_view v = view();
+    std::vector<double> out(static_cast<size_t>(v.bytes / pyc_dtype_size(v.dtype)));
+    check([&](pyc_error** e) {
+      return pyc_tensor_read_f64(&v, 0, static_cast<int64_t>(out.size()), out.data(), e);
+    });
+    return out;
+  }
+  std::string digest() const {
+    const pyc_tensor_view v = view();
+    return take_text([&](char** text, pyc_error** e) { return pyc_tensor_digest(&v, text, e); });
+  }
+  void save_npy(const std::string& path) const {
+    const pyc_tensor_view v = view();
+    check([&](pyc_error** e) { return pyc_tensor_save_npy(&v, path.c_str(), e); });
+  }
+
+ private:
+  Tensor() = default;
+  Handle<pyc_tensor, pyc_tensor_destroy> handle_;
+};
+
+struct CompileOptions {
+  std::string device = "cpu";
+  int32_t determinism = PYC_DETERMINISM_DEFAULT;
+  int32_t threads = 0;
+  int32_t lanes = 0;
+  uint32_t flags = 0;
+  int64_t memory_budget = 0;
+  std::vector<std::string> excluded_kernels = {};
+  std::string target = {};
+
+  // Calls `use` with the options as the C ABI takes them.
+  template <class Use>
+  auto with_c(Use use) const {
+    std::vector<const char*> excluded;
+    for (const std::string& name : excluded_kernels) excluded.push_back(name.c_str());
+    auto c = sized<pyc_compile_options>();
+    c.device = device.c_str();
+    c.determinism = determinism;
+    c.threads = threads;
+    c.lanes = lanes;
+    c.flags = flags;
+    c.memory_budget = memory_budget;
+    c.excluded_kernels = excluded.data();
+    c.excluded_kernel_count = excluded.size();
+    c.target = target.empty() ? nullptr : target.c_str();
+    return use(&c);
+  }
+};
+
+// A graph: built with ModelBuilder, read from text or a file.
+class Graph {
+ public:
+  static Graph parse(std::string_view text) {
+    Graph out;
+    check([&](pyc_error** e) {
+      return pyc_graph_parse(text.data(), text.size(), out.handle_.put(), e);
+    });
+    return out;
+  }
+  static Graph load(const std::string& path) {
+    Graph out;
+    check([&](pyc_error** e) { return pyc_graph_load_file(path.c_str(), out.handle_.put(), e); });
+    return out;
+  }
+  explicit Graph(const std::string& name) {
+    check([&](pyc_error** e) { return pyc_graph_create(name.c_str(), handle_.put(), e); });
+  }
+  Graph clone() const {
+    Graph out;
+    check([&](pyc_error** e) { return pyc_graph_clone(get(), out.handle_.put(), e); });
+    return out;
+  }
+  // After the named passes, or all of them.
+  Graph run_passes(const std::vector<std::string>& names = {}) const {
+    std::vector<const char*> c_names;
+    for (const std::string& name : names) c_names.push_back(name.c_str());
+    Graph out;
+    check([&](pyc_error** e) {
+      return pyc_run_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), e);
+    });
+    return out;
+  }
+  std::string print() const {
+    return take_text([&](char** text, pyc_error** e) { return pyc_graph_print(get(), text, e); });
+  }
+  std::string fingerprint() const {
+    return take_text(
+        [&](char** text, pyc_error** e) { return pyc_graph_fingerprint(get(), text, e); });
+  }
+  std::string dump(const std::string& stage, const CompileOptions& options = {}) const {
+    return options.with_c([&](const pyc_compile_options* o) {
+      return take_text(
+          [&](char** text, pyc_error** e) { return pyc_dump(get(), o, stage.c_str(), text, e); });
+    });
+  }
+  void verify() const {
+    check([&](pyc_error** e) { return pyc_graph_verify(get(), e); });
+  }
+  pyc_value_info value(pyc_value value) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_graph_value(get(), value, &info, e); });
+    return info;
+  }
+  pyc_node_info node(size_t index) const {
+    auto info = sized<pyc_node_info>();
+    check([&](pyc_error** e) { return pyc_graph_node(get(), index, &info, e); });
+    return info;
+  }
+  size_t value_count() const { return pyc_graph_value_count(get()); }
+  size_t node_count() const { return pyc_graph_node_count(get()); }
+  void output(pyc_value value) {
+    check([&](pyc_error** e) { return pyc_graph_output(get(), value, e); });
+  }
+  pyc_graph* get() const { return handle_.get(); }
+
+ private:
+  Graph() = default;
+  Handle<pyc_graph, pyc_graph_destroy> handle_;
+};
+
+// A compiled model. Any number of threads may run it at once.
+class Model {
+ public:
+  explicit Model(const Graph& graph, const CompileOptions& options = {}) {
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) { return pyc_compile_model(graph.get(), o, handle_.put(), e); });
+    });
+  }
+  static Model load(const std::string& path, const CompileOptions& options = {}) {
+    Model out;
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) {
+        return pyc_compile_model_file(path.c_str(), o, out.handle_.put(), e);
+      });
+    });
+    return out;
+  }
+
+  size_t input_count() const { return pyc_model_input_count(get()); }
+  size_t output_count() const { return pyc_model_output_count(get()); }
+  pyc_value_info input(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_model_input(get(), i, &info, e); });
+    return info;
+  }
+  pyc_value_info output(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_model_output(get(), i, &info, e); });
+    return info;
+  }
+
+  // Runs into memory that is there already: the way without an allocation.
+  pyc_run_stats run(std::span<const pyc_tensor_view> inputs,
+                    std::span<const pyc_tensor_view> outputs) {
+    auto stats = sized<pyc_run_stats>();
+    check([&](pyc_error** e) {
+      return pyc_run_model(get(), inputs.data(), inputs.size(), outputs.data(), outputs.size(),
+                           &stats, e);
+    });
+    return stats;
+  }
+  // Runs into new tensors.
+  std::vector<Tensor> run(std::span<const Tensor> inputs) {
+    std::vector<pyc_tensor_view> in;
+    for (const Tensor& tensor : inputs) in.push_back(tensor.view());
+    std::vector<Tensor> outputs = make_outputs();
+    std::vector<pyc_tensor_view> out;
+    for (const Tensor& tensor : outputs) out.push_back(tensor.view());
+    run(in, out);
+    return outputs;
+  }
+  template <class... Tensors>
+  std::vector<Tensor> operator()(Tensors&&... inputs) {
+    std::vector<Tensor> list;
+    (list.push_back(std::forward<Tensors>(inputs)), ...);
+    return run(std::span<const Tensor>(list));
+  }
+  std::vector<Tensor> make_outputs() const {
+    std::vector<Tensor> outputs;
+    for (size_t i = 0; i < output_count(); ++i) {
+      const pyc_value_info info = output(i);
+      outputs.emplace_back(info.dtype, Shape(info.shape, info.shape + info.rank));
+    }
+    return outputs;
+  }
+
+  pyc_model_stats stats() const {
+    auto stats = sized<pyc_model_stats>();
+    check([&](pyc_error** e) { return pyc_model_get_stats(get(), &stats, e); });
+    return stats;
+  }
+  pyc_memory_report memory() const {
+    auto report = sized<pyc_memory_report>();
+    check([&](pyc_error** e) { return pyc_model_get_memory(get(), &report, e); });
+    return report;
+  }
+  std::string decision_log() const {
+    return take_text(
+        [&](char** text, pyc_error** e) { return pyc_model_last_decision_log(get(), text, e); });
+  }
+  pyc_model* get() const { return handle_.get(); }
+
+ private:
+  Model() = default;
+  Handle<pyc_model, pyc_destroy_model> handle_;
+};
+
+// An attribute's value; dtypes are written Dtype{PYC_DTYPE_F32}.
+struct Dtype {
+  pyc_dtype number;
+};
+using AttrValue = std::variant<int64_t, double, bool, std::string, Dtype, std::vector<int64_t>,
+                               std::vector<double>>;
+struct Attr {
+  std::string name;
+  AttrValue value;
+
+  Attr(std::string n, AttrValue v) : name(std::move(n)), value(std::move(v)) {}
+  Attr(std::string n, std::integral auto v) : name(std::move(n)), value(of(v)) {}
+  Attr(std::string n, const char* v) : name(std::move(n)), value(std::string(v)) {}
+
+ private:
+  static AttrValue of(bool v) { return v; }
+  static AttrValue of(std::integral auto v) { return static_cast<int64_t>(v); }
+};
+
+class ModelBuilder;
+
+// A value of a graph under construction; + - * / build nodes.
+class Value {
+ public:
+  Value(ModelBuilder* builder, pyc_value id) : builder_(builder), id_(id) {}
+  pyc_value id() const { return id_; }
+  ModelBuilder& builder() const { return *builder_; }
+
+ private:
+  ModelBuilder* builder_;
+  pyc_value id_;
+};
+
+// Builds a graph op by op. It stays where it is: its values point to it.
+class ModelBuilder {
+ public:
+  explicit ModelBuilder(const std::string& name = "main") : graph_(name) {}
+  ModelBuilder(const ModelBuilder&) = delete;
+  ModelBuilder& operator=(const ModelBuilder&) = delete;
+
+  Value input(const std::string& name, pyc_dtype dtype, const Shape& shape) {
+    return make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_input(graph_.get(), name.c_str(), dtype, shape.data(), rank(shape), v, e);
+    });
+  }
+  template <class T>
+  Value constant(const std::string& name, pyc_dtype dtype, const Shape& shape,
+                 const std::vector<T>& elements) {
+    return make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_constant(graph_.get(), name.c_str(), dtype, shape.data(), rank(shape),
+                                elements.data(), elements.size() * sizeof(T), v, e);
+    });
+  }
+  Value constant(const std::string& name, const Tensor& tensor) {
+    const pyc_tensor_view t = tensor.view();
+    return make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_constant(graph_.get(), name.c_str(), t.dtype, t.shape, t.rank, t.data,
+                                static_cast<size_t>(t.bytes), v, e);
+    });
+  }
+  Value random(const std::string& name, pyc_dtype dtype, const Shape& shape, uint64_t seed,
+               double lo, double hi) {
+    return make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_random(graph_.get(), name.c_str(), dtype, shape.data(), rank(shape), seed,
+                              lo, hi, v, e);
+    });
+  }
+  Value scalar(pyc_dtype dtype, double number) {
+    return make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_scalar(graph_.get(), dtype, number, v, e);
+    });
+  }
+
+  // Any op; gives its first output.
+  Value op(const std::string& name, const std::vector<Value>& inputs,
+           const std::vector<Attr>& attrs = {}, const std::string& value_name = "") {
+    return ops(name, inputs, attrs, value_name).front();
+  }
+  // Any op; gives all its outputs.
+  std::vector<Value> ops(const std::string& name, const std::vector<Value>& inputs,
+                         const std::vector<Attr>& attrs = {}, const std::string& value_name = "") {
+    std::vector<pyc_value> ids;
+    for (const Value& value : inputs) ids.push_back(value.id());
+    Handle<pyc_attrs, pyc_attrs_destroy> c_attrs;
+    check([&](pyc_error** e) { return pyc_attrs_create(c_attrs.put(), e); });
+    for (const Attr& attr : attrs) set(c_attrs.get(), attr);
+    const Value first = make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_op(graph_.get(), name.c_str(), ids.data(), ids.size(), c_attrs.get(),
+                          value_name.empty() ? nullptr : value_name.c_str(), v, e);
+    });
+    std::vector<Value> out;
+    const size_t count = graph_.node(graph_.node_count() - 1).output_count;
+    for (pyc_value i = 0; i < count; ++i) out.emplace_back(this, first.id() + i);
+    return out;
+  }
+
+  Value matmul(Value a, Value b) { return op("matmul", {a, b}); }
+  Value relu(Value x) { return op("relu", {x}); }
+  Value gelu(Value x) { return op("gelu", {x}); }
+  Value sigmoid(Value x) { return op("sigmoid", {x}); }
+  Value tanh(Value x) { return op("tanh", {x}); }
+  Value softmax(Value x, int64_t axis = -1) { return op("softmax", {x}, {{"axis", axis}}); }
+  Value reshape(Value x, const Shape& shape) { return op("reshape", {x}, {{"shape", shape}}); }
+  Value transpose(Value x, const std::vector<int64_t>& perm) {
+    return op("transpose", {x}, {{"perm", perm}});
+  }
+
+  // Makes the value the next output; with a name, a copy of it under that name.
+  void output(Value value, const std::string& name = "") {
+    graph_.output(name.empty() ? value.id() : op("identity", {value}, {}, name).id());
+  }
+
+  const Graph& graph() const { return graph_; }
+  Model compile(const CompileOptions& options = {}) const { return Model(graph_, options); }
+
+ private:
+  static int64_t rank(const Shape& shape) { return static_cast<int64_t>(shape.size()); }
+
+  template <class Make>
+  Value make(Make call) {
+    pyc_value value = 0;
+    check([&](pyc_error** e) { return call(&value, e); });
+    return Value(this, value);
+  }
+
+  static void set(pyc_attrs* attrs, const Attr& attr) {
+    const char* name = attr.name.c_str();
+    check([&](pyc_error** e) { return std::visit(Setter{attrs, name, e}, attr.value); });
+  }
+  struct Setter {
+    pyc_attrs* attrs;
+    const char* name;
+    pyc_error** error;
+    pyc_status operator()(int64_t v) const { return pyc_attrs_set_int(attrs, name, v, error); }
+    pyc_status operator()(double v) const { return pyc_attrs_set_float(attrs, name, v, error); }
+    pyc_status operator()(bool v) const { return pyc_attrs_set_bool(attrs, name, v, error); }
+    pyc_status operator()(const std::string& v) const {
+      return pyc_attrs_set_string(attrs, name, v.c_str(), error);
+    }
+    pyc_status operator()(Dtype v) const {
+      return pyc_attrs_set_dtype(attrs, name, v.number, error);
+    }
+    pyc_status operator()(const std::vector<int64_t>& v) const {
+      return pyc_attrs_set_ints(attrs, name, v.data(), v.size(), error);
+    }
+    pyc_status operator()(const std::vector<double>& v) const {
+      return pyc_attrs_set_floats(attrs, name, v.data(), v.size(), error);
+    }
+  };
+
+  Graph graph_;
+};
+
+inline Value operator+(Value a, Value b) { return a.builder().op("add", {a, b}); }
+inline Value operator-(Value a, Value b) { return a.builder().op("sub", {a, b}); }
+inline Value operator*(Value a, Value b) { return a.builder().op("mul", {a, b}); }
+inline Value operator/(Value a, Value b) { return a.builder().op("div", {a, b}); }
+
+}  // namespace api1
+}  // namespace pyc

@@ -1,0 +1,45 @@
+#pragma once
+
+// Tensors as files.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/aligned_buffer.h"
+#include "base/status.h"
+#include "ir/types.h"
+
+namespace pyc::io {
+
+// A tensor in memory of its own, row-major.
+struct Tensor {
+  std::string name;  // as the file gives it; often ""
+  ir::TensorType type;
+  AlignedBuffer data;
+};
+
+// The tensor in `bytes`: .npy, which begins with its magic, or else an ONNX TensorProto. With
+// `expected` its dtype must be that (kDtypeMismatch), and .npy elements without a named type (numpy
+// writes bf16 and fp8 so) are taken as it. kParseError: malformed, or of a size that does not fit
+// the bytes; kUnsupported: valid, but of a kind PyC does not have.
+Result<Tensor> parse_tensor(std::string_view bytes, std::optional<DType> expected);
+// The same for a file; messages start with its path.
+Result<Tensor> read_tensor(const std::string& path, std::optional<DType> expected);
+
+// One format each.
+bool is_npy(std::string_view bytes);
+Result<Tensor> parse_npy(std::string_view bytes, std::optional<DType> expected);
+Result<Tensor> parse_tensor_proto(std::string_view bytes);
+
+// The .npy file of a tensor, and the same written to a path, all or nothing.
+std::string npy_bytes(const ir::TensorType& type, std::span<const std::byte> data);
+Status write_npy(const std::string& path, const ir::TensorType& type,
+                 std::span<const std::byte> data);
+
+// For the formats: memory for a tensor of an accepted type, and the type itself, checked. `room` is
+// the most bytes of elements that the file can hold.
+Result<Tensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room);
+
+}  // namespace pyc::io

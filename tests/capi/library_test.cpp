@@ -1,0 +1,46 @@
+// The shared library as others see it. PYC_UPDATE_GOLDEN=1 rewrites the list of symbols.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+std::string output_of(const std::string& command, int* exit) {
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 4096> chunk{};
+  while (size_t n = fread(chunk.data(), 1, chunk.size(), pipe)) text.append(chunk.data(), n);
+  *exit = pclose(pipe);
+  return text;
+}
+
+TEST(SharedLibrary, ExportsTheListedSymbolsAlone) {
+  int exit = -1;
+  std::istringstream lines(
+      output_of(std::string(PYC_NM) + " -D --defined-only " + PYC_SHARED_LIBRARY, &exit));
+  ASSERT_EQ(exit, 0);
+  std::string found;
+  for (std::string line; std::getline(lines, line);) {
+    found += line.substr(line.rfind(' ') + 1) + "\n";
+  }
+  const std::string path = std::string(PYC_SOURCE_DIR) + "/tests/capi/exported_symbols.txt";
+  if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << found;
+  std::ostringstream expected;
+  expected << std::ifstream(path).rdbuf();
+  EXPECT_EQ(found, expected.str()) << "symbols are added, never removed";
+}
+
+TEST(SharedLibrary, RunsTheCExample) {
+  int exit = -1;
+  const std::string text = output_of(std::string(PYC_CAPI_EXAMPLE) + " 2>&1", &exit);
+  EXPECT_EQ(exit, 0) << text;
+  EXPECT_NE(text.find("ran 1 steps"), std::string::npos) << text;
+}
+
+}  // namespace

@@ -1,0 +1,190 @@
+// What each command says, as text and as JSON by the schema of docs/cli.md.
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "cli/program.h"
+
+namespace pyc::test {
+namespace {
+
+using Json = nlohmann::json;
+
+Json json_of(const std::string& arguments, int exit = 0) {
+  const Outcome o = pyc_out(arguments + " --json");
+  EXPECT_EQ(o.exit, exit) << arguments << "\n" << o.text;
+  Json parsed = Json::parse(o.text, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << o.text;
+  return parsed;
+}
+
+const std::string kMlp = kModels + "mlp.ir";
+
+TEST(Commands, RunJson) {
+  const Json r = json_of("run " + kMlp + " --memory-budget 1000000");
+  ASSERT_EQ(r["outputs"].size(), 1u);
+  EXPECT_EQ(r["outputs"][0]["name"], "probabilities");
+  EXPECT_EQ(r["outputs"][0]["shape"], Json({8, 10}));
+  EXPECT_EQ(r["outputs"][0]["digest"].get<std::string>().size(), 32u);
+  EXPECT_GT(r["compile_ms"].get<double>(), 0.0);
+  EXPECT_GT(r["run_us"].get<double>(), 0.0);
+  EXPECT_GT(r["memory"]["peak_bytes"].get<int64_t>(), 0);
+  const Json& log = r["log"];
+  EXPECT_EQ(log["schema"], "pyc.decision_log.v1");
+  EXPECT_EQ(log["device"], "cpu");
+  EXPECT_EQ(log["determinism"], "balanced");
+  EXPECT_EQ(log["fingerprint"].get<std::string>().size(), 32u);
+  EXPECT_EQ(log["contract"]["memory_budget"], 1000000);
+  EXPECT_EQ(log["contract"]["kept"], true);
+  EXPECT_EQ(log["fallback"]["count"], 0);
+  EXPECT_EQ(log["runs"], 1);
+  EXPECT_EQ(log["guard_miss_count"], 0);
+  EXPECT_TRUE(log["refusals"].empty());
+  for (const Json& d : log["decisions"]) {
+    EXPECT_FALSE(d["what"].get<std::string>().empty());
+    EXPECT_FALSE(d["reason"].get<std::string>().empty());
+  }
+}
+
+TEST(Commands, RunReadsAndWritesTensorFiles) {
+  const std::string folder = testing::TempDir();
+  const std::string copy =
+      write_model("copy.ir", "graph @g(%x: f32[2,2]) -> (%y) {\n  %y = identity(%x)\n}\n");
+  EXPECT_EQ(pyc("run " + copy + " --seed 4 --output-dir " + folder).exit, 0);
+  const Json made = json_of("run " + copy + " --seed 4");
+  const Json again = json_of("run " + copy + " --input x=" + folder + "/y.npy");
+  EXPECT_EQ(made["outputs"][0]["digest"], again["outputs"][0]["digest"]);
+  const Json tensor = json_of("inspect " + folder + "/y.npy");
+  EXPECT_EQ(tensor["dtype"], "f32");
+  EXPECT_EQ(tensor["shape"], Json({2, 2}));
+  EXPECT_EQ(tensor["digest"], made["outputs"][0]["digest"]);
+
+  const Outcome unknown = pyc("run " + copy + " --input z=" + folder + "/y.npy");
+  EXPECT_EQ(unknown.exit, 2);
+  EXPECT_TRUE(has(unknown, "no input 'z', it has x")) << unknown.text;
+  EXPECT_EQ(pyc("run " + copy + " --input x").exit, 2);
+  EXPECT_EQ(pyc("run " + copy + " --input x=/no/such.npy").exit, 9);
+  const Outcome shape = pyc("run " + kMlp + " --input x=" + folder + "/y.npy");
+  EXPECT_EQ(shape.exit, 4);
+  EXPECT_TRUE(has(shape, "expected f32[8,64], found f32[2,2]")) << shape.text;
+}
+
+TEST(Commands, ErrorsAreJsonToo) {
+  const Json missing = json_of("run /no/such/model.ir", 9)["error"];
+  EXPECT_EQ(missing["code"], "not_found");
+  EXPECT_EQ(missing["exit"], 9);
+  EXPECT_FALSE(missing["cure"].get<std::string>().empty());
+  const std::string path =
+      write_model("bad.ir", "graph @g(%x: f32[8,64]) -> (%y) {\n  %y = matmul(%x, %x)\n}\n");
+  EXPECT_EQ(json_of("run " + path, 4)["error"]["node"], "y");
+  EXPECT_EQ(json_of("rnu", 2)["error"]["code"], "unknown_option");
+  EXPECT_EQ(json_of("run " + kMlp + " --memory-budget 1", 6)["error"]["code"], "budget_exceeded");
+}
+
+TEST(Commands, Bench) {
+  const Json r = json_of("bench " + kMlp + " --runs 20");
+  EXPECT_EQ(r["runs"], 20);
+  const Json& us = r["latency_us"];
+  EXPECT_LE(us["min"], us["p50"]);
+  EXPECT_LE(us["p50"], us["p90"]);
+  EXPECT_LE(us["p90"], us["p95"]);
+  EXPECT_LE(us["p95"], us["p99"]);
+  EXPECT_LE(us["p99"], us["max"]);
+  EXPECT_GT(r["runs_per_second"].get<double>(), 0.0);
+  EXPECT_GT(r["compile_ms_cold"].get<double>(), r["compile_ms_warm"].get<double>());
+  EXPECT_EQ(r["planned_peak_bytes"], r["measured_peak_bytes"]);
+  const Json& bound = r["bound"];
+  EXPECT_NEAR(bound["arithmetic"].get<double>() + bound["memory"].get<double>() +
+                  bound["other"].get<double>(),
+              1.0, 1e-9);
+  EXPECT_FALSE(r["steps"].empty());
+  const Outcome text = pyc("bench " + kMlp + " --runs 5 --device reference");
+  EXPECT_EQ(text.exit, 0) << text.text;
+  for (const char* word : {"latency p50", "runs/s", "compile cold", "peak    planned", "bound "}) {
+    EXPECT_TRUE(has(text, word)) << text.text;
+  }
+}
+
+TEST(Commands, ExplainOneNode) {
+  const Outcome o = pyc("explain " + kMlp + " --node %h1");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "%h1 = relu")) << o.text;
+  EXPECT_TRUE(has(o, "kernel:g0")) << o.text;
+  EXPECT_FALSE(has(o, "kernel:g1")) << o.text;
+  EXPECT_FALSE(json_of("explain " + kMlp)["decisions"].empty());
+}
+
+TEST(Commands, Inspect) {
+  const Json r = json_of("inspect " + kMlp);
+  EXPECT_EQ(r["inputs"][0]["name"], "x");
+  EXPECT_EQ(r["outputs"][0]["name"], "probabilities");
+  EXPECT_EQ(r["nodes"], 9);
+  EXPECT_EQ(r["ops"]["matmul"], 3);
+  EXPECT_EQ(r["constants"], 6);
+  const Json node = json_of("inspect " + kMlp + " --node h1");
+  EXPECT_EQ(node["op"], "relu");
+  EXPECT_EQ(node["inputs"][0]["name"], "a1");
+  EXPECT_TRUE(has(pyc("inspect " + kMlp), "3×matmul"));
+}
+
+TEST(Commands, CompareFindsTheFirstDivergentNode) {
+  const Json same = json_of("compare " + kMlp + " --a reference --b cpu");
+  EXPECT_EQ(same["equal"], true);
+  EXPECT_EQ(same["first_divergent"], nullptr);
+  EXPECT_EQ(same["nodes"].size(), 9u);
+  // The null device computes nothing: every value differs.
+  const Json different = json_of("compare " + kMlp + " --b null", 1);
+  EXPECT_EQ(different["equal"], false);
+  EXPECT_EQ(different["first_divergent"], "m1");
+  EXPECT_GT(different["nodes"][0]["beyond"].get<int64_t>(), 0);
+  const Outcome text = pyc("compare " + kMlp + " --b null");
+  EXPECT_EQ(text.exit, 1);
+  EXPECT_TRUE(has(text, "first divergent node: m1 = matmul")) << text.text;
+  EXPECT_EQ(pyc("compare " + kMlp + " --b null --atol 1e9").exit, 0);
+}
+
+TEST(Commands, DumpAndOpt) {
+  EXPECT_EQ(json_of("dump " + kMlp + " --stage plan")["stage"], "plan");
+  EXPECT_EQ(pyc("opt " + kMlp).text, pyc("dump " + kMlp + " --stage passes").text);
+  const Json r = json_of("opt " + kMlp + " --passes decompose,eliminate_dead");
+  EXPECT_EQ(r["passes"], Json({"decompose", "eliminate_dead"}));
+  EXPECT_GT(r["nodes_after"].get<int>(), r["nodes_before"].get<int>());
+}
+
+TEST(Commands, DoctorRunsEveryDevice) {
+  const Json r = json_of("doctor");
+  EXPECT_EQ(r["ok"], true);
+  EXPECT_EQ(r["checks"].size(), 3u);
+  for (const Json& c : r["checks"]) EXPECT_EQ(c["ok"], true) << c;
+  EXPECT_EQ(r["cuda"]["available"].get<bool>(), r["cuda"]["reason"].get<std::string>().empty());
+  EXPECT_TRUE(has(pyc("doctor"), "works   device cpu: ran a kernel of each kind"));
+}
+
+TEST(Commands, CapabilitiesAndOpsAsJson) {
+  const Json r = json_of("capabilities --op matmul");
+  ASSERT_EQ(r["ops"].size(), 1u);
+  EXPECT_EQ(r["ops"][0]["name"], "matmul");
+  EXPECT_FALSE(r["ops"][0]["dtypes"]["cpu"].empty());
+  const Json op = json_of("ops --name softmax");
+  EXPECT_EQ(op[0]["attributes"][0]["name"], "axis");
+}
+
+// docs/ops.md and docs/capabilities.md are what the program prints; PYC_UPDATE_GOLDEN=1 rewrites
+// them.
+void check_page(const std::string& page, const std::string& command) {
+  const std::string path = std::string(PYC_SOURCE_DIR) + "/docs/" + page;
+  const Outcome o = pyc_out(command + " --markdown");
+  ASSERT_EQ(o.exit, 0);
+  if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file_atomic(path, o.text).ok());
+  }
+  const auto committed = read_file(path, 1 << 20);
+  ASSERT_TRUE(committed.ok()) << committed.status().to_string();
+  EXPECT_EQ(*committed, o.text);
+}
+
+TEST(GeneratedPages, Ops) { check_page("ops.md", "ops"); }
+TEST(GeneratedPages, Capabilities) { check_page("capabilities.md", "capabilities"); }
+
+}  // namespace
+}  // namespace pyc::test

@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "command.h"
+#include "report.h"
+
+namespace pyc::tool {
+namespace {
+
+double percentile(const std::vector<int64_t>& sorted, double p) {
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return static_cast<double>(sorted[static_cast<size_t>(p * last + 0.5)]) / 1e3;
+}
+
+int64_t fastest_run(Model& model, int runs) {
+  std::vector<Tensor> inputs = InputOptions{}.make(model);
+  const std::vector<Tensor> outputs = model.make_outputs();
+  const auto in = views_of(inputs);
+  const auto out = views_of(outputs);
+  int64_t best = INT64_MAX;
+  for (int i = 0; i < runs; ++i) best = std::min(best, model.run(in, out).wall_ns);
+  return std::max<int64_t>(best, 1);
+}
+
+// What the device reaches at best, measured with PyC's own kernels: a square matrix product, and a
+// pass over more memory than caches hold.
+struct Roofs {
+  double flops_per_ns = 0.0;
+  double bytes_per_ns = 0.0;
+};
+
+Roofs probe_roofs(const CompileOptions& options) {
+  const bool generated = options.device == "cpu";
+  const int64_t n = generated ? 384 : 48;
+  const int64_t elements = generated ? int64_t{8} << 20 : int64_t{1} << 15;
+  constexpr int kRuns = 5;
+  Roofs out;
+  {
+    ModelBuilder b("flops");
+    b.output(b.matmul(b.input("x", PYC_DTYPE_F32, {n, n}),
+                      b.random("w", PYC_DTYPE_F32, {n, n}, 1, -1.0, 1.0)));
+    Model model = b.compile(options);
+    out.flops_per_ns =
+        2.0 * static_cast<double>(n * n * n) / static_cast<double>(fastest_run(model, kRuns));
+  }
+  ModelBuilder b("bytes");
+  b.output(b.relu(b.input("x", PYC_DTYPE_F32, {elements})));
+  Model model = b.compile(options);
+  out.bytes_per_ns =
+      8.0 * static_cast<double>(elements) / static_cast<double>(fastest_run(model, kRuns));
+  return out;
+}
+
+struct StepTime {
+  std::string name;
+  int64_t ns = 0;
+  double flops = 0.0;
+  int64_t bytes = 0;
+  std::string bound;
+};
+
+// The resource that alone would take longest; "other" when the step takes far longer than that.
+std::string bound_of(const StepTime& step, const Roofs& roofs) {
+  constexpr double kFar = 4.0;
+  const double arithmetic = step.flops / roofs.flops_per_ns;
+  const double memory = static_cast<double>(step.bytes) / roofs.bytes_per_ns;
+  if (static_cast<double>(step.ns) > kFar * std::max(arithmetic, memory)) return "other";
+  return arithmetic > memory ? "arithmetic" : "memory";
+}
+
+class Bench final : public Command {
+ public:
+  std::string name() const override { return "bench"; }
+  std::string summary() const override {
+    return "Measure latency, throughput, compile time, memory, and what bounds the run";
+  }
+  std::string examples() const override {
+    return "  pyc bench tests/models/mlp.ir\n"
+           "  pyc bench tests/models/transformer_block.ir --threads 2 --seconds 3 --json\n";
+  }
+  void declare(Options& options) override {
+    model_.declare(options);
+    inputs_.declare(options);
+    options.integer("--warmup", warmup_, "Runs before measuring", 0, 1'000'000);
+    options.integer("--runs", runs_, "Runs to measure; 0: as many as --seconds allows", 0,
+                    100'000'000);
+    options.number("--seconds", seconds_, "Time to measure for");
+  }
+
+  int run() override {
+    model_.finish();
+    const Progress progress("measuring " + model_.model);
+    Model model = Model::load(model_.model, model_.compile);
+    cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
+    warm_ms_ =
+        static_cast<double>(Model::load(model_.model, model_.compile).stats().compile_ns) / 1e6;
+    const std::vector<Tensor> inputs = inputs_.make(model);
+    const std::vector<Tensor> outputs = model.make_outputs();
+    in_ = views_of(inputs);
+    out_ = views_of(outputs);
+    measure(model);
+    profile(model);
+    json ? print_json(model) : print_text(model);
+    return kExitOk;
+  }
+
+ private:
+  void measure(Model& model) {
+    using Clock = std::chrono::steady_clock;
+    for (int64_t i = 0; i < warmup_; ++i) model.run(in_, out_);
+    const auto start = Clock::now();
+    const auto elapsed = [&] {
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    constexpr size_t kMostSamples = 10'000'000;
+    while (runs_ > 0 ? times_.size() < static_cast<size_t>(runs_)
+                     : times_.empty() || (elapsed() < seconds_ && times_.size() < kMostSamples)) {
+      times_.push_back(model.run(in_, out_).wall_ns);
+    }
+    throughput_ = static_cast<double>(times_.size()) / elapsed();
+    std::sort(times_.begin(), times_.end());
+  }
+
+  // Of several profiled runs, the times of the fastest.
+  void profile(Model& model) {
+    constexpr int kRuns = 5;
+    const size_t count = pyc_model_step_count(model.get());
+    std::vector<int64_t> best;
+    for (int i = 0; i < kRuns; ++i) {
+      std::vector<int64_t> ns(count);
+      check([&](pyc_error** e) {
+        return pyc_profile_model(model.get(), in_.data(), in_.size(), out_.data(), out_.size(),
+                                 ns.data(), count, e);
+      });
+      const auto total = [](const auto& v) { return std::accumulate(v.begin(), v.end(), 0LL); };
+      if (best.empty() || total(ns) < total(best)) best = ns;
+    }
+    roofs_ = probe_roofs(model_.compile);
+    for (size_t i = 0; i < count; ++i) {
+      auto info = sized<pyc_step_info>();
+      check([&](pyc_error** e) { return pyc_model_step(model.get(), i, &info, e); });
+      StepTime step{info.name, best[i], info.flops, info.bytes_moved, ""};
+      step.bound = bound_of(step, roofs_);
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  // Part of the steps' time that is bound by it, 0 to 1.
+  double share(std::string_view bound) const {
+    double part = 0.0;
+    double all = 0.0;
+    for (const StepTime& s : steps_) {
+      all += static_cast<double>(s.ns);
+      if (s.bound == bound) part += static_cast<double>(s.ns);
+    }
+    return all == 0.0 ? 0.0 : part / all;
+  }
+
+  double flops() const {
+    double sum = 0.0;
+    for (const StepTime& s : steps_) sum += s.flops;
+    return sum;
+  }
+
+  static int64_t measured_peak(const pyc_memory_report& m) {
+    return m.input_bytes + m.parameter_bytes + m.output_bytes + m.measured_arena_bytes;
+  }
+
+  void print_text(const Model& model) const {
+    const double p50 = percentile(times_, 0.5);
+    fmt::print("latency p50 {:.1f} us, p90 {:.1f}, p95 {:.1f}, p99 {:.1f} ({} runs)\n", p50,
+               percentile(times_, 0.9), percentile(times_, 0.95), percentile(times_, 0.99),
+               times_.size());
+    fmt::print("speed   {:.1f} runs/s, {:.2f} GFLOP/s\n", throughput_, flops() / (p50 * 1e3));
+    fmt::print("compile cold {:.1f} ms, from the cache {:.2f} ms\n", cold_ms_, warm_ms_);
+    print_memory(model.memory());
+    fmt::print("peak    planned {} B, measured {} B\n", model.memory().peak_bytes,
+               measured_peak(model.memory()));
+    fmt::print("bound   arithmetic {:.0f} %, memory {:.0f} %, other {:.0f} % of the time\n",
+               100 * share("arithmetic"), 100 * share("memory"), 100 * share("other"));
+    fmt::print("roofs   {:.1f} GFLOP/s, {:.1f} GB/s, as PyC reaches them here\n",
+               roofs_.flops_per_ns, roofs_.bytes_per_ns);
+    std::vector<StepTime> slowest = steps_;
+    std::stable_sort(slowest.begin(), slowest.end(),
+                     [](const StepTime& a, const StepTime& b) { return a.ns > b.ns; });
+    constexpr size_t kShown = 5;
+    slowest.resize(std::min(slowest.size(), kShown));
+    for (const StepTime& s : slowest) {
+      fmt::print("step    {}: {:.1f} us, {:.2f} GFLOP/s, {:.2f} GB/s, bound by {}\n", s.name,
+                 static_cast<double>(s.ns) / 1e3, s.flops / static_cast<double>(s.ns),
+                 static_cast<double>(s.bytes) / static_cast<double>(s.ns), s.bound);
+    }
+  }
+
+  void print_json(const Model& model) const {
+    Json report = {
+        {"latency_us",
+         {{"p50", percentile(times_, 0.5)},
+          {"p90", percentile(times_, 0.9)},
+          {"p95", percentile(times_, 0.95)},
+          {"p99", percentile(times_, 0.99)},
+          {"min", percentile(times_, 0.0)},
+          {"max", percentile(times_, 1.0)}}},
+        {"runs", times_.size()},
+        {"runs_per_second", throughput_},
+        {"flops", flops()},
+        {"compile_ms_cold", cold_ms_},
+        {"compile_ms_warm", warm_ms_},
+        {"memory", memory_json(model.memory())},
+        {"planned_peak_bytes", model.memory().peak_bytes},
+        {"measured_peak_bytes", measured_peak(model.memory())},
+        {"roofs", {{"gflops", roofs_.flops_per_ns}, {"gbytes_per_second", roofs_.bytes_per_ns}}},
+        {"bound",
+         {{"arithmetic", share("arithmetic")},
+          {"memory", share("memory")},
+          {"other", share("other")}}},
+        {"steps", Json::array()}};
+    for (const StepTime& s : steps_) {
+      report["steps"].push_back({{"name", s.name},
+                                 {"ns", s.ns},
+                                 {"flops", s.flops},
+                                 {"bytes", s.bytes},
+                                 {"bound", s.bound}});
+    }
+    print(report);
+  }
+
+  ModelOptions model_;
+  InputOptions inputs_;
+  int64_t warmup_ = 3;
+  int64_t runs_ = 0;
+  double seconds_ = 1.0;
+  double cold_ms_ = 0.0;
+  double warm_ms_ = 0.0;
+  double throughput_ = 0.0;
+  std::vector<pyc_tensor_view> in_;
+  std::vector<pyc_tensor_view> out_;
+  std::vector<int64_t> times_;  // sorted
+  Roofs roofs_;
+  std::vector<StepTime> steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench() { return std::make_unique<Bench>(); }
+
+}  // namespace pyc::tool

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "command.h"
+
+namespace pyc::tool {
+
+// One number per class of error; docs/errors.md lists them.
+int exit_code(pyc_status status) {
+  static const std::map<pyc_status, int> kCodes = {
+      {PYC_STATUS_OK, 0},
+      {PYC_STATUS_INVALID_ARGUMENT, 2},
+      {PYC_STATUS_UNKNOWN_OPTION, 2},
+      {PYC_STATUS_NULL_POINTER, 2},
+      {PYC_STATUS_PARSE_ERROR, 3},
+      {PYC_STATUS_UNKNOWN_OP, 3},
+      {PYC_STATUS_VERIFY_FAILED, 4},
+      {PYC_STATUS_SHAPE_MISMATCH, 4},
+      {PYC_STATUS_DTYPE_MISMATCH, 4},
+      {PYC_STATUS_RANK_MISMATCH, 4},
+      {PYC_STATUS_SIZE_MISMATCH, 4},
+      {PYC_STATUS_MISALIGNED, 4},
+      {PYC_STATUS_UNSUPPORTED, 5},
+      {PYC_STATUS_BUDGET_EXCEEDED, 6},
+      {PYC_STATUS_OUT_OF_MEMORY, 6},
+      {PYC_STATUS_COMPILE_FAILED, 7},
+      {PYC_STATUS_RUNTIME_FAILED, 8},
+      {PYC_STATUS_IO_ERROR, 9},
+      {PYC_STATUS_NOT_FOUND, 9},
+  };
+  constexpr int kInternal = 10;
+  const auto found = kCodes.find(status);
+  return found == kCodes.end() ? kInternal : found->second;
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < pyc_device_count(); ++i) {
+    auto info = sized<pyc_device_info>();
+    check([&](pyc_error** e) { return pyc_device(i, &info, e); });
+    names.emplace_back(info.name);
+  }
+  return names;
+}
+
+void ModelOptions::declare(Options& options, bool device) {
+  options.positional("model", model, "Model file; its content says which format it has");
+  if (device) options.choice("--device", compile.device, "Where to run", device_names());
+  options.integer("--threads", threads_, "Threads; 0: one per core", 0, 4096);
+  options.integer("--lanes", lanes_,
+                  "Vector width of generated code in f32 lanes: 4, 8, 16; 0: the CPU's own", 0, 16);
+  options.choice("--determinism", determinism_, "How far bits are fixed",
+                 {"strict", "balanced", "fast"});
+  options.integer("--memory-budget", memory_budget_,
+                  "Bytes all memory of a run may take, or the compile is refused; 0: no limit", 0,
+                  INT64_MAX);
+  options.list("--exclude", compile.excluded_kernels,
+               "Kernel candidates to leave out, by name or family", true);
+  options.flag("--no-fuse", no_fuse_, "One group per node");
+  options.flag("--no-reuse", no_reuse_, "No two buffers share memory");
+}
+
+void ModelOptions::finish() {
+  static const std::map<std::string, int32_t> kLevels = {{"strict", PYC_DETERMINISM_STRICT},
+                                                         {"balanced", PYC_DETERMINISM_BALANCED},
+                                                         {"fast", PYC_DETERMINISM_FAST}};
+  compile.determinism = kLevels.at(determinism_);
+  compile.threads = static_cast<int32_t>(threads_);
+  compile.lanes = static_cast<int32_t>(lanes_);
+  compile.memory_budget = memory_budget_;
+  compile.flags |= (no_fuse_ ? PYC_COMPILE_NO_FUSE : 0) | (no_reuse_ ? PYC_COMPILE_NO_REUSE : 0);
+}
+
+void InputOptions::declare(Options& options) {
+  options.list("--input", files, "NAME=FILE: an input from a .npy or .pb file; may be repeated");
+  options.integer("--seed", seed, "Seed of the inputs that no file gives", 0, INT64_MAX);
+}
+
+std::vector<Tensor> InputOptions::make(const Model& model) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < model.input_count(); ++i) names.emplace_back(model.input(i).name);
+  std::map<std::string, std::string> paths;
+  for (const std::string& file : files) {
+    const size_t equal = file.find('=');
+    const std::string name = file.substr(0, equal);
+    if (equal == std::string::npos) {
+      throw Error(PYC_STATUS_INVALID_ARGUMENT,
+                  fmt::format("--input: expected NAME=FILE, found '{}'", file), "");
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      throw Error(PYC_STATUS_INVALID_ARGUMENT,
+                  fmt::format("--input: the model has no input '{}', it has {}{}", name,
+                              fmt::join(names, ", "), did_you_mean(name, names)),
+                  "");
+    }
+    paths[name] = file.substr(equal + 1);
+  }
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const pyc_value_info info = model.input(i);
+    const auto path = paths.find(names[i]);
+    if (path != paths.end()) {
+      inputs.push_back(Tensor::load(path->second, info.dtype));
+    } else {
+      inputs.push_back(Tensor::random(info.dtype, Shape(info.shape, info.shape + info.rank),
+                                      static_cast<uint64_t>(seed) + i));
+    }
+  }
+  return inputs;
+}
+
+std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors) {
+  std::vector<pyc_tensor_view> views;
+  for (const Tensor& tensor : tensors) views.push_back(tensor.view());
+  return views;
+}
+
+std::string shape_text(const int64_t* shape, int64_t rank) {
+  return fmt::format("[{}]", fmt::join(shape, shape + rank, ","));
+}
+
+std::string type_text(const pyc_value_info& info) {
+  return pyc_dtype_name(info.dtype) + shape_text(info.shape, info.rank);
+}
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  if (bytes < 10'000'000) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024.0);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 1048576.0);
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  std::vector<const char*> names;
+  for (const std::string& k : known) names.push_back(k.c_str());
+  const char* closest = pyc_closest_name(name.c_str(), names.data(), names.size());
+  return closest == nullptr ? "" : fmt::format(", did you mean '{}'?", closest);
+}
+
+}  // namespace pyc::tool

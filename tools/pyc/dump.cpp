@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "report.h"
+
+namespace pyc::tool {
+namespace {
+
+class Dump final : public Command {
+ public:
+  std::string name() const override { return "dump"; }
+  std::string summary() const override { return "Print the text of one stage of a compile"; }
+  std::string examples() const override {
+    return "  pyc dump tests/models/mlp.ir --stage loop\n"
+           "  pyc dump tests/models/mlp.ir --stage asm --target x86_avx512\n";
+  }
+  void declare(Options& options) override {
+    model_.declare(options);
+    options.choice("--stage", stage_, "Which",
+                   {"graph", "passes", "groups", "loop", "plan", "llvm", "asm"});
+    options.choice("--target", model_.compile.target, "Show code for another machine",
+                   {"aarch64_neon", "x86_avx2", "x86_avx512"});
+  }
+
+  int run() override {
+    model_.finish();
+    const Progress progress("compiling " + model_.model);
+    const std::string text = Graph::load(model_.model).dump(stage_, model_.compile);
+    if (json) {
+      print(Json{{"stage", stage_}, {"text", text}});
+    } else {
+      fmt::print("{}", text);
+    }
+    return kExitOk;
+  }
+
+ private:
+  ModelOptions model_;
+  std::string stage_ = "graph";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_dump() { return std::make_unique<Dump>(); }
+
+}  // namespace pyc::tool

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "command.h"
+#include "report.h"
+
+namespace pyc::tool {
+namespace {
+
+// One group of the "groups" stage.
+struct Group {
+  std::string name;
+  std::string text;
+};
+
+std::vector<Group> split_groups(const std::string& text) {
+  std::vector<Group> groups;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("group ")) {
+      groups.push_back({line.substr(6, line.find(' ', 6) - 6), ""});
+    }
+    if (!groups.empty()) groups.back().text += line + "\n";
+  }
+  return groups;
+}
+
+class Explain final : public Command {
+ public:
+  std::string name() const override { return "explain"; }
+  std::string summary() const override {
+    return "Show groups, kernel candidates and every decision of a compile";
+  }
+  std::string examples() const override {
+    return "  pyc explain tests/models/mlp.ir\n"
+           "  pyc explain tests/models/mlp.ir --node h1\n"
+           "  pyc explain tests/models/mlp.ir --json\n";
+  }
+  void declare(Options& options) override {
+    model_.declare(options);
+    options.text("--node", node_, "Only the group that computes this value, and what was decided");
+  }
+
+  int run() override {
+    model_.finish();
+    const Progress progress("compiling " + model_.model);
+    const Graph graph = Graph::load(model_.model);
+    std::string canonical;
+    if (!node_.empty()) canonical = known_name(graph);
+    const std::string groups = graph.dump("groups", model_.compile);
+    const Model model(graph, model_.compile);
+    if (json) {
+      print(Json::parse(model.decision_log()));
+      return kExitOk;
+    }
+    std::string group_name;
+    for (const Group& group : split_groups(groups)) {
+      if (!node_.empty() && group.text.find("  %" + canonical + " = ") == std::string::npos) {
+        continue;
+      }
+      group_name = group.name;
+      fmt::print("{}", group.text);
+    }
+    for_each_decision(model, [&](const pyc_decision& d, const auto& alternatives) {
+      if (node_.empty() || concerns(d, canonical, group_name)) {
+        fmt::print("{}\n", decision_text(d, alternatives));
+      }
+    });
+    return kExitOk;
+  }
+
+ private:
+  // The value's name, which may be written with its %.
+  std::string known_name(const Graph& graph) const {
+    const std::string name = node_.starts_with('%') ? node_.substr(1) : node_;
+    pyc_value value = 0;
+    check(
+        [&](pyc_error** e) { return pyc_graph_find_value(graph.get(), name.c_str(), &value, e); });
+    return name;
+  }
+
+  static bool concerns(const pyc_decision& d, const std::string& name, const std::string& group) {
+    const std::string_view what = d.what;
+    const std::string_view subject = what.substr(what.find(':') + 1);
+    return subject == name || subject == "%" + name || (!group.empty() && subject == group);
+  }
+
+  ModelOptions model_;
+  std::string node_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_explain() { return std::make_unique<Explain>(); }
+
+}  // namespace pyc::tool

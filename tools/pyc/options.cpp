@@ -1,0 +1,94 @@
+// The only file that knows the parser of the command line.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "command.h"
+
+namespace pyc::tool {
+
+struct Options::Impl {
+  CLI::App app;
+  std::vector<std::string> names = {"--help"};
+
+  explicit Impl(const std::string& summary) : app(summary) {}
+};
+
+Options::Options(const std::string& command, const std::string& summary,
+                 const std::string& examples)
+    : impl_(std::make_unique<Impl>(summary)) {
+  CLI::App& app = impl_->app;
+  app.name("pyc " + command);
+  app.footer("\nExamples:\n" + examples + "\nExit codes and JSON: docs/cli.md\n");
+  app.allow_extras();  // so that what is not known can be named with a suggestion
+}
+Options::~Options() = default;
+
+void Options::positional(const std::string& name, std::string& value, const std::string& help) {
+  impl_->app.add_option(name, value, help)->required();
+}
+
+void Options::text(const std::string& name, std::string& value, const std::string& help) {
+  impl_->names.push_back(name);
+  impl_->app.add_option(name, value, help);
+}
+
+void Options::list(const std::string& name, std::vector<std::string>& values,
+                   const std::string& help, bool greedy) {
+  impl_->names.push_back(name);
+  impl_->app.add_option(name, values, help)->allow_extra_args(greedy);
+}
+
+void Options::choice(const std::string& name, std::string& value, const std::string& help,
+                     const std::vector<std::string>& words) {
+  impl_->names.push_back(name);
+  const auto check = [words, name](const std::string& given) -> std::string {
+    if (std::find(words.begin(), words.end(), given) != words.end()) return "";
+    return fmt::format("'{}' is not known; known are {}{}", given, fmt::join(words, ", "),
+                       did_you_mean(given, words));
+  };
+  impl_->app.add_option(name, value, fmt::format("{}: {}", help, fmt::join(words, ", ")))
+      ->check(CLI::Validator(check, "", ""))
+      ->capture_default_str();
+}
+
+void Options::integer(const std::string& name, int64_t& value, const std::string& help, int64_t lo,
+                      int64_t hi) {
+  impl_->names.push_back(name);
+  impl_->app.add_option(name, value, help)->check(CLI::Range(lo, hi))->capture_default_str();
+}
+
+void Options::number(const std::string& name, double& value, const std::string& help) {
+  impl_->names.push_back(name);
+  impl_->app.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+}
+
+void Options::flag(const std::string& name, bool& value, const std::string& help) {
+  impl_->names.push_back(name);
+  impl_->app.add_flag(name, value, help);
+}
+
+bool Options::parse(std::vector<std::string> arguments) {
+  std::reverse(arguments.begin(), arguments.end());  // the order the parser takes them in
+  try {
+    impl_->app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", impl_->app.help());
+    return false;
+  } catch (const CLI::ParseError& e) {
+    throw Error(PYC_STATUS_UNKNOWN_OPTION, e.what(), "");
+  }
+  const std::vector<std::string> extras = impl_->app.remaining();
+  if (!extras.empty()) {
+    throw Error(PYC_STATUS_UNKNOWN_OPTION,
+                fmt::format("'{}' is not an option of '{}'{}", extras[0], impl_->app.get_name(),
+                            did_you_mean(extras[0], impl_->names)),
+                "");
+  }
+  return true;
+}
+
+}  // namespace pyc::tool

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include "command.h"
+
+namespace pyc::tool {
+
+struct Progress::Impl {
+  std::string what;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::thread thread;
+
+  void show() {
+    using std::chrono::seconds;
+    std::unique_lock lock(mutex);
+    int elapsed = 0;
+    while (!changed.wait_for(lock, seconds(1), [this] { return done; })) {
+      fmt::print(stderr, "\r\033[K{} … {} s", what, ++elapsed);
+      std::fflush(stderr);
+    }
+    if (elapsed > 0) fmt::print(stderr, "\r\033[K");
+  }
+};
+
+Progress::Progress(std::string what) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  impl_ = std::make_unique<Impl>();
+  impl_->what = std::move(what);
+  impl_->thread = std::thread([this] { impl_->show(); });
+}
+
+Progress::~Progress() {
+  if (impl_ == nullptr) return;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->done = true;
+  }
+  impl_->changed.notify_one();
+  impl_->thread.join();
+}
+
+}  // namespace pyc::tool

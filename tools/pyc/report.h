@@ -1,0 +1,39 @@
+#pragma once
+
+// How a model's facts are printed, as text and as JSON.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace pyc::tool {
+
+void print(const Json& document);
+
+Json value_json(const pyc_value_info& info);
+Json memory_json(const pyc_memory_report& memory);
+void print_memory(const pyc_memory_report& memory);
+
+std::string decision_text(const pyc_decision& decision,
+                          const std::vector<pyc_alternative>& alternatives);
+
+// Calls `visit(decision, alternatives)` for each decision of the compile.
+template <class Visit>
+void for_each_decision(const Model& model, Visit visit) {
+  for (size_t i = 0; i < pyc_model_decision_count(model.get()); ++i) {
+    auto decision = sized<pyc_decision>();
+    check([&](pyc_error** e) { return pyc_model_decision(model.get(), i, &decision, e); });
+    std::vector<pyc_alternative> alternatives;
+    for (size_t k = 0; k < decision.alternative_count; ++k) {
+      alternatives.push_back(sized<pyc_alternative>());
+      check([&](pyc_error** e) {
+        return pyc_model_alternative(model.get(), i, k, &alternatives.back(), e);
+      });
+    }
+    visit(decision, alternatives);
+  }
+}
+
+}  // namespace pyc::tool
