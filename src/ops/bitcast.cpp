@@ -6,7 +6,7 @@ namespace {
 Types infer(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const DType to = args.attr_dtype("to");
-  if (dtype_size(x.dtype) != dtype_size(to)) {
+  if (dtype_bits(x.dtype) != dtype_bits(to)) {
     return refuse(Code::kDtypeMismatch, "", x, " and ", to, " differ in size");
   }
   return one(to, x.shape);

@@ -81,10 +81,10 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
     return rounded(context, fmod(convert(a, DType::kF64), convert(b, DType::kF64)));
   }
   const Expr rest = rem(a, b);
-  if (context.attr_bool("fmod") || is_unsigned_int(a.dtype())) return rest;
+  if (context.attr_bool("fmod") || is_unsigned_int(a.dtype())) return rounded(context, rest);
   const Expr zero = like(a, 0.0);
   const Expr other_sign = ne(lt(rest, zero), lt(b, zero));
-  return select(ne(rest, zero) & other_sign, rest + b, rest);
+  return rounded(context, select(ne(rest, zero) & other_sign, rest + b, rest));
 }
 
 }  // namespace

@@ -47,15 +47,13 @@ Expr mixed_power(Expr x, Expr y) {
   return select(whole, integer_power(x, convert(exponent, DType::kI32)), rough);
 }
 
-bool fits_f32(DType t) {
-  return t == DType::kF32 || is_narrow_float(t) || (is_int(t) && dtype_size(t) <= 2);
-}
+bool fits_f32(DType t) { return t == DType::kF32 || (is_int(t) && dtype_size(t) <= 2); }
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  const Expr x = operand(context, 0, index);
-  const Expr y = operand(context, 1, index);
+  const Expr x = wide_operand(context, 0, index);
+  const Expr y = wide_operand(context, 1, index);
   if (is_int(x.dtype())) {
-    return is_int(y.dtype()) ? integer_power(x, y) : mixed_power(x, y);
+    return rounded(context, is_int(y.dtype()) ? integer_power(x, y) : mixed_power(x, y));
   }
   const DType t = fits_f32(x.dtype()) && fits_f32(y.dtype()) ? DType::kF32 : DType::kF64;
   return rounded(context, loop::pow(convert(x, t), convert(y, t)));
