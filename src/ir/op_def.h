@@ -17,6 +17,8 @@ class LowerContext;
 namespace pyc::ir {
 
 class GraphBuilder;
+class NodeView;
+class Patch;
 struct Node;
 using ValueId = uint32_t;
 
@@ -40,6 +42,16 @@ struct InferArgs {
   const std::vector<int64_t>& attr_ints(std::string_view name) const;
 };
 
+// What rewrites may rely on. Left false where in doubt: then a rewrite is missed.
+struct Traits {
+  // Each element of the output is a function of the inputs' elements at the same index, broadcast.
+  bool elementwise = false;
+  // Of two inputs, in any order: the same bits, whichever NaN comes out of two.
+  bool commutative = false;
+  // Every element of the output is an element of an input or an attribute, bit for bit.
+  bool moves_data = false;
+};
+
 // Everything PyC knows about one op. No other place names the op.
 //
 // `infer` gives the output types or refuses the inputs with a message that says what was expected
@@ -48,6 +60,11 @@ struct InferArgs {
 //              The node's inputs are values of the given builder.
 //   lower      gives, as a Loop IR expression, the element of output `output` at `index` (one i64
 //              expression per output dim, in range). See ops/lowering.h.
+// For the passes, all optional:
+//   canonical_attrs  the attributes in their one form, where several mean the same
+//   simplify         a value that equals the only output bit for bit (any NaN being equal to any
+//                    other) and may be made with the patch, or kNoId. Every rule is proven by
+//                    tests/passes/rules_test.cpp.
 struct OpDef {
   std::string_view name;
   std::string_view summary;  // one line for docs/ops.md
@@ -59,6 +76,9 @@ struct OpDef {
   Result<std::vector<ValueId>> (*decompose)(GraphBuilder& builder, const Node& node) = nullptr;
   loop::Expr (*lower)(ops::LowerContext& context, int output,
                       std::span<const loop::Expr> index) = nullptr;
+  Traits traits = {};
+  Attrs (*canonical_attrs)(const InferArgs& args) = nullptr;
+  ValueId (*simplify)(Patch& patch, const NodeView& node) = nullptr;
 };
 inline constexpr int kVariadic = 1 << 20;
 

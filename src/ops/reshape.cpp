@@ -1,5 +1,6 @@
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -34,6 +35,20 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, index_at(context, at, context.input_type(0).shape));
 }
 
+ir::Attrs canonical(const InferArgs& args) {
+  ir::Attrs attrs = args.attrs;
+  attrs["shape"] = infer(args).value().front().shape;
+  return attrs;
+}
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  if (const ValueId x = input_if_same(node, 0); x != kNoId) return x;
+  if (const auto& data = patch.constant(node.input(0))) return patch.constant(node.type(), data);
+  const NodeView inner = patch.producer(node.input(0));
+  if (!inner.is("reshape")) return kNoId;
+  return patch.op("reshape", {inner.input(0)}, {{"shape", node.type().shape}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_reshape() {
@@ -43,6 +58,9 @@ const ir::OpDef& op_reshape() {
       .attrs = {required("shape", ir::AttrKind::kInts)},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .canonical_attrs = canonical,
+      .simplify = simplify,
   };
   return def;
 }
