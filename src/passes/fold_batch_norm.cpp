@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "base/convert.h"
+#include "base/fp_state.h"
 #include "ir/patch.h"
 #include "passes/passes.h"
 
@@ -52,22 +56,45 @@ std::string_view obstacle(const ir::Patch& patch, const ir::NodeView& norm,
   return "";
 }
 
+template <class T>
+std::span<const T> elements(const ir::Patch& patch, ir::ValueId v) {
+  const auto& bytes = patch.constant(v)->bytes;
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+template <class T>
+ir::ValueId constant(ir::Patch& patch, const ir::TensorType& type, std::vector<T> values) {
+  for (T& x : values) {
+    if (x != x) x = std::numeric_limits<T>::quiet_NaN();
+  }
+  const auto bytes = std::as_bytes(std::span(values));
+  return patch.constant(type, ir::dense_data({bytes.begin(), bytes.end()}));
+}
+
+// The convolution that does both. Weights can be large, and each is multiplied once: by the machine
+// instead of the evaluator.
+template <class T>
 ir::ValueId folded(ir::Patch& patch, const ir::NodeView& norm, const ir::NodeView& conv) {
-  const ir::TensorType& type = norm.input_type(kVar);
-  const ir::ValueId epsilon = patch.constant(
-      {type.dtype, {}},
-      ir::splat_data({type.dtype, {}}, std::get<double>(norm.attrs().at("epsilon"))));
-  const ir::ValueId deviation = patch.op("sqrt", {patch.op("add", {norm.input(kVar), epsilon})});
-  const ir::ValueId scale = patch.op("div", {norm.input(kGamma), deviation});
-  ir::Shape per_channel(static_cast<size_t>(conv.input_type(1).rank()), 1);
-  per_channel[0] = type.shape[0];
-  const ir::ValueId column = patch.op("reshape", {scale}, {{"shape", per_channel}});
-  const ir::ValueId weights = patch.op("mul", {conv.input(1), column});
-  const ir::ValueId centred = conv.inputs() > 2
-                                  ? patch.op("sub", {conv.input(2), norm.input(kMean)})
-                                  : patch.op("neg", {norm.input(kMean)});
-  const ir::ValueId bias = patch.op("add", {patch.op("mul", {centred, scale}), norm.input(kBeta)});
-  return patch.op(conv.op().name, {conv.input(0), weights, bias}, conv.attrs());
+  const FpStateGuard state;
+  const auto parameter = [&](size_t i) { return elements<T>(patch, norm.input(i)); };
+  const auto epsilon = static_cast<T>(std::get<double>(norm.attrs().at("epsilon")));
+  const size_t channels = parameter(kVar).size();
+  std::vector<T> scale(channels);
+  std::vector<T> bias(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    scale[c] = parameter(kGamma)[c] / std::sqrt(parameter(kVar)[c] + epsilon);
+    const T given = conv.inputs() > 2 ? elements<T>(patch, conv.input(2))[c] : T{-0.0};
+    const T scaled = (given - parameter(kMean)[c]) * scale[c];
+    bias[c] = scaled + parameter(kBeta)[c];
+  }
+  const std::span<const T> given = elements<T>(patch, conv.input(1));
+  std::vector<T> weights(given.size());
+  const size_t per_channel = given.size() / std::max<size_t>(channels, 1);
+  for (size_t i = 0; i < given.size(); ++i) weights[i] = given[i] * scale[i / per_channel];
+  return patch.op(conv.op().name,
+                  {conv.input(0), constant(patch, conv.input_type(1), std::move(weights)),
+                   constant(patch, norm.input_type(kBeta), std::move(bias))},
+                  conv.attrs());
 }
 
 }  // namespace
@@ -87,7 +114,9 @@ Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context) {
       continue;
     }
     patch.at(n);
-    patch.replace(norm.outputs()[0], folded(patch, norm, conv));
+    const bool wide = norm.type().dtype == DType::kF64;
+    patch.replace(norm.outputs()[0],
+                  wide ? folded<double>(patch, norm, conv) : folded<float>(patch, norm, conv));
     context.decide(kName, name, "folded into convolution", "value_changing",
                    fmt::format("weights {}", conv.input_type(1).to_string()));
   }

@@ -18,7 +18,7 @@ constexpr int64_t kMaxMovedBytes = int64_t{1} << 16;
 // Of one run of the pass. The work is in scalar operations of the evaluator, never in time: the
 // canonical graph is the same on every machine.
 constexpr int64_t kMaxTotalBytes = int64_t{1} << 28;
-constexpr double kMaxTotalWork = 1 << 28;
+constexpr double kMaxTotalWork = 1 << 26;
 
 // Evaluates nodes until its budgets are spent.
 class Folder {
