@@ -27,9 +27,9 @@ Cache& cache() {
 std::string cache_key(const ir::Graph& graph, const CompileOptions& o, int threads) {
   return fmt::format(
              "device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} "
-             "excluded={}\n",
+             "excluded={} off={}\n",
              o.device, static_cast<int>(o.determinism), threads, o.lanes, o.memory_budget, o.fuse,
-             o.reuse, fmt::join(o.kernels, ",")) +
+             o.reuse, fmt::join(o.kernels, ","), fmt::join(o.passes_off, ",")) +
          ir::fingerprint_key(graph);
 }
 

@@ -64,7 +64,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
-  PYC_ASSIGN(ir::VerifiedGraph canonical, passes::run_pipeline(given, ops::all_ops(), &log));
+  PYC_ASSIGN(ir::VerifiedGraph canonical,
+             passes::run_pipeline(given, ops::all_ops(), {.off = o.passes_off}, &log));
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
   PYC_ASSIGN(tune::Selection selection,
              tune::select_kernels(lowered, *backend, backend_options, o.kernels));

@@ -24,9 +24,11 @@ struct CompileOptions {
   std::string target = {};
   int64_t memory_budget = -1;             // bytes for everything a run needs; -1: none
   std::vector<std::string> kernels = {};  // candidates to leave out, by name or family
-  bool fuse = true;                       // off: one group per node
-  bool reuse = true;                      // off: no two buffers share memory
-  bool cache = true;                      // look in the in-memory compile cache
+  // Passes to leave out, by name. Leaving out a value-changing one changes bits, others do not.
+  std::vector<std::string> passes_off = {};
+  bool fuse = true;   // off: one group per node
+  bool reuse = true;  // off: no two buffers share memory
+  bool cache = true;  // look in the in-memory compile cache
 };
 
 // A graph from text IR over all of PyC's ops.

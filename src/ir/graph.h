@@ -96,15 +96,15 @@ class VerifiedGraph {
   const Graph* operator->() const { return graph_.get(); }
 
  private:
-  friend Result<VerifiedGraph> verify_graph(Graph graph);
+  friend Result<VerifiedGraph> verify_graph(Graph graph, const VerifiedGraph* before);
   explicit VerifiedGraph(std::shared_ptr<const Graph> g) : graph_(std::move(g)) {}
   std::shared_ptr<const Graph> graph_;
 };
 
 // Accepts a graph that keeps every rule above, or refuses it with kVerifyFailed (or the code of the
 // op's type rule) and a message that starts with a reason in brackets, e.g. "[forward_reference]",
-// and names the node.
-Result<VerifiedGraph> verify_graph(Graph graph);
+// and names the node. The data of constants that `before` shares is not looked at again.
+Result<VerifiedGraph> verify_graph(Graph graph, const VerifiedGraph* before = nullptr);
 
 // Text form: see docs/IR.md. print(parse(print(g))) == print(g).
 std::string print(const Graph& graph);

@@ -18,6 +18,8 @@ class LowerContext;
 namespace pyc::ir {
 
 class GraphBuilder;
+class NodeView;
+class Patch;
 struct Node;
 using ValueId = uint32_t;
 
@@ -41,6 +43,16 @@ struct InferArgs {
   const std::vector<int64_t>& attr_ints(std::string_view name) const;
 };
 
+// What rewrites may rely on. Left false where in doubt: then a rewrite is missed.
+struct Traits {
+  // Each element of the output is a function of the inputs' elements at the same index, broadcast.
+  bool elementwise = false;
+  // Of two inputs, in any order: the same bits, whichever NaN comes out of two.
+  bool commutative = false;
+  // Every element of the output is an element of an input or an attribute, bit for bit.
+  bool moves_data = false;
+};
+
 // Everything PyC knows about one op. No other place names the op.
 //
 // `infer` gives the output types or refuses the inputs with a message that says what was expected
@@ -51,6 +63,11 @@ struct InferArgs {
 //              expression per output dim, in range). See ops/lowering.h.
 //   kernel     writes a whole Loop IR kernel that stores all outputs; it is never fused. For what
 //              is no expression of one element: scans, scatters, sorting. See ops/kernel.h.
+// For the passes, all optional:
+//   canonical_attrs  the attributes in their one form, where several mean the same
+//   simplify         a value that equals the only output bit for bit (any NaN being equal to any
+//                    other) and may be made with the patch, or kNoId. Every rule is proven by
+//                    tests/passes/rules_test.cpp.
 struct OpDef {
   std::string_view name;
   std::string_view summary;  // one line for docs/ops.md
@@ -63,6 +80,9 @@ struct OpDef {
   loop::Expr (*lower)(ops::LowerContext& context, int output,
                       std::span<const loop::Expr> index) = nullptr;
   void (*kernel)(ops::KernelContext& context) = nullptr;
+  Traits traits = {};
+  Attrs (*canonical_attrs)(const InferArgs& args) = nullptr;
+  ValueId (*simplify)(Patch& patch, const NodeView& node) = nullptr;
 };
 inline constexpr int kVariadic = 1 << 20;
 

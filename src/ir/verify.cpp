@@ -23,7 +23,12 @@ Status refuse(std::string_view reason, std::string_view where, std::string_view 
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph) {}
+  Verifier(const Graph& graph, const VerifiedGraph* before) : graph_(graph) {
+    if (before == nullptr) return;
+    for (const Value& value : (*before)->values) {
+      if (value.constant != nullptr) known_.emplace(value.constant.get(), value.type.dtype);
+    }
+  }
 
   Status run() {
     if (graph_.outputs.empty()) {
@@ -106,6 +111,11 @@ class Verifier {
     if (value.kind != ValueKind::kConstant) {
       if (value.constant == nullptr) return {};
       return refuse("bad_constant", value_text(id), "it has data but is no constant");
+    }
+    // What was checked depends on the dtype and the size alone.
+    if (known_.contains({value.constant.get(), value.type.dtype}) &&
+        value.constant->bytes.size() == static_cast<uint64_t>(value.type.bytes())) {
+      return {};
     }
     const Status data = check_constant(value.type, value.constant.get());
     return data.ok() ? Status() : placed(data, Code::kVerifyFailed, value_text(id));
@@ -222,13 +232,14 @@ class Verifier {
   }
 
   const Graph& graph_;
+  std::set<std::pair<const ConstData*, DType>> known_;  // constants that were checked before
   std::vector<NodeId> makers_;  // by value id: the node that has it among its outputs
 };
 
 }  // namespace
 
-Result<VerifiedGraph> verify_graph(Graph graph) {
-  PYC_TRY(Verifier(graph).run());
+Result<VerifiedGraph> verify_graph(Graph graph, const VerifiedGraph* before) {
+  PYC_TRY(Verifier(graph, before).run());
   return VerifiedGraph(std::make_shared<const Graph>(std::move(graph)));
 }
 

@@ -1,9 +1,17 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
 
 Expr magnitude(Expr x) { return is_unsigned_int(x.dtype()) ? x : loop::abs(x); }
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  if (is_unsigned_int(node.type().dtype)) return node.input(0);
+  const NodeView inner = patch.producer(node.input(0));
+  if (inner.is("abs") || inner.is("relu")) return node.input(0);
+  return inner.is("neg") ? patch.op("abs", {inner.input(0)}) : kNoId;
+}
 
 }  // namespace
 
@@ -13,6 +21,8 @@ const ir::OpDef& op_abs() {
       .summary = "The magnitude; the smallest integer stays itself.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_unary<magnitude>,
+      .traits = {.elementwise = true},
+      .simplify = simplify,
   };
   return def;
 }

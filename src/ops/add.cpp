@@ -1,6 +1,21 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  // -0 + +0 = +0, so that of the two zeros only -0 is neutral.
+  const double neutral = is_float(node.type().dtype) ? -0.0 : 0.0;
+  if (const ValueId x = drop_neutral(patch, node, neutral); x != kNoId) return x;
+  for (size_t i = 0; i < 2; ++i) {
+    const NodeView negated = patch.producer(node.input(i));
+    if (negated.is("neg")) return patch.op("sub", {node.input(1 - i), negated.input(0)});
+  }
+  return kNoId;
+}
+
+}  // namespace
 
 const ir::OpDef& op_add() {
   static const ir::OpDef def{
@@ -10,6 +25,8 @@ const ir::OpDef& op_add() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a + b; }>,
+      .traits = {.elementwise = true, .commutative = true},
+      .simplify = simplify,
   };
   return def;
 }

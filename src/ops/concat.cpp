@@ -1,5 +1,6 @@
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -42,6 +43,10 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return result;
 }
 
+ValueId simplify(Patch&, const NodeView& node) {
+  return node.inputs() == 1 ? node.input(0) : kNoId;
+}
+
 }  // namespace
 
 const ir::OpDef& op_concat() {
@@ -53,6 +58,9 @@ const ir::OpDef& op_concat() {
       .attrs = {required("axis", ir::AttrKind::kInt)},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .canonical_attrs = canonical_axis,
+      .simplify = simplify,
   };
   return def;
 }

@@ -1,6 +1,35 @@
+#include <cmath>
+#include <optional>
+
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+// 1/x for a power of two, if the dtype has it: then x / 2^k and x * 2^-k round the same number.
+std::optional<double> exact_reciprocal(Word element, DType t) {
+  const double x = word_to_double(element, t);
+  int exponent = 0;
+  if (!std::isfinite(x) || std::fabs(std::frexp(x, &exponent)) != 0.5) return {};
+  const double reciprocal = 1.0 / x;
+  const Word rounded = word_from_double(reciprocal, t);
+  if (!std::isfinite(reciprocal) || word_to_double(rounded, t) != reciprocal) return {};
+  return reciprocal;
+}
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  const std::optional<Word> divisor = patch.uniform(node.input(1));
+  if (!divisor) return kNoId;
+  if (patch.is_uniform(node.input(1), 1.0)) return input_if_same(node, 0);
+  const ir::TensorType scalar{node.type().dtype, {}};
+  if (!is_float(scalar.dtype) || node.input_type(0) != node.type()) return kNoId;
+  const std::optional<double> factor = exact_reciprocal(*divisor, scalar.dtype);
+  if (!factor) return kNoId;
+  return patch.op("mul", {node.input(0), patch.constant(scalar, ir::splat_data(scalar, *factor))});
+}
+
+}  // namespace
 
 const ir::OpDef& op_div() {
   static const ir::OpDef def{
@@ -10,6 +39,8 @@ const ir::OpDef& op_div() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a / b; }>,
+      .traits = {.elementwise = true},
+      .simplify = simplify,
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_erf() {
       .summary = "The error function.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::erf>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_exp() {
       .summary = "e to the power of x.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::exp>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -18,6 +19,13 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return operand(context, 0, index);
 }
 
+ValueId simplify(Patch& patch, const NodeView& node) {
+  if (const ValueId x = input_if_same(node, 0); x != kNoId) return x;
+  const NodeView inner = patch.producer(node.input(0));
+  if (!inner.is("expand")) return kNoId;
+  return patch.op("expand", {inner.input(0)}, node.attrs());
+}
+
 }  // namespace
 
 const ir::OpDef& op_expand() {
@@ -27,6 +35,8 @@ const ir::OpDef& op_expand() {
       .attrs = {required("shape", ir::AttrKind::kInts)},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .simplify = simplify,
   };
   return def;
 }

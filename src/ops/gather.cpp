@@ -2,6 +2,7 @@
 
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -47,6 +48,8 @@ const ir::OpDef& op_gather() {
       .attrs = {optional("axis", int64_t{0})},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .canonical_attrs = canonical_axis,
   };
   return def;
 }

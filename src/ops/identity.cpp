@@ -1,7 +1,13 @@
 #include "ops/lowering.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+ValueId simplify(Patch&, const NodeView& node) { return node.input(0); }
+
+}  // namespace
 
 const ir::OpDef& op_identity() {
   static const ir::OpDef def{
@@ -12,6 +18,8 @@ const ir::OpDef& op_identity() {
       },
       .lower = [](LowerContext& context, int,
                   std::span<const Expr> index) { return context.input(0, index); },
+      .traits = {.elementwise = true, .moves_data = true},
+      .simplify = simplify,
   };
   return def;
 }

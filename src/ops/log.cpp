@@ -8,6 +8,7 @@ const ir::OpDef& op_log() {
       .summary = "The natural logarithm.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::log>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -1,6 +1,17 @@
+#include <cmath>
+
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  const ValueId x = drop_neutral(patch, node, HUGE_VAL);  // of integers: the largest
+  return x != kNoId ? x : simplify_idempotent(node, patch);
+}
+
+}  // namespace
 
 const ir::OpDef& op_min() {
   static const ir::OpDef def{
@@ -10,6 +21,8 @@ const ir::OpDef& op_min() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<loop::min>,
+      .traits = {.elementwise = true, .commutative = true},
+      .simplify = simplify,
   };
   return def;
 }

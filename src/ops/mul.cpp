@@ -1,6 +1,17 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  if (const ValueId x = drop_neutral(patch, node, 1.0); x != kNoId) return x;
+  if (is_float(node.type().dtype)) return kNoId;  // 0 * -1 = -0, 0 * inf = NaN
+  const bool zero = patch.is_uniform(node.input(0), 0.0) || patch.is_uniform(node.input(1), 0.0);
+  return zero ? zeros_like(patch, node) : kNoId;
+}
+
+}  // namespace
 
 const ir::OpDef& op_mul() {
   static const ir::OpDef def{
@@ -10,6 +21,8 @@ const ir::OpDef& op_mul() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a * b; }>,
+      .traits = {.elementwise = true, .commutative = true},
+      .simplify = simplify,
   };
   return def;
 }

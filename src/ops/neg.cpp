@@ -1,6 +1,15 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  const NodeView inner = patch.producer(node.input(0));
+  return inner.is("neg") ? inner.input(0) : kNoId;
+}
+
+}  // namespace
 
 const ir::OpDef& op_neg() {
   static const ir::OpDef def{
@@ -8,6 +17,8 @@ const ir::OpDef& op_neg() {
       .summary = "-x; the smallest integer stays itself.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kSigned); },
       .lower = lower_unary<[](Expr x) { return -x; }>,
+      .traits = {.elementwise = true},
+      .simplify = simplify,
   };
   return def;
 }

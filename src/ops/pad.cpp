@@ -2,6 +2,7 @@
 
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -90,6 +91,12 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+ValueId simplify(Patch&, const NodeView& node) {
+  const Ints& pads = std::get<Ints>(node.attrs().at("pads"));
+  const bool none = std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
+  return none ? node.input(0) : kNoId;
+}
+
 }  // namespace
 
 const ir::OpDef& op_pad() {
@@ -103,6 +110,8 @@ const ir::OpDef& op_pad() {
                 optional("value", 0.0)},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .simplify = simplify,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -17,6 +18,7 @@ const ir::OpDef& op_reduce_max() {
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
       .lower = lower,
+      .canonical_attrs = canonical_axes,
   };
   return def;
 }

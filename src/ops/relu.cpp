@@ -1,9 +1,17 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
 
 Expr formula(Expr x) { return max(x, like(x, 0.0)); }
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  const NodeView inner = patch.producer(node.input(0));
+  if (inner.is("relu")) return node.input(0);
+  // The magnitude of the smallest integer is negative.
+  return inner.is("abs") && is_float(node.type().dtype) ? node.input(0) : kNoId;
+}
 
 }  // namespace
 
@@ -13,6 +21,8 @@ const ir::OpDef& op_relu() {
       .summary = "max(x, +0); relu(-0) = +0, relu(NaN) = NaN.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kSigned); },
       .lower = lower_unary<formula>,
+      .traits = {.elementwise = true},
+      .simplify = simplify,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -29,6 +30,20 @@ Types infer(const InferArgs& args) {
   return one(y.dtype, std::move(y.shape));
 }
 
+ir::Attrs canonical(const InferArgs& args) {
+  ir::Attrs attrs = args.attrs;
+  attrs["shape"] = infer(args).value().front().shape;
+  return attrs;
+}
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  if (const ValueId x = input_if_same(node, 0); x != kNoId) return x;
+  if (const auto& data = patch.constant(node.input(0))) return patch.constant(node.type(), data);
+  const NodeView inner = patch.producer(node.input(0));
+  if (!inner.is("reshape")) return kNoId;
+  return patch.op("reshape", {inner.input(0)}, {{"shape", node.type().shape}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_reshape() {
@@ -38,6 +53,9 @@ const ir::OpDef& op_reshape() {
       .attrs = {required("shape", ir::AttrKind::kInts)},
       .infer = infer,
       .lower = same_position,
+      .traits = {.moves_data = true},
+      .canonical_attrs = canonical,
+      .simplify = simplify,
   };
   return def;
 }

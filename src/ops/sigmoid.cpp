@@ -8,6 +8,7 @@ const ir::OpDef& op_sigmoid() {
       .summary = "1 / (1 + exp(-x)).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::sigmoid>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

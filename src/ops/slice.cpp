@@ -3,6 +3,7 @@
 
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -79,6 +80,12 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+ValueId simplify(Patch&, const NodeView& node) {
+  const Ints& steps = std::get<Ints>(node.attrs().at("steps"));
+  const bool forward = std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s > 0; });
+  return forward ? input_if_same(node, 0) : kNoId;
+}
+
 }  // namespace
 
 const ir::OpDef& op_slice() {
@@ -89,6 +96,8 @@ const ir::OpDef& op_slice() {
                 optional("axes", Ints{}), optional("steps", Ints{})},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .simplify = simplify,
   };
   return def;
 }

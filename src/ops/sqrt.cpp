@@ -8,6 +8,7 @@ const ir::OpDef& op_sqrt() {
       .summary = "The square root.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::sqrt>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

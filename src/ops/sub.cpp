@@ -1,6 +1,19 @@
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
+namespace {
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  // -0 - +0 = -0, but -0 - -0 = +0.
+  if (patch.is_uniform(node.input(1), 0.0)) return input_if_same(node, 0);
+  const bool same = node.input(0) == node.input(1);
+  if (same && !is_float(node.type().dtype)) return zeros_like(patch, node);
+  const NodeView negated = patch.producer(node.input(1));
+  return negated.is("neg") ? patch.op("add", {node.input(0), negated.input(0)}) : kNoId;
+}
+
+}  // namespace
 
 const ir::OpDef& op_sub() {
   static const ir::OpDef def{
@@ -10,6 +23,8 @@ const ir::OpDef& op_sub() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a - b; }>,
+      .traits = {.elementwise = true},
+      .simplify = simplify,
   };
   return def;
 }

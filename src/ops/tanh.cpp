@@ -8,6 +8,7 @@ const ir::OpDef& op_tanh() {
       .summary = "The hyperbolic tangent.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::tanh>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

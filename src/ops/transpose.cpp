@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -36,6 +39,44 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+ir::Attrs canonical(const InferArgs& args) {
+  ir::Attrs attrs = args.attrs;
+  attrs["perm"] = permutation(args.attr_ints("perm"), args.inputs[0].rank());
+  return attrs;
+}
+
+Ints permutation(const NodeView& node) {
+  return permutation(std::get<Ints>(node.attrs().at("perm")), node.type().rank());
+}
+
+// Whether dims of more than one element keep their order.
+bool moves_nothing(const Ints& perm, const Shape& shape) {
+  int64_t last = -1;
+  for (const int64_t from : perm) {
+    if (shape[static_cast<size_t>(from)] == 1) continue;
+    if (from < last) return false;
+    last = from;
+  }
+  return true;
+}
+
+ValueId simplify(Patch& patch, const NodeView& node) {
+  const Ints perm = permutation(node);
+  if (std::is_sorted(perm.begin(), perm.end())) return node.input(0);
+  if (patch.uniform(node.input(0))) {
+    return patch.constant(node.type(), patch.constant(node.input(0)));
+  }
+  if (moves_nothing(perm, node.input_type(0).shape)) {
+    return patch.op("reshape", {node.input(0)}, {{"shape", node.type().shape}});
+  }
+  const NodeView inner = patch.producer(node.input(0));
+  if (!inner.is("transpose")) return kNoId;
+  Ints joined;
+  for (const int64_t from : perm) joined.push_back(permutation(inner)[static_cast<size_t>(from)]);
+  if (std::is_sorted(joined.begin(), joined.end())) return inner.input(0);
+  return patch.op("transpose", {inner.input(0)}, {{"perm", joined}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_transpose() {
@@ -45,6 +86,9 @@ const ir::OpDef& op_transpose() {
       .attrs = {optional("perm", Ints{})},
       .infer = infer,
       .lower = lower,
+      .traits = {.moves_data = true},
+      .canonical_attrs = canonical,
+      .simplify = simplify,
   };
   return def;
 }

@@ -1,4 +1,7 @@
+#include <optional>
+
 #include "ops/support/elementwise.h"
+#include "ops/support/simplify.h"
 
 namespace pyc::ops {
 namespace {
@@ -24,6 +27,12 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return select(condition, a, b);
 }
 
+ValueId simplify(Patch& patch, const NodeView& node) {
+  if (node.input(1) == node.input(2)) return input_if_same(node, 1);
+  const std::optional<Word> condition = patch.uniform(node.input(0));
+  return condition ? input_if_same(node, *condition != 0 ? 1 : 2) : kNoId;
+}
+
 }  // namespace
 
 const ir::OpDef& op_where() {
@@ -34,6 +43,8 @@ const ir::OpDef& op_where() {
       .max_inputs = 3,
       .infer = infer,
       .lower = lower,
+      .traits = {.elementwise = true},
+      .simplify = simplify,
   };
   return def;
 }

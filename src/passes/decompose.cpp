@@ -69,10 +69,10 @@ Result<ir::Graph> expand(const ir::Graph& old, const ir::OpSet& ops) {
 
 }  // namespace
 
-Result<bool> decompose(ir::Graph& graph, const ir::OpSet& ops) {
+Result<bool> decompose(ir::Graph& graph, const PassContext& context) {
   bool changed = false;
   while (std::any_of(graph.nodes.begin(), graph.nodes.end(), is_composite)) {
-    PYC_ASSIGN(graph, expand(graph, ops));
+    PYC_ASSIGN(graph, expand(graph, context.ops));
     changed = true;
   }
   return changed;

@@ -4,7 +4,7 @@
 
 namespace pyc::passes {
 
-Result<bool> isolate_outputs(ir::Graph& graph, const ir::OpSet& ops) {
+Result<bool> isolate_outputs(ir::Graph& graph, const PassContext& context) {
   std::set<ir::ValueId> taken;
   std::set<std::string, std::less<>> names;
   for (const ir::Value& value : graph.values) names.insert(value.name);
@@ -15,7 +15,7 @@ Result<bool> isolate_outputs(ir::Graph& graph, const ir::OpSet& ops) {
     const auto id = static_cast<ir::ValueId>(graph.values.size());
     std::string name = source.name + ".out";
     while (!names.insert(name).second) name += "_";
-    graph.nodes.push_back({.op = ops.find("identity"),
+    graph.nodes.push_back({.op = context.ops.find("identity"),
                            .inputs = {output},
                            .outputs = {id},
                            .attrs = {},

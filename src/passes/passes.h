@@ -1,22 +1,59 @@
 #pragma once
 
 // The passes, one function each, in passes/<name>.cpp. A pass rewrites the graph and says whether
-// it changed anything; it never prints, times or verifies (pipeline.cpp does).
+// it changed anything; it never prints, times or verifies (pipeline.cpp does). All but `decompose`
+// and `isolate_outputs` rewrite through ir::Patch.
 
+#include <string>
+
+#include "base/decision.h"
 #include "base/status.h"
 #include "ir/graph.h"
 
 namespace pyc::passes {
 
+// What a pass is given besides the graph.
+struct PassContext {
+  const ir::OpSet& ops;
+  DecisionLog& log;
+
+  // Writes down a single choice; `subject` is the value it is about.
+  void decide(std::string_view pass, const std::string& subject, std::string chosen,
+              std::string reason, std::string detail = "") const;
+};
+
+// Value-changing. A conv2d that only a batch_norm reads, all parameters constant and finite, f32 or
+// f64: becomes one conv2d with w' = w·s and b' = (b−mean)·s + beta, where s = gamma/sqrt(var+eps).
+Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context);
+
 // Replaces every node whose op is a composite by the ops it is made of, until none is left.
 // Names of replaced values stay with what replaces them. Bits: this is the composite's definition.
-Result<bool> decompose(ir::Graph& graph, const ir::OpSet& ops);
+Result<bool> decompose(ir::Graph& graph, const PassContext& context);
+
+// One form for what can be written in several: attributes, operands of commutative ops (constants
+// last), operands that broadcast by themselves (not expanded first), data movement that moves
+// nothing or could be one movement (the `simplify` rules of ops that move data).
+Result<bool> canonicalize(ir::Graph& graph, const PassContext& context);
+
+// The `simplify` rules of all other ops: algebra that is exact on every bit, -0 included.
+Result<bool> simplify(ir::Graph& graph, const PassContext& context);
+
+// Nodes whose inputs are all constants become constants, evaluated as the reference backend would,
+// within budgets for bytes and work; a refusal is logged.
+Result<bool> fold_constants(ir::Graph& graph, const PassContext& context);
+
+// Elementwise regions compute in the order of dims that needs the fewest transposes around them.
+Result<bool> move_transposes(ir::Graph& graph, const PassContext& context);
+
+// Nodes with equal op, attributes and inputs (in any order, if the op commutes) become one, and so
+// do constants with equal bytes.
+Result<bool> cse(ir::Graph& graph, const PassContext& context);
 
 // Gives every model output a node result of its own: inputs, constants and values that are an
 // output already are copied with `identity`.
-Result<bool> isolate_outputs(ir::Graph& graph, const ir::OpSet& ops);
+Result<bool> isolate_outputs(ir::Graph& graph, const PassContext& context);
 
 // Removes nodes and constants that no output depends on. Inputs stay.
-Result<bool> eliminate_dead(ir::Graph& graph, const ir::OpSet& ops);
+Result<bool> eliminate_dead(ir::Graph& graph, const PassContext& context);
 
 }  // namespace pyc::passes

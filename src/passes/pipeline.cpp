@@ -2,38 +2,187 @@
 
 #include <fmt/format.h>
 
-#include "passes/passes.h"
+#include <algorithm>
+#include <set>
+
+#include "base/clock.h"
+#include "ir/rules.h"
 
 namespace pyc::passes {
+namespace {
 
-std::span<const Pass> pipeline() {
-  static constexpr Pass kPasses[] = {
-      {"decompose", false, decompose},
-      {"isolate_outputs", false, isolate_outputs},
-      {"eliminate_dead", false, eliminate_dead},
-  };
-  return kPasses;
+// Enough for what one rewrite opens up for another; a bound, so that no graph can take long.
+constexpr int kMaxRounds = 4;
+
+constexpr Pass kPasses[] = {
+    {.name = "fold_batch_norm",
+     .summary = "Batch norms after convolutions go into weights and bias.",
+     .value_changing = true,
+     .run = fold_batch_norm},
+    {.name = "decompose",
+     .summary = "Composite ops become the ops they are defined by.",
+     .required = true,
+     .run = decompose},
+    {.name = "canonicalize",
+     .summary = "One form for attributes, operand order and data movement.",
+     .repeated = true,
+     .run = canonicalize},
+    {.name = "simplify",
+     .summary = "Algebra that is exact on every bit.",
+     .repeated = true,
+     .run = simplify},
+    {.name = "fold_constants",
+     .summary = "What depends on constants alone is computed now.",
+     .repeated = true,
+     .run = fold_constants},
+    {.name = "move_transposes",
+     .summary = "Transposes move through elementwise ops and cancel.",
+     .repeated = true,
+     .run = move_transposes},
+    {.name = "cse",
+     .summary = "Equal nodes and equal constants become one.",
+     .repeated = true,
+     .run = cse},
+    {.name = "isolate_outputs",
+     .summary = "Every output becomes a node result of its own.",
+     .required = true,
+     .run = isolate_outputs},
+    {.name = "eliminate_dead",
+     .summary = "What no output depends on is removed.",
+     .run = eliminate_dead},
+};
+
+// Runs passes on one graph, one after the other.
+class Runner {
+ public:
+  Runner(ir::VerifiedGraph graph, const ir::OpSet& ops, const PassOptions& options,
+         DecisionLog* log)
+      : graph_(std::move(graph)), ops_(ops), options_(options), log_(log) {}
+
+  // Whether the pass changed the graph.
+  Result<bool> run(const Pass& pass, int round) {
+    if (is_off(pass)) {
+      if (round == 1) decide(pass, "left_out", "caller", "");
+      return false;
+    }
+    const int64_t start = now_ns();
+    ir::Graph work = *graph_;
+    const size_t before = work.nodes.size();
+    DecisionLog details;
+    auto changed = pass.run(work, {.ops = ops_, .log = details});
+    if (!changed.ok()) return failed(pass, std::move(changed).status());
+    if (*changed) {
+      auto verified = ir::verify_graph(std::move(work), &graph_);
+      if (!verified.ok()) return failed(pass, std::move(verified).status());
+      graph_ = std::move(*verified);
+    }
+    if (round == 1 || *changed) {
+      decide(pass, *changed ? "changed" : "unchanged",
+             pass.value_changing ? "value_changing" : "bit_preserving",
+             fmt::format("{} -> {} nodes", before, graph_->nodes.size()));
+    }
+    for (Decision& d : details) add_once(std::move(d));
+    if (options_.observer) {
+      options_.observer({.pass = pass,
+                         .round = round,
+                         .changed = *changed,
+                         .ns = now_ns() - start,
+                         .nodes_before = before,
+                         .after = *graph_});
+    }
+    return *changed;
+  }
+
+  ir::VerifiedGraph take() { return std::move(graph_); }
+
+ private:
+  bool is_off(const Pass& pass) const {
+    return std::find(options_.off.begin(), options_.off.end(), pass.name) != options_.off.end();
+  }
+
+  // What a repeated pass finds again in the next round is not said again.
+  void add_once(Decision decision) {
+    if (said_.insert(decision.to_string()).second) log_->push_back(std::move(decision));
+  }
+
+  static Status failed(const Pass& pass, Status status) {
+    return std::move(status).with_context(fmt::format("pass {}", pass.name));
+  }
+
+  void decide(const Pass& pass, std::string chosen, std::string reason, std::string detail) {
+    log_->push_back({.what = fmt::format("pass:{}", pass.name),
+                     .chosen = std::move(chosen),
+                     .reason = std::move(reason),
+                     .detail = std::move(detail),
+                     .alternatives = {}});
+  }
+
+  ir::VerifiedGraph graph_;
+  const ir::OpSet& ops_;
+  const PassOptions& options_;
+  DecisionLog* log_;
+  std::set<std::string> said_;
+};
+
+}  // namespace
+
+void PassContext::decide(std::string_view pass, const std::string& subject, std::string chosen,
+                         std::string reason, std::string detail) const {
+  log.push_back({.what = fmt::format("{}:%{}", pass, subject),
+                 .chosen = std::move(chosen),
+                 .reason = std::move(reason),
+                 .detail = std::move(detail),
+                 .alternatives = {}});
+}
+
+std::span<const Pass> pipeline() { return kPasses; }
+
+Result<const Pass*> find_pass(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kPasses) {
+    if (pass.name == name) return &pass;
+    names.push_back(pass.name);
+  }
+  return Status(Code::kUnknownOption, fmt::format("there is no pass '{}'{}", name,
+                                                  ir::did_you_mean(ir::closest_name(name, names))));
 }
 
 Result<ir::VerifiedGraph> run_pipeline(ir::VerifiedGraph graph, const ir::OpSet& ops,
-                                       DecisionLog* log) {
-  for (const Pass& pass : pipeline()) {
-    ir::Graph work = *graph;
-    const size_t before = work.nodes.size();
-    PYC_ASSIGN(const bool changed, pass.run(work, ops));
-    log->push_back({.what = fmt::format("pass:{}", pass.name),
-                    .chosen = changed ? "changed" : "unchanged",
-                    .reason = pass.value_changing ? "value_changing" : "bit_preserving",
-                    .detail = fmt::format("{} -> {} nodes", before, work.nodes.size()),
-                    .alternatives = {}});
-    if (!changed) continue;
-    auto verified = ir::verify_graph(std::move(work));
-    if (!verified.ok()) {
-      return std::move(verified).status().with_context(fmt::format("after pass {}", pass.name));
-    }
-    graph = std::move(*verified);
+                                       const PassOptions& options, DecisionLog* log) {
+  for (const std::string& name : options.off) {
+    PYC_ASSIGN(const Pass* pass, find_pass(name));
+    if (!pass->required) continue;
+    return Status(Code::kUnknownOption, fmt::format("pass '{}' cannot be left out", name));
   }
-  return graph;
+  Runner runner(std::move(graph), ops, options, log);
+  const std::span<const Pass> all = pipeline();
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].repeated == all[begin].repeated) ++end;
+    bool again = true;
+    for (int round = 1; again && round <= (all[begin].repeated ? kMaxRounds : 1); ++round) {
+      again = false;
+      for (const Pass& pass : all.subspan(begin, end - begin)) {
+        PYC_ASSIGN(const bool changed, runner.run(pass, round));
+        again |= changed;
+      }
+    }
+  }
+  return runner.take();
+}
+
+Result<ir::VerifiedGraph> run_passes(ir::VerifiedGraph graph, const ir::OpSet& ops,
+                                     std::span<const std::string> names, const PassOptions& options,
+                                     DecisionLog* log) {
+  std::vector<const Pass*> passes;
+  for (const std::string& name : names) {
+    PYC_ASSIGN(passes.emplace_back(), find_pass(name));
+  }
+  Runner runner(std::move(graph), ops, options, log);
+  for (const Pass* pass : passes) {
+    const auto changed = runner.run(*pass, 1);
+    if (!changed.ok()) return changed.status();
+  }
+  return runner.take();
 }
 
 }  // namespace pyc::passes

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,21 +9,51 @@
 #include "base/decision.h"
 #include "base/status.h"
 #include "ir/graph.h"
+#include "passes/passes.h"
 
 namespace pyc::passes {
 
 struct Pass {
   std::string_view name;
-  bool value_changing;  // may change bits: listed, logged, tested by tolerance
-  Result<bool> (*run)(ir::Graph& graph, const ir::OpSet& ops);
+  std::string_view summary;  // one line
+  // May change bits: listed in docs/NUMERICS.md, logged, tested by tolerance. All others keep every
+  // bit of every output.
+  bool value_changing = false;
+  bool required = false;  // later stages need what it does: it cannot be turned off
+  bool repeated = false;  // neighbours marked so run in turn until none of them changes anything
+  Result<bool> (*run)(ir::Graph& graph, const PassContext& context) = nullptr;
 };
 
 // All passes in the one fixed order.
 std::span<const Pass> pipeline();
+// kUnknownOption, with the nearest name, unless there is such a pass.
+Result<const Pass*> find_pass(std::string_view name);
+
+// What one run of a pass did.
+struct PassRun {
+  const Pass& pass;
+  int round;  // 1, 2, … of a repeated pass
+  bool changed;
+  int64_t ns;  // with verifying
+  size_t nodes_before;
+  const ir::Graph& after;
+};
+
+struct PassOptions {
+  std::vector<std::string> off = {};  // names of passes to leave out
+  // Called after every run of a pass: for timing, statistics and dumps of what changed.
+  std::function<void(const PassRun&)> observer = {};
+};
 
 // Runs them: the only place that does. Each pass's result is verified; the log says for each
-// whether it changed the graph. The result is the canonical graph.
+// whether it changed the graph. The result is the canonical graph. Refuses with kUnknownOption when
+// options.off has a name that no pass has or one that is required.
 Result<ir::VerifiedGraph> run_pipeline(ir::VerifiedGraph graph, const ir::OpSet& ops,
-                                       DecisionLog* log);
+                                       const PassOptions& options, DecisionLog* log);
+
+// Runs the passes with the given names in the given order, each once: for tests and `pyc opt`.
+Result<ir::VerifiedGraph> run_passes(ir::VerifiedGraph graph, const ir::OpSet& ops,
+                                     std::span<const std::string> names, const PassOptions& options,
+                                     DecisionLog* log);
 
 }  // namespace pyc::passes

@@ -1,6 +1,8 @@
 // Text tests of stages: every tests/passes/*.ir and tests/lower/*.ir. A file is
 //   # dump STAGE            what to print of the model below (see `pyc dump`), for the reference
-//   device the model
+//                           device; or
+//   # passes A,B            run these passes on it in this order, print the graph
+//   the model
 //   --- expect              and the text it must give; or
 //   --- expect-error CODE   and a part of the message.
 // PYC_UPDATE_GOLDEN=1 rewrites the expected texts.
@@ -10,9 +12,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "base/files.h"
 #include "driver/compile.h"
+#include "driver/optimize.h"
 
 namespace pyc::driver {
 namespace {
@@ -32,6 +36,13 @@ std::vector<std::string> stage_files() {
   return files;
 }
 
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> names;
+  std::istringstream in(list);
+  for (std::string name; std::getline(in, name, ',');) names.push_back(name);
+  return names;
+}
+
 class Stage : public testing::TestWithParam<std::string> {};
 
 TEST_P(Stage, PrintsTheExpectedText) {
@@ -39,9 +50,10 @@ TEST_P(Stage, PrintsTheExpectedText) {
   const auto file = read_file(path, 1 << 20);
   ASSERT_TRUE(file.ok()) << file.status().to_string();
   const std::string& text = *file;
-  const std::string_view head = "# dump ";
-  ASSERT_TRUE(text.starts_with(head)) << "the first line says what to dump";
-  const std::string stage = text.substr(head.size(), text.find('\n') - head.size());
+  const bool only_passes = text.starts_with("# passes ");
+  ASSERT_TRUE(only_passes || text.starts_with("# dump ")) << "the first line says what to do";
+  const size_t head = text.find(' ', 2) + 1;
+  const std::string wanted = text.substr(head, text.find('\n') - head);
   const size_t cut = text.find("--- expect");
   ASSERT_NE(cut, std::string::npos);
   const size_t line_end = text.find('\n', cut);
@@ -50,10 +62,14 @@ TEST_P(Stage, PrintsTheExpectedText) {
 
   const auto run = [&]() -> Result<std::string> {
     PYC_ASSIGN(ir::Graph graph, parse_model(text.substr(0, cut)));
+    if (only_passes) {
+      PYC_ASSIGN(const PassesResult result, run_passes(std::move(graph), split(wanted)));
+      return ir::print(result.graph);
+    }
     CompileOptions options;
     options.device = "reference";
     options.threads = 2;
-    return dump(std::move(graph), options, stage);
+    return dump(std::move(graph), options, wanted);
   };
   const Result<std::string> found = run();
   const std::string_view error = "--- expect-error ";

@@ -1,0 +1,122 @@
+#include "eval/node_evaluator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/aligned_buffer.h"
+#include "base/fp_state.h"
+#include "eval/interpreter.h"
+#include "lower/lower.h"
+
+namespace pyc::eval {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// The node alone in a graph: its inputs are the graph's, and so are its outputs.
+Result<ir::VerifiedGraph> node_graph(const ir::OpSet& ops, const ir::OpDef& op,
+                                     std::span<const ir::TensorType> inputs,
+                                     const ir::Attrs& attrs) {
+  ir::GraphBuilder builder(ops);
+  std::vector<ir::ValueId> operands;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PYC_ASSIGN(const ir::ValueId v, builder.input(fmt::format("x{}", i), inputs[i]));
+    operands.push_back(v);
+  }
+  PYC_ASSIGN(const ir::ValueId first, builder.op(op.name, std::move(operands), attrs, "y"));
+  for (int i = 0; i < op.outputs; ++i) {
+    PYC_TRY(builder.output(first + static_cast<ir::ValueId>(i)));
+  }
+  return ir::verify_graph(std::move(builder).take());
+}
+
+class Evaluator final : public NodeEvaluator {
+ public:
+  explicit Evaluator(lower::LoweredGraph lowered) : lowered_(std::move(lowered)) {}
+
+  Status prepare() {
+    for (const lower::Group& group : lowered_.groups) {
+      PYC_ASSIGN(interpreters_.emplace_back(), Interpreter::create(group.kernel));
+    }
+    return {};
+  }
+
+  double work() const override {
+    double total = 0.0;
+    for (const lower::Group& group : lowered_.groups) {
+      double stored = 0.0;
+      for (const loop::Buffer& b : group.kernel.buffers) {
+        if (b.access == loop::Access::kWrite) stored += static_cast<double>(b.elements);
+      }
+      total += std::max(group.flops, stored * static_cast<double>(group.kernel.pool.size()));
+    }
+    return total;
+  }
+
+  Result<std::vector<Bytes>> run(std::span<const std::span<const std::byte>> inputs) const override;
+
+ private:
+  Status run_group(size_t g, std::span<std::byte* const> values) const;
+
+  lower::LoweredGraph lowered_;
+  std::vector<std::unique_ptr<Interpreter>> interpreters_;
+};
+
+Result<std::vector<Bytes>> Evaluator::run(
+    std::span<const std::span<const std::byte>> inputs) const {
+  const ir::Graph& graph = *lowered_.graph;
+  std::vector<std::byte*> values(graph.values.size(), nullptr);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    // Kernels take their buffers by one type of pointer and only read from this one.
+    values[graph.inputs[i]] = const_cast<std::byte*>(inputs[i].data());
+  }
+  std::vector<Bytes> outputs;
+  for (const ir::ValueId v : graph.outputs) {
+    outputs.emplace_back(static_cast<size_t>(graph.type(v).bytes()));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    values[lowered_.output_values[i]] = outputs[i].data();
+  }
+  const FpStateGuard state;
+  for (size_t g = 0; g < lowered_.groups.size(); ++g) PYC_TRY(run_group(g, values));
+  return outputs;
+}
+
+Status Evaluator::run_group(size_t g, std::span<std::byte* const> values) const {
+  const lower::Group& group = lowered_.groups[g];
+  std::vector<void*> buffers;
+  for (const ir::ValueId v : group.buffer_values) {
+    buffers.push_back(v == ir::kNoId ? nullptr : values[v]);
+  }
+  PYC_ASSIGN(AlignedBuffer scratch,
+             AlignedBuffer::create(static_cast<size_t>(group.kernel.scratch_bytes())));
+  int32_t fault = 0;
+  const pyc_kernel_args args{.buffers = buffers.data(),
+                             .dims = nullptr,
+                             .scratch = scratch.data(),
+                             .self = interpreters_[g].get(),
+                             .fault = &fault,
+                             .thread = 0,
+                             .threads = 1};
+  interpreters_[g]->run(args, 0, group.kernel.parallel_size());
+  if (fault == 0) return {};
+  const bool known = fault > 0 && static_cast<size_t>(fault) <= group.faults.size();
+  return {Code::kRuntimeFailed,
+          known ? group.faults[static_cast<size_t>(fault) - 1] : "access out of bounds"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeEvaluator>> NodeEvaluator::create(const ir::OpSet& ops,
+                                                             const ir::OpDef& op,
+                                                             std::span<const ir::TensorType> inputs,
+                                                             const ir::Attrs& attrs) {
+  PYC_ASSIGN(ir::VerifiedGraph graph, node_graph(ops, op, inputs, attrs));
+  PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(graph, {.fuse = false}));
+  auto evaluator = std::make_unique<Evaluator>(std::move(lowered));
+  PYC_TRY(evaluator->prepare());
+  return std::unique_ptr<NodeEvaluator>(std::move(evaluator));
+}
+
+}  // namespace pyc::eval

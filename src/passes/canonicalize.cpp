@@ -1,0 +1,69 @@
+#include <utility>
+
+#include "ir/patch.h"
+#include "passes/passes.h"
+
+namespace pyc::passes {
+namespace {
+
+ir::Attrs canonical_attrs(const ir::NodeView& node) {
+  if (node.op().canonical_attrs == nullptr) return node.attrs();
+  std::vector<ir::TensorType> inputs;
+  for (size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.input_type(i));
+  return node.op().canonical_attrs({inputs, node.attrs()});
+}
+
+// Broadcasting does what an `expand` before an elementwise op did, if the result stays the same.
+void drop_expands(const ir::Patch& patch, const ir::NodeView& node,
+                  std::vector<ir::ValueId>& inputs) {
+  for (ir::ValueId& input : inputs) {
+    const ir::NodeView producer = patch.producer(input);
+    if (!producer.is("expand")) continue;
+    const ir::ValueId expanded = input;
+    input = producer.input(0);
+    ir::Shape joined;
+    for (const ir::ValueId v : inputs) {
+      joined = ir::broadcast_shapes(joined, patch.type(v).shape).value();
+    }
+    if (joined != node.type().shape) input = expanded;
+  }
+}
+
+std::vector<ir::ValueId> canonical_inputs(const ir::Patch& patch, const ir::NodeView& node) {
+  std::vector<ir::ValueId> inputs = node.all_inputs();
+  const ir::Traits& traits = node.op().traits;
+  if (traits.elementwise && inputs.size() > 1) drop_expands(patch, node, inputs);
+  const auto is_constant = [&](ir::ValueId v) { return patch.constant(v) != nullptr; };
+  if (traits.commutative && is_constant(inputs[0]) && !is_constant(inputs[1])) {
+    std::swap(inputs[0], inputs[1]);
+  }
+  return inputs;
+}
+
+}  // namespace
+
+Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
+  ir::Patch patch(graph, context.ops);
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
+    const ir::NodeView node = patch.node(n);
+    patch.at(n);
+    const ir::OpDef& op = node.op();
+    if (op.traits.moves_data && op.simplify != nullptr) {
+      const ir::ValueId by = op.simplify(patch, node);
+      if (by != ir::kNoId) {
+        patch.replace(node.outputs()[0], by);
+        continue;
+      }
+    }
+    ir::Attrs attrs = canonical_attrs(node);
+    std::vector<ir::ValueId> inputs = canonical_inputs(patch, node);
+    if (attrs == node.attrs() && inputs == node.all_inputs()) continue;
+    const ir::ValueId first = patch.op(op.name, std::move(inputs), std::move(attrs));
+    for (size_t i = 0; i < node.outputs().size(); ++i) {
+      patch.replace(node.outputs()[i], first + static_cast<ir::ValueId>(i));
+    }
+  }
+  return patch.apply();
+}
+
+}  // namespace pyc::passes

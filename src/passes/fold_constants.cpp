@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eval/node_evaluator.h"
+#include "ir/patch.h"
+#include "passes/passes.h"
+
+namespace pyc::passes {
+namespace {
+
+constexpr std::string_view kName = "fold_constants";
+
+// A result up to this size may be larger than what it is made of.
+constexpr int64_t kMaxGrownBytes = int64_t{1} << 20;
+// Lowering reads through data movement, so that folding a large one gains nothing and costs memory.
+constexpr int64_t kMaxMovedBytes = int64_t{1} << 16;
+// Of one run of the pass. The work is in scalar operations of the evaluator, never in time: the
+// canonical graph is the same on every machine.
+constexpr int64_t kMaxTotalBytes = int64_t{1} << 28;
+constexpr double kMaxTotalWork = 1 << 26;
+
+// Evaluates nodes until its budgets are spent.
+class Folder {
+ public:
+  Folder(ir::Patch& patch, const PassContext& context) : patch_(patch), context_(context) {}
+
+  void fold(ir::NodeId n) {
+    const ir::NodeView node = patch_.node(n);
+    if (node.op().lower == nullptr || !inputs_are_constant(node)) return;
+    const std::string why_not = try_fold(n, node);
+    if (why_not.empty()) return;
+    const std::string& name = patch_.graph().value(node.outputs()[0]).name;
+    context_.decide(kName, name, "kept", why_not, node.type().to_string());
+  }
+
+ private:
+  bool inputs_are_constant(const ir::NodeView& node) const {
+    for (size_t i = 0; i < node.inputs(); ++i) {
+      if (patch_.constant(node.input(i)) == nullptr) return false;
+    }
+    return true;
+  }
+
+  // "" when the node's outputs became constants, or the reason why not.
+  std::string try_fold(ir::NodeId n, const ir::NodeView& node) {
+    std::vector<ir::TensorType> types;
+    std::vector<std::span<const std::byte>> inputs;
+    int64_t input_bytes = 0;
+    for (size_t i = 0; i < node.inputs(); ++i) {
+      types.push_back(node.input_type(i));
+      inputs.emplace_back(patch_.constant(node.input(i))->bytes);
+      input_bytes += node.input_type(i).bytes();
+    }
+    int64_t bytes = 0;
+    for (const ir::ValueId v : node.outputs()) bytes += patch_.type(v).bytes();
+    if (node.op().traits.moves_data && bytes > kMaxMovedBytes) return "moves_large_data";
+    if (bytes > std::max(kMaxGrownBytes, input_bytes)) return "result_too_large";
+    if (bytes > bytes_left_) return "byte_budget_spent";
+
+    auto evaluator = eval::NodeEvaluator::create(context_.ops, node.op(), types, node.attrs());
+    if (!evaluator.ok()) return "not_evaluable";
+    if ((*evaluator)->work() > work_left_) return "work_budget_spent";
+    bytes_left_ -= bytes;
+    work_left_ -= (*evaluator)->work();
+    auto results = (*evaluator)->run(inputs);
+    if (!results.ok()) return "check_failed";
+    patch_.at(n);
+    for (size_t i = 0; i < node.outputs().size(); ++i) {
+      replace(node.outputs()[i], std::move((*results)[i]));
+    }
+    return "";
+  }
+
+  void replace(ir::ValueId v, std::vector<std::byte> bytes) {
+    const ir::TensorType& type = patch_.type(v);
+    auto data = std::make_shared<ir::ConstData>();
+    data->bytes = std::move(bytes);
+    Word element = 0;
+    if (ir::is_splat(type, *data, &element)) data->form = ir::ConstData::Form::kSplat;
+    patch_.replace(v, patch_.constant(type, std::move(data)));
+  }
+
+  ir::Patch& patch_;
+  const PassContext& context_;
+  int64_t bytes_left_ = kMaxTotalBytes;
+  double work_left_ = kMaxTotalWork;
+};
+
+}  // namespace
+
+Result<bool> fold_constants(ir::Graph& graph, const PassContext& context) {
+  ir::Patch patch(graph, context.ops);
+  Folder folder(patch, context);
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) folder.fold(n);
+  return patch.apply();
+}
+
+}  // namespace pyc::passes
