@@ -4,6 +4,7 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "driver/optimize.h"
 #include "driver/tables.h"
 
 using namespace pyc;
@@ -12,7 +13,7 @@ using namespace pyc::capi;
 size_t pyc_pass_count(void) {
   size_t count = 0;
   guard(nullptr, [&]() -> Status {
-    count = driver::known_passes().size();
+    count = driver::list_passes().size();
     return {};
   });
   return count;
@@ -21,7 +22,7 @@ size_t pyc_pass_count(void) {
 pyc_status pyc_pass(size_t index, pyc_pass_info* info, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(check_out_struct(info, "pyc_pass_info", sizeof(pyc_pass_info)));
-    const auto passes = driver::known_passes();
+    static const auto passes = driver::list_passes();  // names outlive the call
     PYC_TRY(require_index(index, passes.size(), "pass"));
     pyc_pass_info out{};
     out.name = passes[index].name.data();
@@ -42,8 +43,8 @@ pyc_status pyc_run_passes(const pyc_graph* graph, const char* const* names, size
       PYC_TRY(require(names[i], "a pass's name"));
       chosen.emplace_back(names[i]);
     }
-    PYC_ASSIGN(ir::Graph done, driver::run_passes(graph->graph(), chosen));
-    *result = new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(done))};
+    PYC_ASSIGN(driver::PassesResult done, driver::run_passes(graph->graph(), chosen));
+    *result = new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(done.graph))};
     return {};
   });
 }

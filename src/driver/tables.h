@@ -1,7 +1,7 @@
 #pragma once
 
-// What PyC has, for those that may not look into the stages: ops, passes, and what each device
-// computes.
+// What PyC has, for those that may not look into the stages: ops, and what each device computes.
+// Passes: driver/optimize.h.
 
 #include <cstdint>
 #include <span>
@@ -15,16 +15,6 @@
 namespace pyc::driver {
 
 const ir::OpSet& known_ops();
-
-struct PassInfo {
-  std::string_view name;
-  bool value_changing;
-};
-// In the order of the pipeline.
-std::vector<PassInfo> known_passes();
-// Verifies the graph and runs the named passes in the given order, or all of them when there are no
-// names; every result is verified. kUnknownOption, with a suggestion, for an unknown name.
-Result<ir::Graph> run_passes(ir::Graph graph, std::span<const std::string> names);
 
 // A graph of one node of the op that the op's type rule takes with `dtype` as its main element
 // type, found by trying small shapes and attributes; kUnsupported when there is none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 
@@ -57,9 +58,11 @@ std::string_view obstacle(const ir::Patch& patch, const ir::NodeView& norm,
 }
 
 template <class T>
-std::span<const T> elements(const ir::Patch& patch, ir::ValueId v) {
-  const auto& bytes = patch.constant(v)->bytes;
-  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+std::vector<T> elements(const ir::Patch& patch, ir::ValueId v) {
+  const SharedBytes& bytes = patch.constant(v)->bytes;
+  std::vector<T> out(bytes.size() / sizeof(T));
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());  // at any address
+  return out;
 }
 
 template <class T>
@@ -68,7 +71,7 @@ ir::ValueId constant(ir::Patch& patch, const ir::TensorType& type, std::vector<T
     if (x != x) x = std::numeric_limits<T>::quiet_NaN();
   }
   const auto bytes = std::as_bytes(std::span(values));
-  return patch.constant(type, ir::dense_data({bytes.begin(), bytes.end()}));
+  return patch.constant(type, ir::dense_data(std::vector<std::byte>(bytes.begin(), bytes.end())));
 }
 
 // The convolution that does both. Weights can be large, and each is multiplied once: by the machine
@@ -77,17 +80,22 @@ template <class T>
 ir::ValueId folded(ir::Patch& patch, const ir::NodeView& norm, const ir::NodeView& conv) {
   const FpStateGuard state;
   const auto parameter = [&](size_t i) { return elements<T>(patch, norm.input(i)); };
+  const std::vector<T> gamma = parameter(kGamma);
+  const std::vector<T> beta = parameter(kBeta);
+  const std::vector<T> mean = parameter(kMean);
+  const std::vector<T> var = parameter(kVar);
   const auto epsilon = static_cast<T>(std::get<double>(norm.attrs().at("epsilon")));
-  const size_t channels = parameter(kVar).size();
+  const size_t channels = var.size();
+  const std::vector<T> conv_bias =
+      conv.inputs() > 2 ? elements<T>(patch, conv.input(2)) : std::vector<T>(channels, T{-0.0});
   std::vector<T> scale(channels);
   std::vector<T> bias(channels);
   for (size_t c = 0; c < channels; ++c) {
-    scale[c] = parameter(kGamma)[c] / std::sqrt(parameter(kVar)[c] + epsilon);
-    const T given = conv.inputs() > 2 ? elements<T>(patch, conv.input(2))[c] : T{-0.0};
-    const T scaled = (given - parameter(kMean)[c]) * scale[c];
-    bias[c] = scaled + parameter(kBeta)[c];
+    scale[c] = gamma[c] / std::sqrt(var[c] + epsilon);
+    const T scaled = (conv_bias[c] - mean[c]) * scale[c];
+    bias[c] = scaled + beta[c];
   }
-  const std::span<const T> given = elements<T>(patch, conv.input(1));
+  const std::vector<T> given = elements<T>(patch, conv.input(1));
   std::vector<T> weights(given.size());
   const size_t per_channel = given.size() / std::max<size_t>(channels, 1);
   for (size_t i = 0; i < given.size(); ++i) weights[i] = given[i] * scale[i / per_channel];

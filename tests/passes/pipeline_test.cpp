@@ -44,7 +44,7 @@ std::vector<Bytes> seeded_inputs(const ir::Graph& graph) {
     const ir::TensorType& type = graph.type(graph.inputs[i]);
     runtime::IoSpec spec{.name = "", .dtype = type.dtype, .shape = type.shape, .bytes = 0};
     spec.bytes = type.bytes();
-    inputs.push_back(driver::seeded_input(spec, i)->bytes);
+    inputs.push_back(driver::seeded_input(spec, i)->bytes.copy());
   }
   return inputs;
 }

@@ -187,7 +187,7 @@ int Conformance::run() {
   request_.compile.device = device_;
   request_.compile.threads = static_cast<int>(threads_);
   const std::vector<std::string> cases = find_cases(request_);
-  const std::vector<json> results = Pool(request_, cases).run();
+  const std::vector<Json> results = Pool(request_, cases).run();
   size_t counts[3] = {};
   Json list = Json::array();
   for (size_t i = 0; i < cases.size(); ++i) {

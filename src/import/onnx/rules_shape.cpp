@@ -176,6 +176,14 @@ Status scatter_nd(CloseContext& c) {
       c.op("scatter_nd", c.all_inputs(), {{"reduction", c.attr_string("reduction", "none")}}));
 }
 
+Status tensor_scatter(CloseContext& c) {
+  std::vector<ValueId> in{c.input(0), c.input(1)};
+  if (c.has(2)) in.push_back(c.input(2));
+  return c.give(
+      c.op("tensor_scatter", in,
+           {{"axis", c.attr_int("axis", -2)}, {"mode", c.attr_string("mode", "linear")}}));
+}
+
 Status expand(CloseContext& c) {
   const ValueId x = c.input(0);
   const Ints wanted = c.ints(c.input(1));
@@ -329,6 +337,7 @@ constexpr Rule kRules[] = {
     {"SpaceToDepth", space_to_depth},
     {"Split", split},
     {"Squeeze", squeeze},
+    {"TensorScatter", tensor_scatter},
     {"Tile", tile},
     {"Transpose", transpose},
     {"Trilu", trilu},
