@@ -24,12 +24,4 @@ void each_row(KernelContext& context, const ir::Shape& shape, int64_t axis, bool
   });
 }
 
-Expr checked_index(LowerContext& context, Expr wanted, int64_t dim) {
-  const Expr zero_index = context.index(0);
-  const Expr i = convert(wanted, DType::kI64);
-  const Expr found = select(lt(i, zero_index), i + context.index(dim), i);
-  context.check(between(context, found, 0, dim), "index out of range");
-  return min(max(found, zero_index), context.index(std::max<int64_t>(dim - 1, 0)));
-}
-
 }  // namespace pyc::ops

@@ -24,8 +24,4 @@ struct Row {
 void each_row(KernelContext& context, const ir::Shape& shape, int64_t axis, bool lanes,
               const std::function<void(const Row&)>& body);
 
-// The index that entry `wanted` of an index tensor means in a dim: negative ones count from the
-// end. The run fails if it is outside; the result is inside in any case.
-Expr checked_index(LowerContext& context, Expr wanted, int64_t dim);
-
 }  // namespace pyc::ops
