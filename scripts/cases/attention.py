@@ -121,6 +121,8 @@ def attention(op):
     c.refuse("heads", [q, "f32[1,3,5,8]", "f32[1,3,5,6]"], "shape_mismatch",
              "the 4 heads of q must be a multiple of the 3 of k")
     c.refuse("half_a_past", [q, k, v, k], "invalid_argument", "past_key and past_value come together", 'with="past_key"')
+    c.refuse("past_rank", [q, k, v, "f32[2,5,8]", v], "rank_mismatch", "past_key must have rank 4, found f32[2,5,8]",
+             'with="past_key,past_value"')
     c.refuse("past_shape", [q, k, v, k, "f32[1,2,4,6]"], "shape_mismatch",
              "past_value must have shape [1,2,5,6], found f32[1,2,4,6]", 'with="past_key,past_value"')
     c.refuse("past_and_lengths", [q, k, v, k, v, "i64[1]"], "invalid_argument",

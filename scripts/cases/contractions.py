@@ -3,7 +3,7 @@
 import numpy as np
 
 from cases.files import Cases, generator, lit, rnd, Tensor
-from cases.numerics import chain, is_float, near_f64, rounded
+from cases.numerics import chain, is_float, near_f64, rounded, tree_sum
 
 
 def product(a, b, dt):
@@ -95,4 +95,168 @@ def matmul_integer(op):
              'with must name some of a_zero_point,b_zero_point in this order, found \\"zero\\"', 'with="zero"')
     c.refuse("count", ["u8[2,3]", "i8[3,2]", "i8[3]"], "invalid_argument",
              'expected 2 inputs and those of with=\\"\\", found 3')
+    c.write()
+
+
+def letters_of(equation):
+    left, right = equation.split("->")
+    return left.split(","), right
+
+
+def contracted(equation, inputs):
+    """One or two operands: the terms of each result as rows, summed in the order of the contract."""
+    terms, result = letters_of(equation)
+    every = dict.fromkeys("".join(terms))
+    summed = [k for k in every if k not in result]
+    extent = {k: 1 for k in every}
+    for letters, x in zip(terms, inputs):
+        for k, d in zip(letters, x.a.shape):
+            extent[k] = d if extent[k] == 1 else extent[k]
+    order = summed + list(result)
+    wide = []
+    for letters, x in zip(terms, inputs):
+        a = x.w
+        once = dict.fromkeys(letters)
+        for k in once:
+            at = [i for i, m in enumerate(letters) if m == k]
+            while len(at) > 1:
+                a = np.moveaxis(np.diagonal(a, axis1=at[0], axis2=at[1]), -1, at[0])
+                letters = letters[:at[1]] + letters[at[1] + 1:]
+                at = [i for i, m in enumerate(letters) if m == k]
+        a = np.transpose(a, [letters.index(k) for k in order if k in letters])
+        a = a.reshape([a.shape[[m for m in order if m in letters].index(k)] if k in letters else 1 for k in order])
+        wide.append(np.broadcast_to(a, [extent[k] for k in order]))
+    shape = [extent[k] for k in result]
+    rows = [a.reshape([-1] + shape) if a.size else a.reshape([int(np.prod(a.shape[:len(summed)]))] + shape) for a in wide]
+    dt = inputs[0].dt
+    if not summed:
+        y = rows[0] if len(rows) == 1 else rows[0] * rows[1]
+        y = y.reshape(shape)
+    elif len(rows) == 2:
+        y = chain(rows[0], rows[1])
+    else:
+        y = tree_sum(rows[0]) if is_float(dt) else np.sum(rows[0], axis=0, dtype=rows[0].dtype)
+    return Tensor(dt, rounded(y.astype(inputs[0].w.dtype), dt))
+
+
+def check_einsum(equation, inputs, out):
+    if all(np.isfinite(x.w).all() for x in inputs) and is_float(out.dt):
+        truth = np.einsum(equation, *(x.a.astype(np.float64) for x in inputs))
+        near_f64(out.w, truth, 1e-5 if out.dt in ("f32", "f64") else 1e-2)
+
+
+@generator("contract")
+def contract(op):
+    c = Cases(op)
+
+    def run(name, equation, *inputs):
+        out = contracted(equation, inputs)
+        check_einsum(equation, inputs, out)
+        c.run(name, list(inputs), out, f'equation="{equation}"')
+
+    run("matrix", "ij,jk->ik", rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2))
+    run("transposed", "ji,kj->ki", rnd("f32", (4, 3), 1), rnd("f32", (5, 4), 2))
+    run("batch", "bij,bjk->bik", rnd("f32", (2, 3, 4), 3), rnd("f32", (2, 4, 5), 4))
+    run("segments", "ij,jk->ik", rnd("f32", (2, 300), 5), rnd("f32", (300, 3), 6))
+    run("two_summed", "iab,abj->ij", rnd("f32", (3, 4, 5), 7), rnd("f32", (4, 5, 2), 8))
+    run("summed_in_another_order", "iab,baj->ij", rnd("f32", (3, 4, 5), 7), rnd("f32", (5, 4, 2), 8))
+    run("dot", "i,i->", rnd("f32", (70,), 9), rnd("f32", (70,), 10))
+    run("outer", "i,j->ij", rnd("f32", (3,), 11), rnd("f32", (4,), 12))
+    run("elementwise", "ij,ij->ji", rnd("f32", (3, 4), 13), rnd("f32", (3, 4), 14))
+    run("one_side_summed", "ij,k->k", rnd("f32", (3, 4), 15), rnd("f32", (5,), 16))
+    run("broadcast", "ij,jk->ik", rnd("f32", (3, 1), 17), rnd("f32", (4, 5), 18))
+    run("sum", "ij->i", rnd("f32", (3, 90), 19))
+    run("sum_all", "ij->", rnd("f32", (30, 40), 20))
+    run("diagonal", "ii->i", rnd("f32", (4, 4), 21))
+    run("trace", "ii->", rnd("f32", (4, 4), 22))
+    run("diagonal_product", "iij,jk->ik", rnd("f32", (3, 3, 4), 23), rnd("f32", (4, 2), 24))
+    run("permutation", "ijk->kij", rnd("f32", (2, 3, 4), 25))
+    run("scalars", ",->", lit("f32", 3.0), lit("f32", -2.0))
+    run("no_terms", "ij,jk->ik", lit("f32", [], (2, 0)), lit("f32", [], (0, 3)))
+    run("no_results", "ij,jk->ik", lit("f32", [], (0, 2)), rnd("f32", (2, 3), 26))
+    for dt in ("f64", "f16", "bf16"):
+        run(dt, "ij,kj->ik", rnd(dt, (3, 9), 27), rnd(dt, (2, 9), 28))
+    run("i32", "ij,jk->ik", rnd("i32", (2, 9), 29, -2e9, 2e9), rnd("i32", (9, 3), 30, -2e9, 2e9))
+    run("u8_sum", "ij->i", rnd("u8", (2, 9), 31, 0.0, 255.0))
+    c.refuse("malformed", ["f32[2]", "f32[2]"], "invalid_argument", 'malformed equation \\"i,i\\"', 'equation="i,i"')
+    c.refuse("dots", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="...->"')
+    c.refuse("result", ["f32[2]"], "invalid_argument", "must name dims of the operands, each once", 'equation="i->j"')
+    c.refuse("result_twice", ["f32[2]"], "invalid_argument", "must name dims of the operands, each once", 'equation="i->ii"')
+    c.refuse("count", ["f32[2]"], "invalid_argument", 'equation \\"i,i->\\" has 2 operands, found 1', 'equation="i,i->"')
+    c.refuse("rank", ["f32[2,3]"], "rank_mismatch", '\\"i\\" needs rank 1, found f32[2,3]', 'equation="i->i"')
+    c.refuse("extents", ["f32[2,3]", "f32[4]"], "shape_mismatch", "index j has extents 3 and 4", 'equation="ij,j->i"')
+    c.refuse("dtypes", ["f32[2]", "f16[2]"], "dtype_mismatch", "inputs must have one dtype", 'equation="i,i->"')
+    c.refuse("bools", ["bool[2]"], "dtype_mismatch", "lhs must have a float or integer dtype", 'equation="i->"')
+    c.write()
+
+
+@generator("einsum")
+def einsum(op):
+    c = Cases(op)
+
+    def run(name, equation, steps, *inputs):
+        """steps: pairs by index of value and the plain equation that joins them; values are appended."""
+        values = list(inputs)
+        for at, plain in steps:
+            values.append(contracted(plain, [values[i] for i in at]))
+        # Numpy itself does not sum over what dots stand for.
+        check_einsum(steps[0][1] if name == "dots_summed" else equation, inputs, values[-1])
+        c.run(name, list(inputs), values[-1], f'equation="{equation}"')
+
+    a, b, d = rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2), rnd("f32", (5, 2), 3)
+    run("matrix", "ij,jk->ik", [((0, 1), "ij,jk->ik")], a, b)
+    run("implicit", "ij,jk", [((0, 1), "ij,jk->ik")], a, b)
+    run("implicit_is_sorted", "ba", [((0,), "ba->ab")], a)
+    run("implicit_upper_first", "bA", [((0,), "bA->Ab")], a)
+    run("blanks", " i j , j k -> i k ", [((0, 1), "ij,jk->ik")], a, b)
+    run("three", "ij,jk,kl->il", [((0, 1), "ij,jk->ik"), ((3, 2), "ik,kl->il")], a, b, d)
+    run("bilinear", "bi,ij,bj->b", [((0, 1), "bi,ij->bj"), ((3, 2), "bj,bj->b")], rnd("f32", (2, 4), 4), b, rnd("f32", (2, 5), 5))
+    run("kept_for_later", "i,i,i->i", [((0, 1), "i,i->i"), ((3, 2), "i,i->i")], *(rnd("f32", (6,), s) for s in (6, 7, 8)))
+    run("dots", "...ij,...jk->...ik", [((0, 1), "bij,bjk->bik")], rnd("f32", (2, 3, 4), 9), rnd("f32", (2, 4, 5), 10))
+    run("dots_broadcast", "...ij,...jk->...ik", [((0, 1), "abij,bjk->abik")], rnd("f32", (2, 1, 3, 4), 11), rnd("f32", (3, 4, 5), 12))
+    run("dots_of_none", "...i,i...->...", [((0, 1), "i,i->")], rnd("f32", (9,), 13), rnd("f32", (9,), 14))
+    run("dots_summed", "...i->i", [((0,), "abi->i")], rnd("f32", (2, 3, 4), 15))
+    run("dots_implicit", "...ij", [((0,), "aij->aij")], rnd("f32", (2, 3, 4), 16))
+    run("dots_in_the_middle", "i...j->j...i", [((0,), "iabj->jabi")], rnd("f32", (2, 3, 2, 4), 17))
+    run("trace", "ii", [((0,), "ii->")], rnd("f32", (4, 4), 18))
+    run("diagonal", "...ii->...i", [((0,), "aii->ai")], rnd("f32", (2, 4, 4), 19))
+    run("scalar", ",i->i", [((0, 1), ",i->i")], lit("f32", 2.0), rnd("f32", (5,), 20))
+    run("empty", "ij,jk->ik", [((0, 1), "ij,jk->ik")], lit("f32", [], (2, 0)), lit("f32", [], (0, 3)))
+    for dt in ("f64", "f16", "i64"):
+        run(dt, "ij,kj->ik", [((0, 1), "ij,kj->ik")], rnd(dt, (3, 9), 21, -9.0, 9.0), rnd(dt, (2, 9), 22, -9.0, 9.0))
+    c.refuse("letters", ["f32[2]"], "invalid_argument", 'malformed equation \\"1->1\\"', 'equation="1->1"')
+    c.refuse("arrow", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="i-i"')
+    c.refuse("two_dots", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="i..->i"')
+    c.refuse("result", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="i->j"')
+    c.refuse("count", ["f32[2]"], "invalid_argument", 'equation \\"i,i->\\" has 2 operands, found 1', 'equation="i,i->"')
+    c.refuse("rank", ["f32[2,3]"], "rank_mismatch", '\\"i\\" needs rank 1, found f32[2,3]', 'equation="i->i"')
+    c.refuse("dots_rank", ["f32[2]"], "rank_mismatch", '\\"ij\\" names more dims than there are: 1', 'equation="...ij->i"')
+    c.refuse("extents", ["f32[2,3]", "f32[4]"], "shape_mismatch", "index j has extents 3 and 4", 'equation="ij,j->i"')
+    c.refuse("dtypes", ["f32[2]", "f16[2]"], "dtype_mismatch", "inputs must have one dtype", 'equation="i,i->"')
+    c.refuse("bools", ["bool[2]"], "dtype_mismatch", "the first operand must have a float or integer dtype", 'equation="i->"')
+    c.write()
+
+
+@generator("det")
+def det(op):
+    c = Cases(op, "Against numpy's determinant in f64.")
+
+    def run(name, x, tol="ulp 16 abs 2e-5"):
+        c.run(name, [x], Tensor(x.dt, rounded(np.asarray(np.linalg.det(x.a.astype(np.float64))), x.dt)), "", tol)
+
+    for n in (1, 2, 3, 5):
+        run(f"n{n}", rnd("f32", (n, n), n))
+    run("batch", rnd("f32", (2, 3, 4, 4), 20))
+    run("exchanges", lit("f32", [[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]), "")
+    run("one_exchange", lit("f32", [[0.0, 1.0], [1.0, 0.0]]), "")
+    run("singular", lit("f32", [[1.0, 2.0], [2.0, 4.0]]), "ulp 1")
+    run("zeros", lit("f32", [[0.0, 0.0, 0.0]] * 3), "")
+    run("no_rows", lit("f32", [], (2, 0, 0)), "")
+    run("no_matrices", lit("f32", [], (0, 3, 3)), "")
+    run("f64", rnd("f64", (2, 4, 4), 21), "abs 1e-12")
+    run("f16", rnd("f16", (3, 3), 22), "ulp 2")
+    c.refuse("integers", ["i32[2,2]"], "dtype_mismatch", "x must have a float dtype")
+    c.refuse("square", ["f32[2,3]"], "shape_mismatch", "x must be square in its last dims, found f32[2,3]")
+    c.refuse("rank", ["f32[3]"], "shape_mismatch", "x must be square in its last dims, found f32[3]")
+    c.refuse("large", ["f32[200,200]"], "unsupported", "matrices of more than 128 rows, found f32[200,200]")
     c.write()

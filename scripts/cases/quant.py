@@ -1,5 +1,6 @@
 """Cases of quantisation."""
 
+import ml_dtypes
 import numpy as np
 
 from cases.elementwise import int_limits
@@ -29,7 +30,7 @@ def quantized(x, scale, zero, to, axis, block, saturate):
     if is_float(to):
         largest = NARROW[to][2]
         return rounded(np.clip(ratio, -largest, largest) if saturate else ratio, to)
-    info = np.iinfo(NUMPY[to])
+    info = ml_dtypes.iinfo(NUMPY[to])
     zeros = np.zeros(x.a.shape) if zero is None else spread(zero.a.astype(np.float64), x.a.shape, axis, block)
     steps = np.where(np.isnan(ratio), 0.0, np.rint(ratio).astype(np.float64))
     return np.clip(steps + zeros, info.min, info.max).astype(NUMPY[to])
@@ -69,7 +70,12 @@ def quantize(op):
     run("blocks_first_axis", rnd("f32", (7, 3), 7, -9.0, 9.0), rnd("f32", (3, 3), 8, 0.1, 1.0), to="i8", axis=0, block=3)
     for to in ("i8", "u8", "i16", "u16"):
         run(f"to_{to}", rnd("f32", (19,), 9, -80000.0, 80000.0), lit("f32", 0.9), lit(to, 5), to)
-    for to in ("f8e4m3fn", "f8e5m2"):
+    for to in ("i4", "u4", "i2", "u2"):
+        run(f"to_{to}", lit("f32", [-9.0, -8.5, -2.5, -2.0, -1.5, -0.5, 0.5, 1.5, 2.5, 7.5, 14.5, 99.0, NAN]), lit("f32", 1.0),
+            lit(to, 1), to)
+    run("to_i4_blocks", rnd("f32", (2, 6), 12, -9.0, 9.0), rnd("f32", (2, 2), 13, 0.5, 1.5), None, "i4", block=3)
+    run("to_f4e2m1", lit("f32", [0.0, -0.0, INF, -INF, 0.12, 0.13, 0.9, 2.6, -1.3, 9.0]), lit("f32", 0.5), to="f4e2m1")
+    for to in ("f8e4m3fn", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"):
         x = lit("f32", [0.0, -0.0, NAN, INF, -INF, 1e9, -448.0, 470.0, 0.3, 1.7, 1e-9, 60000.0])
         run(f"to_{to}", x, lit("f32", 0.5), to=to)
         run(f"to_{to}_overflows", x, lit("f32", 0.5), to=to, saturate=False)
@@ -83,7 +89,7 @@ def quantize(op):
     scale_refusals(c, "f32[2,3]", "u8")
     c.refuse("bools", ["bool[3]", "f32[]"], "dtype_mismatch", "x must have a float dtype or i32, found bool[3]", "to=u8")
     c.refuse("result", ["f32[3]", "f32[]"], "dtype_mismatch",
-             "the result must have an integer dtype of 8 or 16 bits or an fp8 dtype, found i32[]", "to=i32")
+             "the result must have an integer dtype of at most 16 bits or a float dtype of 4 or 8, found i32[]", "to=i32")
     c.refuse("zero_dtype", ["f32[3]", "f32[]", "i8[]"], "dtype_mismatch", "zero_point must have dtype u8, found i8[]", "to=u8")
     c.refuse("zero_shape", ["f32[3]", "f32[]", "u8[1]"], "shape_mismatch",
              "zero_point must have the shape of scale f32[], found u8[1]", "to=u8")
@@ -104,6 +110,13 @@ def dequantize(op):
 
     for dt in ("i8", "u8", "i16", "u16"):
         run(dt, lit(dt, int_limits(dt)), lit("f32", 0.1), lit(dt, 3))
+    run("i4", lit("i4", [-8, -1, 0, 7]), lit("f32", 0.3), lit("i4", -2))
+    run("u4", lit("u4", [0, 1, 15]), lit("f32", 0.3), lit("u4", 8))
+    run("i2", lit("i2", [-2, -1, 0, 1]), lit("f32", 0.3))
+    run("u2", lit("u2", [0, 1, 2, 3]), lit("f32", 0.3), lit("u2", 2))
+    run("i4_blocks", lit("i4", [[-8, 7, 3, 2, 1]]), lit("f16", [[0.5, 0.25, 2.0]]), to="f16", block=2)
+    run("f4e2m1", lit("f4e2m1", [0.0, -0.0, 0.5, -1.5, 6.0]), lit("f32", 0.3))
+    run("power_of_two_scale", lit("f8e4m3fn", [0.5, -1.5, 448.0]), lit("f8e8m0", [4.0]))
     run("without_zero_point", lit("u8", [[0, 128, 255]]), lit("f32", 2.5))
     run("i32", lit("i32", int_limits("i32")), lit("f32", 0.1))
     run("per_axis", rnd("u8", (2, 3, 4), 1, 0.0, 255.0), lit("f32", [0.1, 0.5, 2.0]), lit("u8", [1, 2, 3]))
@@ -118,7 +131,7 @@ def dequantize(op):
     run("empty", lit("u8", [], (0, 3)), lit("f32", [1.0, 2.0, 3.0]))
     scale_refusals(c, "u8[2,3]", "f32")
     c.refuse("floats", ["f32[3]", "f32[]"], "dtype_mismatch",
-             "x must have an integer dtype of 8 or 16 bits, i32 or an fp8 dtype, found f32[3]", "to=f32")
+             "x must have an integer dtype of at most 32 signed or 16 unsigned bits or a float dtype of 4 or 8, found f32[3]", "to=f32")
     c.refuse("result", ["u8[3]", "f32[]"], "dtype_mismatch", "the result must have a float dtype, found i32[]", "to=i32")
     c.refuse("zero_dtype", ["u8[3]", "f32[]", "i8[]"], "dtype_mismatch",
              "zero_point must have the dtype of x u8[3], found i8[]", "to=f32")

@@ -168,6 +168,8 @@ def recurrent_cases(op):
     run("no_steps", (0, 2, 3, 4), given=states)
     run("no_batch", (2, 0, 3, 4))
     run("long_sums", (2, 1, 300, 7), given=["b"])
+    if op == "rnn":
+        run("many_steps", (40, 1, 1, 2), given=["b"])
     count = DEFAULTS[op].count(",") + 1
     for i, name in enumerate(("Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign",
                               "Softplus")):

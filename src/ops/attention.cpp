@@ -46,14 +46,13 @@ Status check_past(const InferArgs& args) {
   if (at_of(args.attrs, "nonpad_kv_seqlen") >= 0) {
     return refuse(Code::kInvalidArgument, "nonpad_kv_seqlen and past_key exclude one another");
   }
+  const TensorType& past_key = args.inputs[static_cast<size_t>(key)];
+  PYC_TRY(require_rank("past_key", past_key, 4));
   for (size_t i = 1; i < kRequired; ++i) {
     const TensorType& now = args.inputs[i];
     const TensorType& past = args.inputs[static_cast<size_t>(i == 1 ? key : value)];
     PYC_TRY(require_same_dtype(now, past));
-    const int64_t length = args.inputs[static_cast<size_t>(key)].rank() == 4
-                               ? args.inputs[static_cast<size_t>(key)].shape[2]
-                               : 0;
-    const Shape expected{now.shape[0], now.shape[1], length, now.shape[3]};
+    const Shape expected{now.shape[0], now.shape[1], past_key.shape[2], now.shape[3]};
     if (past.shape == expected) continue;
     return refuse(Code::kShapeMismatch, i == 1 ? "past_key" : "past_value", " must have shape ",
                   expected, ", found ", past);
@@ -133,13 +132,12 @@ class Attention {
     const TensorType q = c_.input_type(0);
     keys_ = c_.type(key).shape[2];
 
-    const ValueId raw =
-        c_.scale(per_head("matmul", c_.wide_input(0), c_.transpose(k, {0, 1, 3, 2})),
-                 scale_factor(q.shape[3]));
+    const ValueId raw = c_.scale(per_head(c_.wide_input(0), c_.transpose(k, {0, 1, 3, 2})),
+                                 scale_factor(q.shape[3]));
     const ValueId capped = soft_capped(raw);
     const ValueId masked = with_masks(capped);
     const ValueId p = softmax(masked);
-    const ValueId y = per_head("matmul", p, v);
+    const ValueId y = per_head(p, v);
     const ValueId shown[] = {raw, capped, masked, p};
     const auto mode = static_cast<size_t>(c_.attrs().attr_int("qk_output"));
     return {c_.cast(y, stored), key, value, c_.cast(shown[mode], stored)};
@@ -158,15 +156,15 @@ class Attention {
   }
 
   // The product of each head of `a` with the head of `b` that its group shares.
-  ValueId per_head(std::string_view product, ValueId a, ValueId b) {
+  ValueId per_head(ValueId a, ValueId b) {
     const Shape left = c_.type(a).shape;
     const Shape right = c_.type(b).shape;
     if (left.size() != 4 || right.size() != 4) return ir::kNoId;
-    if (left[1] == right[1]) return c_.op(product, {a, b});
+    if (left[1] == right[1]) return c_.op("matmul", {a, b});
     const ValueId grouped =
         c_.reshape(a, {left[0], right[1], left[1] / right[1], left[2], left[3]});
     const ValueId shared = c_.reshape(b, {right[0], right[1], 1, right[2], right[3]});
-    return c_.reshape(c_.op(product, {grouped, shared}), {left[0], left[1], left[2], right[3]});
+    return c_.reshape(c_.op("matmul", {grouped, shared}), {left[0], left[1], left[2], right[3]});
   }
 
   ValueId soft_capped(ValueId s) {

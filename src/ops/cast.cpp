@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "ops/support/elementwise.h"
+#include "ops/support/narrow.h"
 #include "ops/support/simplify.h"
 
 namespace pyc::ops {
@@ -13,21 +14,6 @@ Types infer(const InferArgs& args) {
                   "'");
   }
   return one(args.attr_dtype("to"), args.inputs[0].shape);
-}
-
-// The largest number of the float types of 8 bits that saturate only when asked to; 0 for others.
-double largest(DType t) {
-  switch (t) {
-    case DType::kF8E4M3FN:
-      return 448.0;
-    case DType::kF8E4M3FNUZ:
-      return 240.0;
-    case DType::kF8E5M2:
-    case DType::kF8E5M2FNUZ:
-      return 57344.0;
-    default:
-      return 0.0;
-  }
 }
 
 // A positive number with its fraction cut off, or rounded to the next power of two from 1.5 on.
@@ -60,11 +46,9 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   Expr x = context.input(0, index);
   const DType from = x.dtype();
   if (to == DType::kF8E8M0 && from != to) return rounded(context, to_e8m0(context, x));
-  const double limit = largest(to);
-  if (limit != 0.0 && from != to && context.attr_bool("saturate")) {
+  if (largest_fp8(to) != 0.0 && from != to && context.attr_bool("saturate")) {
     // Exact for every integer that does not saturate.
-    x = convert(x, is_float(from) ? compute_dtype(from) : DType::kF64);
-    x = min(max(x, like(x, -limit)), like(x, limit));
+    x = within_fp8(convert(x, is_float(from) ? compute_dtype(from) : DType::kF64), to);
   }
   return rounded(context, x);
 }

@@ -3,8 +3,9 @@
 namespace pyc::ops {
 namespace {
 
-constexpr DTypeClass kSources{[](DType t) { return kQuantized.has(t) || t == DType::kI32; },
-                              "an integer dtype of 8 or 16 bits, i32 or an fp8 dtype"};
+constexpr DTypeClass kSources{
+    [](DType t) { return kQuantized.has(t) || t == DType::kI32; },
+    "an integer dtype of at most 32 signed or 16 unsigned bits or a float dtype of 4 or 8"};
 
 Types infer(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
@@ -35,7 +36,7 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
 const ir::OpDef& op_dequantize() {
   static const ir::OpDef def{
       .name = "dequantize",
-      .summary = "(x - zero_point) * scale; fp8 has no zero point.",
+      .summary = "(x - zero_point) * scale; floats have no zero point.",
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = quant_attrs(),

@@ -1,3 +1,4 @@
+#include "ops/support/narrow.h"
 #include "ops/support/quant.h"
 
 namespace pyc::ops {
@@ -32,20 +33,14 @@ Expr saturated(LowerContext& context, Expr x, DType t, Expr zero) {
   return min(max(x, lo - zero), hi - zero);
 }
 
-double largest_finite(DType t) { return t == DType::kF8E4M3FN ? 448.0 : 57344.0; }
-
-Expr to_fp8(LowerContext& context, Expr x, DType t) {
-  if (!context.attr_bool("saturate")) return convert(x, t);
-  const Expr largest = like(x, largest_finite(t));
-  return convert(min(max(x, -largest), largest), t);
-}
-
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const DType to = context.output_type(0).dtype;
   const DType wide = quant_dtype(context);
   const Index at = scale_index(context, index);
   const Expr ratio = convert(context.input(0, index), wide) / convert(context.input(1, at), wide);
-  if (is_float(to)) return to_fp8(context, ratio, to);
+  if (is_float(to)) {
+    return convert(context.attr_bool("saturate") ? within_fp8(ratio, to) : ratio, to);
+  }
   const Expr zero_point = context.inputs() > 2 ? convert(context.input(2, at), DType::kI32)
                                                : zero(context, DType::kI32);
   const Expr steps = saturated(context, round_even(ratio), to, convert(zero_point, wide));
@@ -58,7 +53,8 @@ const ir::OpDef& op_quantize() {
   static const ir::OpDef def{
       .name = "quantize",
       .summary =
-          "saturate(round_even(x/scale) + zero_point) as an integer, or x/scale as fp8; NaN gives "
+          "saturate(round_even(x/scale) + zero_point) as an integer, or x/scale as a narrow float; "
+          "NaN gives "
           "the zero point.",
       .min_inputs = 2,
       .max_inputs = 3,

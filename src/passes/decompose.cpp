@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "passes/passes.h"
@@ -21,9 +22,10 @@ void name_values(ir::Graph& graph, const ir::Graph& old, const std::vector<ir::V
     graph.values[now[v]].name = old.value(v).name;
     named[now[v]] = true;
   }
+  std::map<std::string, int> next;  // by origin: lower numbers are taken
   for (ir::ValueId v = 0; v < graph.values.size(); ++v) {
     if (named[v]) continue;
-    int i = 0;
+    int& i = next[origin[v]];
     do {
       graph.values[v].name = fmt::format("{}.{}", origin[v], i++);
     } while (!taken.insert(graph.values[v].name).second);

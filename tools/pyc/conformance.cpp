@@ -27,7 +27,7 @@ struct Request {
   CompileOptions compile;
   pyc_tolerance tolerance{sizeof(pyc_tolerance), 1e-3, 1e-7, 0.0};
   int64_t jobs = 2;
-  int64_t time_limit = 120;
+  int64_t time_limit = 600;
 };
 
 std::vector<std::string> find_cases(const Request& command) {

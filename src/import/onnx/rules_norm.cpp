@@ -87,9 +87,9 @@ Status loss(CloseContext& c) {
 Status dropout(CloseContext& c) {
   const ValueId x = c.input(0);
   const bool training =
-      c.version() >= 12 && c.has(2) && c.int_value(c.reshape(c.input(2), {})) != 0;
+      c.version() >= 12 && c.has(2) && c.int_value(c.input(2)) != 0;
   const double ratio = c.version() < 12 ? c.attr_float("ratio", 0.5)
-                       : c.has(1)       ? c.float_value(c.reshape(c.input(1), {}))
+                       : c.has(1)       ? c.float_value(c.input(1))
                                         : 0.5;
   if (!c.ok()) return c.status();
   const TensorType mask_type{c.version() < 10 ? c.dtype(x) : DType::kBool, c.shape(x)};

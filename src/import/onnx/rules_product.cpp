@@ -70,9 +70,19 @@ Status qlinear_matmul(CloseContext& c) {
   return c.give(c.op("quantize", {real, shaped(y_scale), shaped(c.input(7))}, std::move(attrs)));
 }
 
+// x, its scale and, if given, its zero point; those of one element as scalars.
+std::vector<ValueId> quantized_inputs(CloseContext& c) {
+  std::vector<ValueId> in{c.input(0)};
+  for (size_t i = 1; i < 3; ++i) {
+    if (i == 2 && !c.has(i)) break;
+    const ValueId v = c.input(i);
+    in.push_back(c.type(v).elements() == 1 && c.rank(v) < 2 ? c.reshape(v, {}) : v);
+  }
+  return in;
+}
+
 Status quantize(CloseContext& c) {
-  std::vector<ValueId> in{c.input(0), c.input(1)};
-  if (c.has(2)) in.push_back(c.input(2));
+  const std::vector<ValueId> in = quantized_inputs(c);
   DType to = dtype_attr(c, "output_dtype", DType::kU8);
   if (c.has(2)) to = c.dtype(c.input(2));
   return c.give(c.op("quantize", in,
@@ -83,8 +93,7 @@ Status quantize(CloseContext& c) {
 }
 
 Status dequantize(CloseContext& c) {
-  std::vector<ValueId> in{c.input(0), c.input(1)};
-  if (c.has(2)) in.push_back(c.input(2));
+  const std::vector<ValueId> in = quantized_inputs(c);
   return c.give(c.op("dequantize", in,
                      {{"to", dtype_attr(c, "output_dtype", c.dtype(c.input(1)))},
                       {"axis", c.attr_int("axis", 1)},

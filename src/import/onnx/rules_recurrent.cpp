@@ -122,13 +122,13 @@ template <Name Kind>
 Status window(CloseContext& c) {
   return c.give(c.op("window_function", {},
                      {{"kind", std::string(Kind.text)},
-                      {"size", c.int_value(c.reshape(c.input(0), {}))},
+                      {"size", c.int_value(c.input(0))},
                       {"periodic", c.attr_int("periodic", 1) != 0},
                       {"dtype", dtype_attr(c, "output_datatype", DType::kF32)}}));
 }
 
 Status mel_weight_matrix(CloseContext& c) {
-  const auto number = [&](size_t i) { return c.float_value(c.reshape(c.input(i), {})); };
+  const auto number = [&](size_t i) { return c.float_value(c.input(i)); };
   return c.give(c.op("mel_weight_matrix", {},
                      {{"num_mel_bins", static_cast<int64_t>(number(0))},
                       {"dft_length", static_cast<int64_t>(number(1))},
@@ -140,8 +140,8 @@ Status mel_weight_matrix(CloseContext& c) {
 
 Status dft(CloseContext& c) {
   int64_t axis = c.attr_int("axis", c.version() < 20 ? 1 : -2);
-  if (c.version() >= 20 && c.has(2)) axis = c.int_value(c.reshape(c.input(2), {}));
-  const int64_t length = c.has(1) ? c.int_value(c.reshape(c.input(1), {})) : 0;
+  if (c.version() >= 20 && c.has(2)) axis = c.int_value(c.input(2));
+  const int64_t length = c.has(1) ? c.int_value(c.input(1)) : 0;
   return c.give(c.op("dft", {c.input(0)},
                      {{"axis", axis},
                       {"length", length},
@@ -152,8 +152,8 @@ Status dft(CloseContext& c) {
 Status stft(CloseContext& c) {
   std::vector<ValueId> in{c.input(0)};
   if (c.has(2)) in.push_back(c.input(2));
-  const int64_t step = c.int_value(c.reshape(c.input(1), {}));
-  const int64_t length = c.has(3) ? c.int_value(c.reshape(c.input(3), {})) : 0;
+  const int64_t step = c.int_value(c.input(1));
+  const int64_t length = c.has(3) ? c.int_value(c.input(3)) : 0;
   return c.give(c.op("stft", in,
                      {{"frame_step", step},
                       {"frame_length", length},

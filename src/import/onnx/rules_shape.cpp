@@ -239,9 +239,9 @@ Status constant_of_shape(CloseContext& c) {
 
 Status range(CloseContext& c) {
   const DType t = c.dtype(c.input(0));
-  const double start = c.float_value(c.reshape(c.input(0), {}));
-  const double limit = c.float_value(c.reshape(c.input(1), {}));
-  const double step = c.float_value(c.reshape(c.input(2), {}));
+  const double start = c.float_value(c.input(0));
+  const double limit = c.float_value(c.input(1));
+  const double step = c.float_value(c.input(2));
   if (!c.ok()) return c.status();
   if (step == 0) return c.refused(Code::kInvalidArgument, "the step of a range is not 0");
   const auto count = static_cast<int64_t>(std::max(0.0, std::ceil((limit - start) / step)));
@@ -263,13 +263,13 @@ Status eye_like(CloseContext& c) {
 }
 
 Status one_hot(CloseContext& c) {
-  const int64_t depth = c.int_value(c.reshape(c.input(1), {}));
+  const int64_t depth = c.int_value(c.input(1));
   return c.give(c.op("one_hot", {c.cast(c.input(0), DType::kI64), c.input(2)},
                      {{"depth", depth}, {"axis", c.attr_int("axis", -1)}}));
 }
 
 Status trilu(CloseContext& c) {
-  const int64_t k = c.has(1) ? c.int_value(c.reshape(c.input(1), {})) : 0;
+  const int64_t k = c.has(1) ? c.int_value(c.input(1)) : 0;
   return c.give(c.op("tri", {c.input(0)}, {{"upper", c.attr_int("upper", 1) != 0}, {"k", k}}));
 }
 

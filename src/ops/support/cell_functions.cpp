@@ -58,6 +58,7 @@ Result<std::vector<ActivationSpec>> parse_activations(std::string_view names,
     const size_t comma = std::min(names.find(','), names.size());
     std::string name(names.substr(0, comma));
     names.remove_prefix(std::min(comma + 1, names.size()));
+    name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
     const auto* known =

@@ -2,7 +2,7 @@
 
 // The activation functions that recurrent ops name in an attribute: relu, tanh, sigmoid, affine,
 // leakyrelu, thresholdedrelu, scaledtanh, hardsigmoid, elu, softsign and softplus, in any letter
-// case, separated by commas.
+// case and with or without underscores, separated by commas.
 
 #include <string_view>
 #include <vector>

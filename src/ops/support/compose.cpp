@@ -1,5 +1,7 @@
 #include "ops/support/compose.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 #include "base/convert.h"
@@ -45,6 +47,18 @@ ValueId Compose::slice(ValueId x, int64_t axis, int64_t begin, int64_t end) {
 }
 
 ValueId Compose::concat(std::vector<ValueId> parts, int64_t axis) {
+  // An element of a concatenation asks each part in turn.
+  constexpr size_t kTogether = 32;
+  while (parts.size() > kTogether) {
+    std::vector<ValueId> joined;
+    for (size_t i = 0; i < parts.size(); i += kTogether) {
+      const size_t end = std::min(i + kTogether, parts.size());
+      joined.push_back(concat({parts.begin() + static_cast<std::ptrdiff_t>(i),
+                               parts.begin() + static_cast<std::ptrdiff_t>(end)},
+                              axis));
+    }
+    parts = std::move(joined);
+  }
   if (parts.size() == 1) return parts[0];
   return op("concat", std::move(parts), {{"axis", axis}});
 }

@@ -8,11 +8,12 @@
 
 namespace pyc::ops {
 
-inline constexpr DTypeClass kQuantized{[](DType t) {
-                                         return (is_int(t) && dtype_size(t) <= 2) ||
-                                                (is_float(t) && dtype_size(t) == 1);
-                                       },
-                                       "an integer dtype of 8 or 16 bits or an fp8 dtype"};
+inline constexpr DTypeClass kQuantized{
+    [](DType t) {
+      if (is_int(t)) return dtype_size(t) <= 2;
+      return is_float(t) && dtype_size(t) == 1 && t != DType::kF8E8M0;
+    },
+    "an integer dtype of at most 16 bits or a float dtype of 4 or 8"};
 
 std::vector<ir::AttrDef> quant_attrs();
 

@@ -1,0 +1,67 @@
+#include "ops/support/compose.h"
+#include "ops/support/equation.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  PYC_TRY(require_dtype("the first operand", args.inputs[0], kNumbers));
+  for (const TensorType& other : args.inputs.subspan(1)) {
+    PYC_TRY(require_same_dtype(args.inputs[0], other));
+  }
+  PYC_ASSIGN(const Equation e, parse_einsum(args.attr_string("equation"), args.inputs));
+  PYC_ASSIGN(Shape shape, extents_of(e, args.inputs, e.result + e.summed()));
+  shape.resize(e.result.size());
+  return one(args.inputs[0].dtype, std::move(shape));
+}
+
+// Those letters of a and b, each once, that the rest of the equation still needs.
+std::string still_needed(const std::string& letters, const std::string& rest) {
+  std::string kept;
+  for (char letter : letters) {
+    if (rest.find(letter) != std::string::npos && kept.find(letter) == std::string::npos) {
+      kept += letter;
+    }
+  }
+  return kept;
+}
+
+Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < c.inputs(); ++i) types.push_back(c.input_type(i));
+  PYC_ASSIGN(const Equation e, parse_einsum(c.attrs().attr_string("equation"), types));
+  const auto contract = [&](std::vector<ValueId> inputs, Equation step) {
+    return c.op("contract", std::move(inputs), {{"equation", step.text()}});
+  };
+  ValueId joined = c.input(0);
+  std::string letters = e.operands[0];
+  if (c.inputs() == 1) return c.outputs({contract({joined}, e)});
+  for (size_t i = 1; i < c.inputs(); ++i) {
+    std::string rest = e.result;
+    for (size_t j = i + 1; j < c.inputs(); ++j) rest += e.operands[j];
+    const bool last = i + 1 == c.inputs();
+    const std::string next = last ? e.result : still_needed(letters + e.operands[i], rest);
+    joined = contract({joined, c.input(i)}, {{letters, e.operands[i]}, next});
+    letters = next;
+  }
+  return c.outputs({joined});
+}
+
+}  // namespace
+
+const ir::OpDef& op_einsum() {
+  static const ir::OpDef def{
+      .name = "einsum",
+      .summary =
+          "Numpy's einsum: operands are joined from left to right, each pair by one contraction.",
+      .min_inputs = 1,
+      .max_inputs = ir::kVariadic,
+      .attrs = {required("equation", ir::AttrKind::kString)},
+      .infer = infer,
+      .decompose = decompose,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

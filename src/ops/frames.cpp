@@ -1,0 +1,50 @@
+#include "ops/support/index.h"
+#include "ops/support/infer.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) {
+  const TensorType& x = args.inputs[0];
+  PYC_TRY(require_axis(args.attr_int("axis"), x));
+  const int64_t axis = from_front(args.attr_int("axis"), x.rank());
+  const int64_t length = args.attr_int("length");
+  const int64_t step = args.attr_int("step");
+  Shape shape = x.shape;
+  int64_t& dim = shape[static_cast<size_t>(axis)];
+  if (step < 1 || length < 1 || length > dim) {
+    return refuse(Code::kInvalidArgument, "frames of ", length, " every ", step, " do not fit dim ",
+                  axis, " of ", x);
+  }
+  const int64_t frames = (dim - length) / step + 1;
+  dim = length;
+  shape.insert(shape.begin() + axis, frames);
+  return one(x.dtype, std::move(shape));
+}
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const auto axis =
+      static_cast<size_t>(from_front(context.attr_int("axis"), context.input_type(0).rank()));
+  Index at = to_index(index.first(axis));
+  at.push_back(index[axis] * context.index(context.attr_int("step")) + index[axis + 1]);
+  for (const Expr& i : index.subspan(axis + 2)) at.push_back(i);
+  return context.input(0, at);
+}
+
+}  // namespace
+
+const ir::OpDef& op_frames() {
+  static const ir::OpDef def{
+      .name = "frames",
+      .summary =
+          "Windows of `length` elements every `step` along an axis; the frame's number is a new "
+          "axis in front of it.",
+      .attrs = {required("axis", ir::AttrKind::kInt), required("length", ir::AttrKind::kInt),
+                required("step", ir::AttrKind::kInt)},
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,40 @@
+#include <numbers>
+
+#include "loop/functions.h"
+#include "ops/support/random.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) { return infer_random(args); }
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& y = context.output_type(0);
+  const Expr first = position(context, index, y.shape) * context.index(2);
+  // In (0, 1], so that its logarithm is finite.
+  const Expr u = random_unit(context, first) + 0x1p-32;
+  const Expr turn = random_unit(context, first + context.index(1));
+  const Expr radius = sqrt(loop::log(u) * -2.0);
+  const Expr z = radius * loop::cos(turn * (2.0 * std::numbers::pi));
+  return convert(z * context.attr_float("scale") + context.attr_float("mean"), y.dtype);
+}
+
+}  // namespace
+
+const ir::OpDef& op_random_normal() {
+  static const ir::OpDef def{
+      .name = "random_normal",
+      .summary =
+          "mean + scale*z in f64, rounded once; z by Box and Muller from words 2i and 2i+1 of "
+          "element i.",
+      .min_inputs = 0,
+      .max_inputs = 0,
+      .attrs = random_attrs({required("shape", ir::AttrKind::kInts), optional("dtype", DType::kF32),
+                             optional("mean", 0.0), optional("scale", 1.0)}),
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops

@@ -1,0 +1,32 @@
+#include "ops/support/random.h"
+
+namespace pyc::ops {
+namespace {
+
+Types infer(const InferArgs& args) { return infer_random(args); }
+
+Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+  const TensorType& y = context.output_type(0);
+  const double lo = context.attr_float("lo");
+  const Expr u = random_unit(context, position(context, index, y.shape));
+  return convert(like(u, lo) + u * (context.attr_float("hi") - lo), y.dtype);
+}
+
+}  // namespace
+
+const ir::OpDef& op_random_uniform() {
+  static const ir::OpDef def{
+      .name = "random_uniform",
+      .summary =
+          "lo + (hi-lo)*u in f64, rounded once; u from Philox by seed, stream and element index.",
+      .min_inputs = 0,
+      .max_inputs = 0,
+      .attrs = random_attrs({required("shape", ir::AttrKind::kInts), optional("dtype", DType::kF32),
+                             optional("lo", 0.0), optional("hi", 1.0)}),
+      .infer = infer,
+      .lower = lower,
+  };
+  return def;
+}
+
+}  // namespace pyc::ops
