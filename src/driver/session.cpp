@@ -262,6 +262,8 @@ Result<bool> Session::Impl::run_host_nodes(const Entry& entry, State& state, int
   for (const specialize::Break& b : entry.segment.breaks) {
     const ir::OpenNode& node = state.graph->nodes[b.node];
     if (node.op->host == nullptr || !reads_present(node, state)) continue;
+    // It only waited for others of this stage: the next one may close it.
+    if (node.op->close != nullptr && b.reason == "waits_for_node") continue;
     Call call(node, state,
               [&](const OpenGraph& region, std::vector<DynValue> inputs,
                   std::span<const DynValue> captured) {
