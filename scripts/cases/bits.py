@@ -4,7 +4,7 @@ import numpy as np
 
 from cases.elementwise import binary, COMPARISONS, EDGES, int_limits
 from cases.files import Cases, generator, lit, rnd, Tensor
-from cases.numerics import is_float, NUMPY
+from cases.numerics import is_float, NAN, NUMPY, rounded
 
 INTS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
@@ -111,6 +111,12 @@ def classify(op):
     c.write()
 
 
+def bits_of(dt):
+    """Of its value: types below a byte take a whole one in memory."""
+    narrow = {"i2": 2, "u2": 2, "i4": 4, "u4": 4, "f4e2m1": 4}
+    return narrow.get(dt) or np.dtype(NUMPY[dt]).itemsize * 8
+
+
 @generator("bitcast")
 def bitcast(op):
     c = Cases(op)
@@ -120,23 +126,24 @@ def bitcast(op):
             y = x.a.view(np.uint8) != 0
         else:
             y = x.a.view(NUMPY[to])
-        # Model outputs carry canonical NaNs.
-        y = np.where(y != y, NUMPY[to](np.nan), y).astype(NUMPY[to]) if is_float(to) else y
         c.run(name, [x], Tensor(to, y), f"to={to}")
 
-    sizes = {}
+    groups = {}
     for dt in NUMPY:
-        sizes.setdefault(np.dtype(NUMPY[dt]).itemsize, []).append(dt)
-    for size, dtypes in sizes.items():
+        groups.setdefault(bits_of(dt), []).append(dt)
+    for bits, dtypes in groups.items():
         for dt in dtypes:
-            if dt == "bool":
-                values = [0, 1]
+            if bits <= 8 and dt != "bool":
+                codes = range(2 ** bits) if bits < 8 else [0, 1, 7, 8, 60, *range(119, 130), 188, *range(247, 256)]
+                a = np.array(codes, np.uint8).view(NUMPY[dt])
+                # In the file there is one NaN only.
+                x = Tensor(dt, np.where(a.astype(np.float64) != a.astype(np.float64), rounded(NAN, dt), a))
             elif is_float(dt):
-                values = EDGES[:5] + ([] if dt == "f8e4m3fn" else [np.inf, -np.inf]) + [0.001, -3.0]
+                x = lit(dt, EDGES[:7] + [0.001, -3.0])
             else:
-                values = int_limits(dt)
+                x = lit(dt, [0, 1] if dt == "bool" else int_limits(dt))
             for to in dtypes:
-                run(f"{dt}_to_{to}", lit(dt, values), to)
+                run(f"{dt}_to_{to}", x, to)
     for dt, to, values, canonical in (("f32", "u32", "0xffc12345, 0x7f800001", [0x7FC00000] * 2),
                                       ("f16", "i16", "0xfe01, 0x7c01", [0x7E00] * 2),
                                       ("f8e4m3fn", "u8", "0xff, 0x7f", [0x7F] * 2)):
@@ -145,5 +152,6 @@ def bitcast(op):
     run("empty", lit("f32", [], (0, 2)), "u32")
     run("rank8", rnd("f32", (1, 2, 1, 3, 1, 1, 2, 1), 1), "i32")
     c.refuse("wider", ["f32[2]"], "dtype_mismatch", "f32[2] and f64 differ in size", "to=f64")
+    c.refuse("bits", ["u8[2]"], "dtype_mismatch", "u8[2] and u4 differ in size", "to=u4")
     c.refuse("narrower", ["i64[2]"], "dtype_mismatch", "i64[2] and i32 differ in size", "to=i32")
     c.write()

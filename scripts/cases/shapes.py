@@ -232,7 +232,8 @@ def tri(op):
     run("nan_outside", lit("f32", [[1.0, np.nan], [np.nan, 2.0]]), True)
     run("rank8", rnd("f32", (1, 2, 1, 1, 2, 1, 3, 3), 5), False)
     for dt in MOVED:
-        run(dt, rnd(dt, (3, 3), 6, 1.0, 9.0), False)
+        if dt != "f8e8m0":  # has no 0
+            run(dt, rnd(dt, (3, 3), 6, 1.0, 9.0), False)
     c.refuse("rank", ["f32[3]"], "rank_mismatch", "input must have rank 2 or more, found f32[3]")
     c.write()
 
