@@ -414,7 +414,7 @@ TEST(Verify, OrderedLoops) {
   const std::string rows = "loop v1 < 16 ordered {\n b1[v0 + v1*4] = b0[v1]\n b1[v0 + ";
   EXPECT_ACCEPTED(head + rows + "min(max(b3[v1], 0), 3)*4 + min(max(b3[v1], 0), 1)*8] = 0:f32 }");
   EXPECT_REFUSED(head + rows + "min(max(b3[v1], 0), 3)*4 + min(max(b3[v1], 0), 1)*6] = 0:f32 }",
-                 "store 1: cannot be proven apart from itself at another parallel point, both to "
+                 "store 1: cannot be proven apart from store 0 at another parallel point, both to "
                  "buffer b1");
   EXPECT_REFUSED(head + "loop v1 < 16 { " + place + " = b0[v1] }",
                  "store 0: iterations of loop 0, which is not ordered, may store to one element");
