@@ -46,6 +46,7 @@ CONFINED = [
      "CUDA", ["backends/cuda"]),
     (re.compile(r"(cuda|cub|thrust|cutlass|cute)/"), "CUDA", ["backends/cuda"]),
     (re.compile(r"protozero/"), "protozero", ["import", "export", "io"]),
+    (re.compile(r"(re2|webp)/|(jpeglib|png|tiffio|openjpeg)\.h$"), "RE2 and image", ["host"]),
 ]
 
 # Headers written by the build, and the folder they belong to.

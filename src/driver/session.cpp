@@ -20,6 +20,7 @@ using specialize::Segment;
 using specialize::State;
 
 constexpr int kMaxDepth = 64;  // of regions inside regions
+constexpr size_t kMaxDecisions = size_t{1} << 16;
 
 struct Stage;
 
@@ -97,6 +98,7 @@ struct Session::Impl {
   CompileOptions options;
   mutable std::mutex mutex;  // guards everything below
   std::map<const OpenGraph*, std::unique_ptr<Stage>> roots;
+  std::map<const ir::OpenNode*, std::unique_ptr<OpenGraph>> alone;  // nodes as graphs
   SessionStats stats;
   DecisionLog log;
 
@@ -107,17 +109,23 @@ struct Session::Impl {
   Status run_segment(const Entry& entry, State& state);
   Result<bool> run_host_nodes(const Entry& entry, State& state, int depth);
   Stage& root_of(const OpenGraph& g);
+  const OpenGraph& graph_of(const ir::OpenNode& node);
 };
 
 namespace {
 
 class Call final : public ir::HostCall {
  public:
-  using RunRegion = std::function<Result<std::vector<DynValue>>(
+  using RunGraph = std::function<Result<std::vector<DynValue>>(
       const OpenGraph&, std::vector<DynValue>, std::span<const DynValue>)>;
+  using Alone = std::function<const OpenGraph&()>;
 
-  Call(const ir::OpenNode& node, const State& state, RunRegion run)
-      : node_(node), state_(state), run_(std::move(run)), outputs_(node.outputs.size()) {}
+  Call(const ir::OpenNode& node, const State& state, RunGraph run, Alone alone)
+      : node_(node),
+        state_(state),
+        run_(std::move(run)),
+        alone_(std::move(alone)),
+        outputs_(node.outputs.size()) {}
 
   const ir::OpenNode& node() const override { return node_; }
   const DynValue& input(size_t i) const override {
@@ -139,12 +147,29 @@ class Call final : public ir::HostCall {
     }
     return run_(**region, std::move(inputs), captured);
   }
+  Result<std::vector<DynValue>> run_node(std::vector<DynValue> inputs) override {
+    if (inputs.size() != node_.inputs.size()) {
+      return Status(Code::kInvalidArgument, "a node is run with as many inputs as it has");
+    }
+    std::vector<DynValue> present;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node_.inputs[i] != ir::kAbsentId) present.push_back(std::move(inputs[i]));
+    }
+    PYC_ASSIGN(std::vector<DynValue> given, run_(alone_(), std::move(present), {}));
+    std::vector<DynValue> outputs(node_.outputs.size());
+    auto next = given.begin();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (node_.outputs[i] != ir::kAbsentId) outputs[i] = std::move(*next++);
+    }
+    return outputs;
+  }
   std::optional<DynValue>& output(size_t i) { return outputs_[i]; }
 
  private:
   const ir::OpenNode& node_;
   const State& state_;
-  RunRegion run_;
+  RunGraph run_;
+  Alone alone_;
   std::vector<std::optional<DynValue>> outputs_;
   DynValue absent_;
 };
@@ -153,6 +178,15 @@ bool reads_present(const ir::OpenNode& node, const State& state) {
   const std::vector<OpenId> reads = ir::reads_of(node);
   return std::all_of(reads.begin(), reads.end(),
                      [&](OpenId v) { return state.values[v].has_value(); });
+}
+
+// Whether a node that waits is closed once what it waits for is there. The host is for nodes that
+// closing left to it, for other values than tensors, and for regions, which run as they are.
+bool closes_later(const ir::OpenNode& node, const specialize::Break& why, const State& state) {
+  const bool waits = why.reason == "waits_for_value" || why.reason == "waits_for_node";
+  if (!waits || node.op->close == nullptr || !ir::regions_of(node).empty()) return false;
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](OpenId v) { return v == ir::kAbsentId || state.values[v]->is_tensor(); });
 }
 
 bool complete(const State& state) {
@@ -176,6 +210,27 @@ Stage& Session::Impl::root_of(const OpenGraph& g) {
   return *root;
 }
 
+// The node as a graph whose inputs are those it has and whose outputs are those it gives.
+const OpenGraph& Session::Impl::graph_of(const ir::OpenNode& node) {
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<OpenGraph>& graph = alone[&node];
+  if (graph != nullptr) return *graph;
+  graph = std::make_unique<OpenGraph>();
+  graph->name = "alone";
+  graph->nodes.push_back(node);
+  const auto rename = [&](std::vector<OpenId>& ids, std::vector<OpenId>& ends) {
+    for (OpenId& id : ids) {
+      if (id == ir::kAbsentId) continue;
+      id = static_cast<OpenId>(graph->values.size());
+      graph->values.emplace_back();
+      ends.push_back(id);
+    }
+  };
+  rename(graph->nodes[0].inputs, graph->inputs);
+  rename(graph->nodes[0].outputs, graph->outputs);
+  return *graph;
+}
+
 Result<std::shared_ptr<Entry>> Session::Impl::make_entry(Stage& stage, const State& state) {
   auto entry = std::make_shared<Entry>();
   PYC_ASSIGN(entry->segment, specialize::close_segment(state, ops::all_ops(), evaluate));
@@ -187,11 +242,12 @@ Result<std::shared_ptr<Entry>> Session::Impl::make_entry(Stage& stage, const Sta
     PYC_ASSIGN(entry->model, compile(std::move(segment.graph), o));
     ++stats.segments_compiled;
     const DecisionLog& made = entry->model->decisions();
-    log.insert(log.end(), made.begin(), made.end());
+    if (log.size() < kMaxDecisions) log.insert(log.end(), made.begin(), made.end());
   }
   segment.graph = {};
   entry->next = std::make_unique<Stage>();
   for (const specialize::Break& b : segment.breaks) {
+    if (log.size() >= kMaxDecisions) break;
     const ir::OpenNode& node = state.graph->nodes[b.node];
     log.push_back({.what = "graph_break",
                    .chosen = fmt::format("{} '{}'", node.op->name, node.name),
@@ -262,13 +318,12 @@ Result<bool> Session::Impl::run_host_nodes(const Entry& entry, State& state, int
   for (const specialize::Break& b : entry.segment.breaks) {
     const ir::OpenNode& node = state.graph->nodes[b.node];
     if (node.op->host == nullptr || !reads_present(node, state)) continue;
-    // It only waited for others of this stage: the next one may close it.
-    if (node.op->close != nullptr && b.reason == "waits_for_node") continue;
-    Call call(node, state,
-              [&](const OpenGraph& region, std::vector<DynValue> inputs,
-                  std::span<const DynValue> captured) {
-                return run_graph(region, std::move(inputs), captured, depth + 1);
-              });
+    if (closes_later(node, b, state)) continue;
+    const auto run = [&](const OpenGraph& region, std::vector<DynValue> inputs,
+                         std::span<const DynValue> captured) {
+      return run_graph(region, std::move(inputs), captured, depth + 1);
+    };
+    Call call(node, state, run, [&]() -> const OpenGraph& { return graph_of(node); });
     Status status = node.op->host(call);
     if (!status.ok()) {
       return std::move(status).with_context(fmt::format("{} '{}'", node.op->name, node.name));

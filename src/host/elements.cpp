@@ -12,8 +12,6 @@
 namespace pyc::host {
 namespace {
 
-constexpr int64_t kMaxStrings = int64_t{1} << 28;
-
 int64_t product(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
@@ -23,14 +21,16 @@ Status unexpected(std::string_view what, std::string_view expected, const DynVal
           fmt::format("{}: expected {}, found {}", what, expected, found.to_string())};
 }
 
-// The number of elements of a string tensor; refused when negative or over the limit.
-Result<int64_t> count_strings(const Ints& shape) {
-  PYC_ASSIGN(const int64_t count, tensor_bytes(DType::kU8, shape));
-  if (count > kMaxStrings) {
-    return Status(Code::kBudgetExceeded, fmt::format("string[{}] is over the limit of {} strings",
-                                                     fmt::join(shape, ","), kMaxStrings));
+int64_t most_of(const DynValue& value) { return value.is_tensor() ? kMaxElements : kMaxStrings; }
+
+// Dims beside one that is 0 are bounded too: products of them must not overflow.
+Status check_dims(const DynValue& value, std::string_view what) {
+  Ints dims;
+  for (const int64_t d : value.shape) {
+    if (d != 0) dims.push_back(d);
   }
-  return count;
+  auto bytes = tensor_bytes(DType::kU8, dims);
+  return bytes.ok() ? Status() : std::move(bytes).status().with_context(what);
 }
 
 bool same_elements(const DynValue& a, const DynValue& b) {
@@ -39,6 +39,15 @@ bool same_elements(const DynValue& a, const DynValue& b) {
 
 }  // namespace
 
+Result<int64_t> element_count(const Ints& shape, int64_t most) {
+  PYC_ASSIGN(const int64_t count, tensor_bytes(DType::kU8, shape));
+  if (count > most) {
+    return Status(Code::kBudgetExceeded, fmt::format("[{}] is over the limit of {} elements",
+                                                     fmt::join(shape, ","), most));
+  }
+  return count;
+}
+
 Status check_array(const DynValue& value, std::string_view what) {
   if (value.kind == DynValue::Kind::kStrings) return check_strings(value, what);
   return check_numbers(value, what);
@@ -46,6 +55,7 @@ Status check_array(const DynValue& value, std::string_view what) {
 
 Status check_numbers(const DynValue& value, std::string_view what) {
   if (!value.is_tensor()) return unexpected(what, "a tensor of numbers", value);
+  PYC_TRY(check_dims(value, what));
   PYC_ASSIGN(const int64_t bytes, tensor_bytes(value.dtype, value.shape));
   if (bytes != static_cast<int64_t>(value.bytes.size())) {
     return {Code::kSizeMismatch, fmt::format("{}: {} needs {} bytes, found {}", what,
@@ -58,7 +68,8 @@ Status check_strings(const DynValue& value, std::string_view what) {
   if (value.kind != DynValue::Kind::kStrings || value.strings == nullptr) {
     return unexpected(what, "a tensor of strings", value);
   }
-  PYC_ASSIGN(const int64_t count, count_strings(value.shape));
+  PYC_TRY(check_dims(value, what));
+  PYC_ASSIGN(const int64_t count, element_count(value.shape, kMaxStrings));
   if (count != static_cast<int64_t>(value.strings->size())) {
     return {Code::kSizeMismatch, fmt::format("{}: {} needs {} strings, found {}", what,
                                              value.to_string(), count, value.strings->size())};
@@ -130,7 +141,7 @@ Result<DynValue> pick(const DynValue& value, Ints shape, std::span<const int64_t
                     fmt::format("element {} of {} is out of range", i, value.to_string()));
     }
   }
-  PYC_ASSIGN(const int64_t wanted, count_strings(shape));
+  PYC_ASSIGN(const int64_t wanted, element_count(shape, most_of(value)));
   if (wanted != static_cast<int64_t>(from.size())) {
     return Status(Code::kSizeMismatch, fmt::format("[{}] has {} elements, {} are given",
                                                    fmt::join(shape, ","), wanted, from.size()));
@@ -161,7 +172,8 @@ Result<DynValue> take(const DynValue& value, size_t axis, std::span<const int64_
   }
   Ints shape = value.shape;
   shape[axis] = static_cast<int64_t>(at.size());
-  PYC_ASSIGN(const int64_t count, count_strings(shape));
+  PYC_ASSIGN(const int64_t count, element_count(shape, most_of(value)));
+  if (count == 0) return zeros_like(value, std::move(shape));
   Ints from;
   from.reserve(static_cast<size_t>(count));
   for (int64_t o = 0; o < view.outer; ++o) {
@@ -206,9 +218,11 @@ Result<DynValue> concat(std::span<const DynValue> parts, size_t axis) {
   }
   shape[axis] = 0;
   for (const DynValue& part : parts) shape[axis] += part.shape[axis];
+  PYC_ASSIGN(const int64_t count, tensor_bytes(DType::kU8, shape));
+  if (count == 0) return zeros_like(parts[0], std::move(shape));
   const AxisView whole = view_axis(shape, axis);
   if (!parts[0].is_tensor()) {
-    PYC_ASSIGN([[maybe_unused]] const int64_t count, count_strings(shape));
+    PYC_ASSIGN([[maybe_unused]] const int64_t fits, element_count(shape, kMaxStrings));
     std::vector<std::string> strings;
     for (int64_t o = 0; o < whole.outer; ++o) {
       for (const DynValue& part : parts) {
@@ -249,7 +263,7 @@ Result<DynValue> stack(std::span<const DynValue> parts, size_t axis) {
 
 Result<DynValue> zeros_like(const DynValue& value, Ints shape) {
   if (!value.is_tensor()) {
-    PYC_ASSIGN(const int64_t count, count_strings(shape));
+    PYC_ASSIGN(const int64_t count, element_count(shape, kMaxStrings));
     return DynValue::of_strings(std::move(shape),
                                 std::vector<std::string>(static_cast<size_t>(count)));
   }
@@ -296,7 +310,7 @@ Result<Ints> broadcast(const Ints& a, const Ints& b) {
     }
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
-  PYC_ASSIGN([[maybe_unused]] const int64_t count, count_strings(out));
+  PYC_ASSIGN([[maybe_unused]] const int64_t count, element_count(out, kMaxStrings));
   return out;
 }
 

@@ -22,6 +22,12 @@ Status check_strings(const DynValue& value, std::string_view what);
 Status check_sequence(const DynValue& value, std::string_view what);
 Status check_rank(const DynValue& value, size_t rank, std::string_view what);
 
+// The number of elements a host function may work on: kBudgetExceeded when they are more than
+// kMaxElements, kInvalidArgument for a negative dim.
+inline constexpr int64_t kMaxElements = int64_t{1} << 28;
+inline constexpr int64_t kMaxStrings = int64_t{1} << 24;
+Result<int64_t> element_count(const Ints& shape, int64_t most = kMaxElements);
+
 // Counted from the front; kInvalidArgument when out of [-rank, rank).
 Result<size_t> axis_in(int64_t axis, size_t rank);
 // The only element of a number tensor.

@@ -13,12 +13,20 @@ Status check_count(std::string_view what, size_t expected, size_t found) {
           fmt::format("the body gives {} {}, expected {}", found, what, expected)};
 }
 
+constexpr size_t kMaxParts = size_t{1} << 24;
+
 // One output that grows by an element with every iteration.
 struct Stack {
   int64_t axis = 0;
   bool reversed = false;
   ir::OpenType element;
   Values parts = {};
+
+  Status push(DynValue part) {
+    parts.push_back(std::move(part));
+    if (parts.size() <= kMaxParts) return {};
+    return {Code::kBudgetExceeded, fmt::format("a loop stacks more than {} values", kMaxParts)};
+  }
 
   Result<DynValue> finish() {
     if (parts.empty()) return empty_stack(element, axis < 0 ? 0 : static_cast<size_t>(axis));
@@ -84,7 +92,7 @@ Result<Values> run_loop(const LoopSpec& spec, const Body& body) {
     std::move(outputs.begin() + 1, outputs.begin() + 1 + static_cast<int64_t>(carried.size()),
               carried.begin());
     for (size_t k = 0; k < spec.scans; ++k) {
-      stacks[k].parts.push_back(std::move(outputs[1 + carried.size() + k]));
+      PYC_TRY(stacks[k].push(std::move(outputs[1 + carried.size() + k])));
     }
   }
   for (Stack& s : stacks) {
@@ -124,7 +132,7 @@ Result<Values> run_scan(const ScanSpec& spec, const Body& body) {
     PYC_ASSIGN(Values outputs, body(std::move(inputs)));
     PYC_TRY(check_count("outputs", states.size() + spec.outputs, outputs.size()));
     for (size_t k = 0; k < spec.outputs; ++k) {
-      stacks[k].parts.push_back(std::move(outputs[states.size() + k]));
+      PYC_TRY(stacks[k].push(std::move(outputs[states.size() + k])));
     }
     outputs.resize(states.size());
     states = std::move(outputs);

@@ -133,7 +133,8 @@ Result<DynValue> count_ngrams(const DynValue& tokens, const NgramSpec& spec) {
   const int64_t width = rank == 0 ? 1 : tokens.shape.back();
   const int64_t rows = rank == 2 ? tokens.shape[0] : 1;
   const Ints shape = rank == 2 ? Ints{rows, columns} : Ints{columns};
-  PYC_ASSIGN([[maybe_unused]] const int64_t bytes, tensor_bytes(DType::kF64, shape));
+  PYC_ASSIGN([[maybe_unused]] const int64_t count,
+             element_count({rows, std::max<int64_t>(columns, 1)}));
   std::vector<double> out(static_cast<size_t>(rows * columns));
   for (int64_t r = 0; r < rows; ++r) {
     std::vector<int64_t> counts(spec.places.size());

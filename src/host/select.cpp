@@ -158,8 +158,11 @@ Result<UniqueResult> unique(const DynValue& input, std::optional<int64_t> axis, 
   DynValue from = input;
   if (!axis) from.shape = {input.elements()};
   PYC_ASSIGN(const size_t along, axis_in(axis.value_or(0), from.shape.size()));
+  PYC_ASSIGN([[maybe_unused]] const int64_t entries, element_count({from.shape[along]}));
   const AxisView view = view_axis(from.shape, along);
-  Groups groups = group(view.dim, entry_comparison(from, view));
+  const bool empty = from.elements() == 0;
+  Groups groups = group(
+      view.dim, empty ? Compare([](int64_t, int64_t) { return 0; }) : entry_comparison(from, view));
   if (!sorted) groups = by_first(groups);
   UniqueResult result;
   PYC_ASSIGN(result.values, take(from, along, groups.first));

@@ -58,6 +58,7 @@ Result<DynValue> suppress_overlaps(const SuppressionSpec& spec) {
   const int64_t count = spec.boxes.shape[1];
   const int64_t classes = spec.scores.shape[1];
   Ints kept;
+  if (scores.empty() || boxes.empty()) return tensor_of(DType::kI64, {0, 3}, kept);
   for (int64_t b = 0; b < batches; ++b) {
     for (int64_t c = 0; c < classes; ++c) {
       const double* score = scores.data() + (b * classes + c) * count;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
 #include <span>
 
 #include "host/elements.h"
@@ -71,29 +71,6 @@ class Total {
   bool any_ = false;
 };
 
-void softmax(std::span<double> row, bool keep_zeros) {
-  double most = -std::numeric_limits<double>::infinity();
-  for (const double v : row) most = std::max(most, v);
-  double sum = 0.0;
-  for (double& v : row) {
-    const bool zero = keep_zeros && v == 0.0;
-    v = zero ? 0.0 : std::exp(v - most);
-    sum += v;
-  }
-  for (double& v : row) v = sum == 0.0 ? v : v / sum;
-}
-
-// The inverse of the normal distribution, by Winitzki's formula for the inverse of erf.
-double probit(double p) {
-  const double x = 2 * p - 1;
-  const double log = std::log((1 - x) * (1 + x));
-  constexpr double kA = 0.147;
-  constexpr double kPi = 3.14159265358979323846;
-  const double half = 2 / (kPi * kA) + log / 2;
-  const double root = std::sqrt(std::sqrt(half * half - log / kA) - half);
-  return std::sqrt(2.0) * (x < 0 ? -root : root);
-}
-
 }  // namespace
 
 Status check_forest(const Forest& forest) {
@@ -118,8 +95,7 @@ Result<std::vector<double>> run_forest(const Forest& forest, const DynValue& inp
   PYC_TRY(check_rank(input, 2, "input"));
   const int64_t rows = input.shape[0];
   const auto features = static_cast<size_t>(input.shape[1]);
-  PYC_ASSIGN([[maybe_unused]] const int64_t bytes,
-             tensor_bytes(DType::kF64, {rows, forest.targets}));
+  PYC_ASSIGN([[maybe_unused]] const int64_t count, element_count({rows, forest.targets}));
   if (!base.empty() && base.size() != 1 && static_cast<int64_t>(base.size()) != forest.targets) {
     return Status(Code::kSizeMismatch,
                   fmt::format("{} targets have {} base values", forest.targets, base.size()));
@@ -145,22 +121,6 @@ Result<std::vector<double>> run_forest(const Forest& forest, const DynValue& inp
     }
   }
   return scores;
-}
-
-void post_transform(PostTransform transform, int64_t columns, std::vector<double>& scores) {
-  if (transform == PostTransform::kNone || columns < 1) return;
-  if (transform == PostTransform::kLogistic) {
-    for (double& v : scores) v = 1 / (1 + std::exp(-v));
-    return;
-  }
-  if (transform == PostTransform::kProbit) {
-    for (double& v : scores) v = probit(v);
-    return;
-  }
-  const auto width = static_cast<size_t>(columns);
-  for (size_t at = 0; at + width <= scores.size(); at += width) {
-    softmax(std::span(scores).subspan(at, width), transform == PostTransform::kSoftmaxZero);
-  }
 }
 
 }  // namespace pyc::host

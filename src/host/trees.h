@@ -32,7 +32,6 @@ struct Forest {
 };
 
 enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
-enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 
 // Whether every index is in range. What is checked may be run on any input; a path that goes in a
 // circle is refused then.
@@ -42,8 +41,5 @@ Status check_forest(const Forest& forest);
 // `base` added (by target, or empty): rows x targets, row-major.
 Result<std::vector<double>> run_forest(const Forest& forest, const DynValue& input,
                                        Aggregate aggregate, const std::vector<double>& base);
-
-// Changes each row of scores.
-void post_transform(PostTransform transform, int64_t columns, std::vector<double>& scores);
 
 }  // namespace pyc::host

@@ -111,6 +111,9 @@ class HostCall {
   // Runs the region held by the attribute on these inputs.
   virtual Result<std::vector<DynValue>> run_region(std::string_view attr,
                                                    std::vector<DynValue> inputs) = 0;
+  // Runs the node itself on other inputs, which its op must be able to close. As many outputs as
+  // the node has, nothing for those not wanted.
+  virtual Result<std::vector<DynValue>> run_node(std::vector<DynValue> inputs) = 0;
 
   int64_t attr_int(std::string_view name, int64_t fallback) const;
   double attr_float(std::string_view name, double fallback) const;

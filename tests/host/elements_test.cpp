@@ -45,5 +45,18 @@ TEST(Elements, ContentMustBeAsLargeAsTheShape) {
   EXPECT_EQ(check_array(strings, "x").code(), Code::kBudgetExceeded);
 }
 
+TEST(Elements, EmptyTensorsOfHugeDimsCostNothing) {
+  DynValue x = floats({0}, {});
+  x.shape = {int64_t{1} << 39, 2, 0};
+  const Ints at{1};
+  const auto one = take(x, 1, at);
+  ASSERT_TRUE(one.ok()) << one.status().to_string();
+  EXPECT_EQ(one->shape[1], 1);
+  const DynValue parts[] = {x, x};
+  EXPECT_TRUE(concat(parts, 1).ok());
+  x.shape = {int64_t{1} << 39, int64_t{1} << 39, 0};
+  EXPECT_EQ(check_array(x, "x").code(), Code::kBudgetExceeded);
+}
+
 }  // namespace
 }  // namespace pyc::host

@@ -1,35 +1,10 @@
 #include <memory>
 
-#include "driver/session.h"
+#include "host/open_graphs.h"
 #include "host/values.h"
-#include "import/onnx/rules.h"
-#include "ir/open_graph.h"
 
 namespace pyc::host {
 namespace {
-
-using ir::OpenGraph;
-using ir::OpenId;
-using ir::OpenNode;
-
-OpenNode node(std::string_view op, std::vector<OpenId> in, std::vector<OpenId> out) {
-  return {.op = onnx::find_rule("", op, 16),
-          .name = std::string(op),
-          .version = 16,
-          .inputs = std::move(in),
-          .outputs = std::move(out),
-          .attrs = {}};
-}
-
-std::shared_ptr<OpenGraph> graph_of(size_t values, std::vector<OpenId> in, std::vector<OpenId> out,
-                                    std::vector<OpenNode> nodes) {
-  auto g = std::make_shared<OpenGraph>();
-  g->values.resize(values);
-  g->inputs = std::move(in);
-  g->outputs = std::move(out);
-  g->nodes = std::move(nodes);
-  return g;
-}
 
 // Runs Loop(trips, "", carried) with this body in a session.
 struct Ran {
@@ -40,10 +15,7 @@ Result<Ran> run(std::shared_ptr<const OpenGraph> body, int64_t trips, DynValue c
   OpenNode loop = node("Loop", {0, ir::kAbsentId, 1}, {2});
   loop.attrs["body"] = std::move(body);
   const auto main = graph_of(3, {0, 1}, {2}, {loop});
-  driver::CompileOptions options;
-  options.device = "reference";
-  options.cache = false;
-  PYC_ASSIGN(const auto session, driver::Session::create(main, options));
+  PYC_ASSIGN(const auto session, session_of(main));
   const std::vector<DynValue> inputs{DynValue::of_int(trips), std::move(carried)};
   PYC_ASSIGN(std::vector<DynValue> outputs, session->run(inputs));
   return Ran{outputs[0], session->stats()};
@@ -92,10 +64,7 @@ TEST(SessionLoop, TheConditionOfAnIfPicksTheRegion) {
   choice.attrs["then_branch"] = std::shared_ptr<const OpenGraph>(yes);
   choice.attrs["else_branch"] = std::shared_ptr<const OpenGraph>(no);
   const auto main = graph_of(3, {0, 1}, {2}, {choice});
-  driver::CompileOptions options;
-  options.device = "reference";
-  options.cache = false;
-  auto session = driver::Session::create(main, options);
+  auto session = session_of(main);
   ASSERT_TRUE(session.ok());
   for (const bool taken : {true, false, true}) {
     const std::vector<DynValue> inputs{DynValue::of_bool(taken), ints({1}, {3})};

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "host/scores.h"
 #include "host/values.h"
 
 namespace pyc::host {
@@ -54,6 +55,18 @@ TEST(Trees, PostTransforms) {
   std::vector<double> logits{0};
   post_transform(PostTransform::kLogistic, 1, logits);
   EXPECT_EQ(logits[0], 0.5);
+  expect_refused(post_transform_of("?"), Code::kInvalidArgument);
+}
+
+TEST(Scores, LinearAndLabels) {
+  const DynValue x = floats({2, 2}, {1, 2, 3, 4});
+  const auto scores = linear_scores(x, {1, 0, 0, -1}, {0, 10}, 2);
+  ASSERT_TRUE(scores.ok());
+  EXPECT_EQ(*scores, (std::vector<double>{1, 8, 3, 6}));
+  expect_value(best_labels(*scores, {7, 9}, {}), ints({2}, {9, 9}));
+  expect_value(best_labels({2, 1}, {}, {"a", "b"}), texts({1}, {"a"}));
+  expect_refused(linear_scores(x, {1, 0, 0}, {}, 2), Code::kSizeMismatch);
+  expect_refused(best_labels(*scores, {}, {}), Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -18,15 +18,26 @@ std::string key_of(std::string_view domain, std::string_view op) {
   return std::string(domain) + "::" + std::string(op);
 }
 
+// The two meanings of an op may come from two families.
+void add(std::vector<Entry>& entries, Entry entry) {
+  for (Entry& e : entries) {
+    if (e.since != entry.since) continue;
+    if (e.op.close == nullptr) e.op.close = entry.op.close;
+    if (e.op.host == nullptr) e.op.host = entry.op.host;
+    return;
+  }
+  entries.push_back(std::move(entry));
+}
+
 Table make_table() {
   Table table;
   for (const Rules family :
-       {control_rules(), dynamic_rules(), elementwise_rules(), ml_rules(), norm_rules(),
-        product_rules(), recurrent_rules(), reduce_rules(), resize_rules(), sequence_rules(),
-        shape_rules(), string_rules(), tree_rules(), window_rules()}) {
+       {control_rules(), dynamic_rules(), elementwise_rules(), linear_rules(), ml_rules(),
+        norm_rules(), product_rules(), recurrent_rules(), reduce_rules(), resize_rules(),
+        sequence_rules(), shape_rules(), string_rules(), tree_rules(), window_rules()}) {
     for (const Rule& rule : family) {
       const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
-      table[key_of(rule.domain, rule.op)].push_back(
+      add(table[key_of(rule.domain, rule.op)],
           {rule.since, {prefix + std::string(rule.op), rule.close, rule.host}});
     }
   }

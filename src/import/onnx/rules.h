@@ -3,7 +3,8 @@
 // What every ONNX op means. A rule builds Graph IR from one node whose input types are known
 // (close), or computes it on the host (host), or has both: then the host takes over where the node
 // cannot be closed. A rule covers all versions of its op from `since` on and asks context.version()
-// where they differ. The rules stand in files by family: rules_<family>.cpp.
+// where they differ. The rules stand in files by family: rules_<family>.cpp; the two meanings of
+// one op may stand in two.
 
 #include <initializer_list>
 #include <span>
@@ -51,6 +52,7 @@ Rules dynamic_rules();
 Rules sequence_rules();
 Rules string_rules();
 Rules ml_rules();
+Rules linear_rules();
 Rules tree_rules();
 
 // A string as a template argument.

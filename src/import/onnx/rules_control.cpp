@@ -78,7 +78,10 @@ Status loop_close(CloseContext& c) {
   bool going = !has_condition || c.int_value(c.input(1)) != 0;
   if (!c.ok() || !going || !worth_unrolling(*body, trips)) return c.use_host();
   std::vector<ValueId> carried;
-  for (size_t i = 2; i < c.inputs(); ++i) carried.push_back(c.input(i));
+  for (size_t i = 2; i < c.inputs(); ++i) {
+    if (!c.has(i)) return c.use_host();
+    carried.push_back(c.input(i));
+  }
   if (body->outputs.size() < 1 + carried.size()) {
     return c.refused(Code::kInvalidArgument, "the body gives too few outputs");
   }
@@ -154,52 +157,72 @@ Result<ScanCounts> scan_counts(const ir::OpenGraph& body, int64_t scanned, size_
   return ScanCounts{states, count, body.outputs.size() - states};
 }
 
+// The list attributes of Scan, one entry per scanned input or output; `read` gets one by its name.
+struct ScanLists {
+  Ints in_axes;
+  Ints in_reversed;
+  Ints out_axes;
+  Ints out_reversed;
+};
+template <class Read>
+Result<ScanLists> scan_lists(const ScanCounts& counts, Read read) {
+  ScanLists lists;
+  const auto fill = [&](Ints& list, std::string_view name, size_t count) -> Status {
+    PYC_ASSIGN(list, per_value(read(name), count, name));
+    return {};
+  };
+  PYC_TRY(fill(lists.in_axes, "scan_input_axes", counts.inputs));
+  PYC_TRY(fill(lists.in_reversed, "scan_input_directions", counts.inputs));
+  PYC_TRY(fill(lists.out_axes, "scan_output_axes", counts.outputs));
+  PYC_TRY(fill(lists.out_reversed, "scan_output_directions", counts.outputs));
+  return lists;
+}
+
+// One entry of an axis, the axis gone.
+ValueId cut_of(CloseContext& c, ValueId x, int64_t axis, int64_t at) {
+  const ValueId cut = c.op(
+      "slice", {x},
+      {{"starts", Ints{at}}, {"ends", Ints{at + 1}}, {"axes", Ints{axis}}, {"steps", Ints{1}}});
+  Shape shape = c.shape(x);
+  if (c.ok()) shape.erase(shape.begin() + axis);
+  return c.reshape(cut, shape);
+}
+
+// How long all scanned inputs are; their axes are counted from the front. Refused when they differ.
+int64_t scan_length(CloseContext& c, size_t first, Ints& axes) {
+  int64_t length = -1;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const ValueId x = c.input(first + k);
+    axes[k] = axis_of(c, axes[k], c.rank(x));
+    if (!c.ok()) return 0;
+    const int64_t dim = c.shape(x)[static_cast<size_t>(axes[k])];
+    if (length >= 0 && dim != length) {
+      c.refuse(Code::kShapeMismatch, fmt::format("scanned inputs are {} and {} long", length, dim));
+    }
+    length = dim;
+  }
+  return length;
+}
+
 Status scan_close(CloseContext& c) {
   const ir::OpenGraph* body = c.attr_graph("body");
   if (body == nullptr) return c.status().ok() ? no_body() : c.status();
   if (c.version() < 9) return c.use_host();
-  const auto counts = scan_counts(*body, c.attr_int("num_scan_inputs"), c.inputs());
-  if (!counts.ok()) return c.refused(counts.status().code(), counts.status().message());
-  const auto in_axes = per_value(c.attr_ints("scan_input_axes"), counts->inputs, "scan_input_axes");
-  const auto in_reversed =
-      per_value(c.attr_ints("scan_input_directions"), counts->inputs, "scan_input_directions");
-  const auto out_axes =
-      per_value(c.attr_ints("scan_output_axes"), counts->outputs, "scan_output_axes");
-  const auto out_reversed =
-      per_value(c.attr_ints("scan_output_directions"), counts->outputs, "scan_output_directions");
-  for (const auto* list : {&in_axes, &in_reversed, &out_axes, &out_reversed}) {
-    if (!list->ok()) return c.refused(list->status().code(), list->status().message());
-  }
-  std::vector<ValueId> states;
-  for (size_t i = 0; i < counts->states; ++i) states.push_back(c.input(i));
-  int64_t trips = -1;
-  Ints axes;
-  for (size_t k = 0; k < counts->inputs; ++k) {
-    const ValueId x = c.input(counts->states + k);
-    axes.push_back(axis_of(c, (*in_axes)[k], c.rank(x)));
-    if (!c.ok()) return c.status();
-    const int64_t dim = c.shape(x)[static_cast<size_t>(axes[k])];
-    if (trips >= 0 && dim != trips) {
-      return c.refused(Code::kShapeMismatch,
-                       fmt::format("scanned inputs are {} and {} long", trips, dim));
-    }
-    trips = dim;
-  }
+  PYC_ASSIGN(const ScanCounts counts,
+             scan_counts(*body, c.attr_int("num_scan_inputs"), c.inputs()));
+  PYC_ASSIGN(ScanLists lists,
+             scan_lists(counts, [&](std::string_view name) { return c.attr_ints(name); }));
+  const int64_t trips = scan_length(c, counts.states, lists.in_axes);
+  if (!c.ok()) return c.status();
   if (!worth_unrolling(*body, trips)) return c.use_host();
-  std::vector<std::vector<ValueId>> scans(counts->outputs);
+  std::vector<ValueId> states;
+  for (size_t i = 0; i < counts.states; ++i) states.push_back(c.input(i));
+  std::vector<std::vector<ValueId>> scans(counts.outputs);
   for (int64_t t = 0; t < trips && c.ok(); ++t) {
     std::vector<ValueId> inputs = states;
-    for (size_t k = 0; k < counts->inputs; ++k) {
-      const ValueId x = c.input(counts->states + k);
-      const int64_t at = (*in_reversed)[k] != 0 ? trips - 1 - t : t;
-      const ValueId cut = c.op("slice", {x},
-                               {{"starts", Ints{at}},
-                                {"ends", Ints{at + 1}},
-                                {"axes", Ints{axes[k]}},
-                                {"steps", Ints{1}}});
-      Shape shape = c.shape(x);
-      if (c.ok()) shape.erase(shape.begin() + axes[k]);
-      inputs.push_back(c.reshape(cut, shape));
+    for (size_t k = 0; k < counts.inputs; ++k) {
+      const int64_t at = lists.in_reversed[k] != 0 ? trips - 1 - t : t;
+      inputs.push_back(cut_of(c, c.input(counts.states + k), lists.in_axes[k], at));
     }
     const std::vector<ValueId> outputs = c.region(*body, inputs);
     if (!c.ok()) return c.status();
@@ -208,7 +231,7 @@ Status scan_close(CloseContext& c) {
   }
   for (size_t i = 0; i < states.size(); ++i) c.set(i, states[i]);
   for (size_t k = 0; k < scans.size(); ++k) {
-    c.set(states.size() + k, stacked(c, scans[k], (*out_axes)[k], (*out_reversed)[k] != 0));
+    c.set(states.size() + k, stacked(c, scans[k], lists.out_axes[k], lists.out_reversed[k] != 0));
   }
   return c.status();
 }
@@ -241,20 +264,17 @@ Status scan_host(HostCall& call) {
   const std::vector<DynValue> inputs = inputs_from(call, 0);
   PYC_ASSIGN(const ScanCounts counts,
              scan_counts(*body, call.attr_int("num_scan_inputs", 0), inputs.size()));
-  const auto list = [&](std::string_view name, size_t count) {
-    return per_value(attr_ints(call, name), count, name);
-  };
+  PYC_ASSIGN(ScanLists lists,
+             scan_lists(counts, [&](std::string_view name) { return attr_ints(call, name); }));
   host::ScanSpec spec;
   const auto middle = inputs.begin() + static_cast<int64_t>(counts.states);
   spec.states.assign(inputs.begin(), middle);
   spec.inputs.assign(middle, inputs.end());
-  PYC_ASSIGN(spec.input_axes, list("scan_input_axes", counts.inputs));
-  PYC_ASSIGN(const Ints in_reversed, list("scan_input_directions", counts.inputs));
-  spec.input_reversed = flags(in_reversed);
+  spec.input_axes = std::move(lists.in_axes);
+  spec.input_reversed = flags(lists.in_reversed);
   spec.outputs = counts.outputs;
-  PYC_ASSIGN(spec.output_axes, list("scan_output_axes", counts.outputs));
-  PYC_ASSIGN(const Ints out_reversed, list("scan_output_directions", counts.outputs));
-  spec.output_reversed = flags(out_reversed);
+  spec.output_axes = std::move(lists.out_axes);
+  spec.output_reversed = flags(lists.out_reversed);
   spec.output_elements = types_of(*body, counts.states);
   return give_all(call, host::run_scan(spec, body_of(call)));
 }

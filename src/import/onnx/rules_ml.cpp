@@ -162,7 +162,7 @@ Status one_hot_encoder(HostCall& call) {
              host::map_labels(x, keys, DynValue::of_ints(places), DynValue::of_ints({-1})));
   Ints shape = x.shape;
   shape.push_back(count);
-  PYC_ASSIGN([[maybe_unused]] const int64_t bytes, tensor_bytes(DType::kF64, shape));
+  PYC_ASSIGN([[maybe_unused]] const int64_t cells, host::element_count(shape));
   std::vector<double> out(static_cast<size_t>(x.elements() * count));
   const Ints at = to_ints(found);
   for (size_t i = 0; i < at.size(); ++i) {

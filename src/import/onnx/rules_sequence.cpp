@@ -7,7 +7,7 @@
 namespace pyc::onnx {
 namespace {
 
-constexpr int64_t kMaxParts = int64_t{1} << 24;
+constexpr int64_t kMaxParts = int64_t{1} << 20;
 
 Status sequence_construct(HostCall& call) {
   std::vector<DynValue> items = inputs_from(call, 0);

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
+#include "host/elements.h"
 #include "host/ngrams.h"
 #include "host/regex.h"
 #include "host/strings.h"
@@ -64,10 +68,88 @@ Status tf_idf_vectorizer(HostCall& call) {
   return give(call, host::count_ngrams(input_of(call, 0), spec));
 }
 
+// The inputs with numbers in place of strings: each string's place among all of them.
+struct Numbered {
+  std::vector<DynValue> inputs;
+  std::vector<const std::string*> strings;
+};
+Result<Numbered> numbered(const HostCall& call) {
+  Numbered made;
+  for (size_t i = 0; i < call.inputs(); ++i) {
+    const DynValue& input = call.input(i);
+    if (input.kind != DynValue::Kind::kStrings) {
+      made.inputs.push_back(input);
+      continue;
+    }
+    PYC_TRY(host::check_strings(input, fmt::format("input {}", i)));
+    Ints places;
+    for (const std::string& s : *input.strings) {
+      places.push_back(static_cast<int64_t>(made.strings.size()));
+      made.strings.push_back(&s);
+    }
+    PYC_ASSIGN(DynValue numbers, host::tensor_of(DType::kI64, input.shape, places));
+    made.inputs.push_back(std::move(numbers));
+  }
+  for (const DynValue& input : made.inputs) {
+    if (!input.is_tensor() && !input.absent()) {
+      return Status(Code::kDtypeMismatch,
+                    fmt::format("expected tensors, found {}", input.to_string()));
+    }
+  }
+  return made;
+}
+
+// Ops that only ask for the shape of strings.
+Status measure_strings(HostCall& call) {
+  PYC_ASSIGN(Numbered in, numbered(call));
+  return give_all(call, call.run_node(std::move(in.inputs)));
+}
+
+// Ops that move the elements of inputs First to Last about: what they do to numbers is done to
+// strings.
+template <size_t First = 0, size_t Last = First>
+Status move_strings(HostCall& call) {
+  for (size_t i = First; i <= std::min(Last, std::max<size_t>(call.inputs(), 1) - 1); ++i) {
+    PYC_TRY(host::check_strings(input_of(call, i), fmt::format("input {}", i)));
+  }
+  PYC_ASSIGN(Numbered in, numbered(call));
+  PYC_ASSIGN(const std::vector<DynValue> moved, call.run_node(std::move(in.inputs)));
+  for (size_t i = 0; i < moved.size(); ++i) {
+    if (moved[i].absent()) continue;
+    std::vector<std::string> strings;
+    for (const int64_t place : to_ints(moved[i])) {
+      if (place < 0 || place >= static_cast<int64_t>(in.strings.size())) {
+        return {Code::kUnsupported, "elements that are none of the input's"};
+      }
+      strings.push_back(*in.strings[static_cast<size_t>(place)]);
+    }
+    call.set_output(i, DynValue::of_strings(moved[i].shape, std::move(strings)));
+  }
+  return {};
+}
+
 constexpr Rule kRules[] = {
-    {"RegexFullMatch", nullptr, regex_full_match},    {"StringConcat", nullptr, string_concat},
-    {"StringNormalizer", nullptr, string_normalizer}, {"StringSplit", nullptr, string_split},
+    {"Concat", nullptr, move_strings<0, SIZE_MAX>},
+    {"Expand", nullptr, move_strings<>},
+    {"Flatten", nullptr, move_strings<>},
+    {"Gather", nullptr, move_strings<>},
+    {"GatherElements", nullptr, move_strings<>},
+    {"GatherND", nullptr, move_strings<>},
+    {"RegexFullMatch", nullptr, regex_full_match},
+    {"Reshape", nullptr, move_strings<>},
+    {"Shape", nullptr, measure_strings},
+    {"Size", nullptr, measure_strings},
+    {"Slice", nullptr, move_strings<>},
+    {"Split", nullptr, move_strings<>},
+    {"Squeeze", nullptr, move_strings<>},
+    {"StringConcat", nullptr, string_concat},
+    {"StringNormalizer", nullptr, string_normalizer},
+    {"StringSplit", nullptr, string_split},
     {"TfIdfVectorizer", nullptr, tf_idf_vectorizer},
+    {"Tile", nullptr, move_strings<>},
+    {"Transpose", nullptr, move_strings<>},
+    {"Unsqueeze", nullptr, move_strings<>},
+    {"Where", nullptr, move_strings<1, 2>},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "host/elements.h"
+#include "host/scores.h"
 #include "host/trees.h"
 #include "import/onnx/host_rules.h"
 #include "import/onnx/rules.h"
@@ -188,16 +189,6 @@ Result<Forest> read_old_forest(HostCall& call, const std::string& prefix, const 
   return forest;
 }
 
-Result<host::PostTransform> transform_of(HostCall& call) {
-  constexpr std::string_view kNames[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
-  const std::string name = call.attr_string("post_transform", "NONE");
-  const auto* const it = std::find(std::begin(kNames), std::end(kNames), name);
-  if (it == std::end(kNames)) {
-    return Status(Code::kInvalidArgument, fmt::format("post_transform '{}' is not known", name));
-  }
-  return static_cast<host::PostTransform>(it - std::begin(kNames));
-}
-
 Status tree_ensemble_regressor(HostCall& call) {
   PYC_ASSIGN(Forest forest, read_old_forest(call, "target", "target_ids"));
   forest.targets = call.attr_int("n_targets", 1);
@@ -207,7 +198,8 @@ Status tree_ensemble_regressor(HostCall& call) {
   if (it == std::end(kNames)) {
     return {Code::kInvalidArgument, fmt::format("aggregate_function '{}' is not known", name)};
   }
-  PYC_ASSIGN(const host::PostTransform transform, transform_of(call));
+  PYC_ASSIGN(const host::PostTransform transform,
+             host::post_transform_of(call.attr_string("post_transform", "NONE")));
   PYC_ASSIGN(const std::vector<double> base, floats_or_tensor(call, "base_values"));
   const DynValue& x = input_of(call, 0);
   PYC_ASSIGN(
@@ -234,7 +226,8 @@ Status tree_ensemble_classifier(HostCall& call) {
   const std::vector<std::string> strings = attr_strings(call, "classlabels_strings");
   forest.targets = static_cast<int64_t>(std::max(ints.size(), strings.size()));
   if (forest.targets < 2) return {Code::kUnsupported, "a classifier needs two classes at least"};
-  PYC_ASSIGN(const host::PostTransform transform, transform_of(call));
+  PYC_ASSIGN(const host::PostTransform transform,
+             host::post_transform_of(call.attr_string("post_transform", "NONE")));
   PYC_ASSIGN(const std::vector<double> base, floats_or_tensor(call, "base_values"));
   const DynValue& x = input_of(call, 0);
   PYC_ASSIGN(std::vector<double> scores, host::run_forest(forest, x, host::Aggregate::kSum, base));
@@ -243,15 +236,7 @@ Status tree_ensemble_classifier(HostCall& call) {
     complete_binary(transform, ids[0], scores);
   }
   host::post_transform(transform, forest.targets, scores);
-  Ints best;
-  const auto width = static_cast<size_t>(forest.targets);
-  for (size_t at = 0; at + width <= scores.size(); at += width) {
-    const auto begin = scores.begin() + static_cast<int64_t>(at);
-    best.push_back(std::max_element(begin, begin + forest.targets) - begin);
-  }
-  const DynValue labels =
-      strings.empty() ? DynValue::of_ints(ints) : DynValue::of_strings({forest.targets}, strings);
-  PYC_ASSIGN(DynValue chosen, host::pick(labels, {x.shape[0]}, best));
+  PYC_ASSIGN(DynValue chosen, host::best_labels(scores, ints, strings));
   PYC_ASSIGN(DynValue table, scores_tensor(scores, x.shape[0], forest.targets, DType::kF32));
   call.set_output(0, std::move(chosen));
   call.set_output(1, std::move(table));
