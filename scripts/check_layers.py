@@ -16,7 +16,7 @@ ALLOWED = {
     "ir": [],
     "loop": [],
     "runtime": [],
-    "io": ["ir"],
+    "io": ["ir", "import"],
     "ops": ["ir", "loop"],
     "import": ["ir", "ops", "host"],
     "export": ["ir", "ops"],
@@ -45,7 +45,7 @@ CONFINED = [
     (re.compile(r"(cuda|cudnn|cublas|cublasLt|cufft|curand|cusparse|nvrtc|nccl|nvml|nvToolsExt)\w*\.h$"),
      "CUDA", ["backends/cuda"]),
     (re.compile(r"(cuda|cub|thrust|cutlass|cute)/"), "CUDA", ["backends/cuda"]),
-    (re.compile(r"protozero/"), "protozero", ["import", "export", "io"]),
+    (re.compile(r"protozero/"), "protozero", ["import", "export"]),
     (re.compile(r"(re2|webp)/|(jpeglib|png|tiffio|openjpeg)\.h$"), "RE2 and image", ["host"]),
 ]
 

@@ -77,9 +77,9 @@ int digits(DType t) {
 bool keeps_values(DType from, DType to) {
   if (from == to) return true;
   if (from == DType::kBool) return is_int(to) || digits(to) > 0;
-  const auto bits = static_cast<int>(8 * dtype_size(from)) - (is_signed_int(from) ? 1 : 0);
+  const auto bits = static_cast<int>(dtype_bits(from)) - (is_signed_int(from) ? 1 : 0);
   if (is_int(from)) {
-    const bool wider = dtype_size(to) > dtype_size(from);
+    const bool wider = dtype_bits(to) > dtype_bits(from);
     if (is_int(to)) return wider && (is_unsigned_int(from) || is_signed_int(to));
     return bits <= digits(to);
   }
@@ -91,7 +91,7 @@ bool keeps_values(DType from, DType to) {
 
 // Whether going from `a` by way of `b` to `c` gives what going from `a` to `c` does.
 bool skips_middle(DType a, DType b, DType c) {
-  if (is_int(a) && is_int(b) && is_int(c) && dtype_size(b) >= dtype_size(c)) return true;
+  if (is_int(a) && is_int(b) && is_int(c) && dtype_bits(b) >= dtype_bits(c)) return true;
   if (!keeps_values(a, b)) return false;
   // Integers become integers by their low bits, floats by saturating.
   const bool kinds_differ = !is_float(a) && is_float(b) && is_int(c);

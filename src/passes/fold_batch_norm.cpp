@@ -114,7 +114,7 @@ Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context) {
     const ir::NodeView norm = patch.node(n);
     if (!norm.is("batch_norm")) continue;
     const ir::NodeView conv = patch.producer(norm.input(0));
-    if (!conv.is("conv2d")) continue;
+    if (!conv.is("conv")) continue;
     const std::string& name = graph.value(norm.outputs()[0]).name;
     const std::string_view why_not = obstacle(patch, norm, conv, readers[norm.input(0)]);
     if (!why_not.empty()) {

@@ -22,8 +22,8 @@ struct PassContext {
               std::string reason, std::string detail = "") const;
 };
 
-// Value-changing. A conv2d that only a batch_norm reads, all parameters constant and finite, f32 or
-// f64: becomes one conv2d with w' = w·s and b' = (b−mean)·s + beta, where s = gamma/sqrt(var+eps).
+// Value-changing. A conv that only a batch_norm reads, all parameters constant and finite, f32 or
+// f64: becomes one conv with w' = w·s and b' = (b−mean)·s + beta, where s = gamma/sqrt(var+eps).
 Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context);
 
 // Replaces every node whose op is a composite by the ops it is made of, until none is left.
