@@ -233,6 +233,10 @@ def odd_f64(v):
     return float(kept << shift) * (-1 if v < 0 else 1)
 
 
+CAST_EDGES = EDGES[:7] + [0.25, 0.5, 0.75, 1.0, 1.5, -1.75, 2.5, 3.0, 5.0, -7.0, 7.9, -8.5, 15.9, 16.0, 240.0, -247.9,
+              248.0, 61439.0, 61440.0, 2.0 ** -127, 2.0 ** 127, -2.0 ** -17, 2.0 ** -11]
+
+
 @generator("cast")
 def cast(op):
     c = Cases(op)
@@ -255,10 +259,8 @@ def cast(op):
             x = lit(dt, values)
             c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
     narrow = ("i2", "i4", "u2", "u4", "f4e2m1", "f8e8m0", "f8e4m3fnuz", "f8e5m2fnuz")
-    edges = EDGES[:7] + [0.25, 0.5, 0.75, 1.0, 1.5, -1.75, 2.5, 3.0, 5.0, -7.0, 7.9, -8.5, 15.9, 16.0, 240.0, -247.9,
-                         248.0, 61439.0, 61440.0, 2.0 ** -127, 2.0 ** 127, -2.0 ** -17, 2.0 ** -11]
     for to in narrow:
-        for x in [lit("f32", edges), lit("f64", edges + [2.0 ** -127 * (1 + 2 ** -50), 2.5 - 2 ** -50]),
+        for x in [lit("f32", CAST_EDGES), lit("f64", CAST_EDGES + [2.0 ** -127 * (1 + 2 ** -50), 2.5 - 2 ** -50]),
                   lit("i64", int_limits("i64") + [7, 8, -8, -9, 15, 16, 247, 248, 2 ** 53 + 1]), lit("bool", [0, 1])]:
             c.run(f"{x.dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
     for dt in narrow:
@@ -267,20 +269,31 @@ def cast(op):
         for to in ("bool", "i8", "f16", "f32") + narrow:
             if to != dt:
                 c.run(f"{dt}_to_{to}", [x], Tensor(to, cast_exact(x, to)), f"to={to}")
+    for name, x in [("scalar", lit("f32", 2.5)), ("empty", lit("f32", [], (3, 0))), ("long", rnd("f32", (5, 19), 1))]:
+        c.run(name, [x], Tensor("f16", cast_exact(x, "f16")), "to=f16")
+    c.write()
+
+
+@generator("cast_f8")
+def cast_f8(op):
+    c = Cases(op)
     for to, largest in (("f8e4m3fn", 448.0), ("f8e5m2", 57344.0), ("f8e4m3fnuz", 240.0), ("f8e5m2fnuz", 57344.0)):
-        for x in [lit("f32", edges), lit("f64", edges), lit("f16", edges[:25]), lit("i64", int_limits("i64") + [5])]:
+        for x in [lit("f32", CAST_EDGES), lit("f64", CAST_EDGES), lit("f16", CAST_EDGES[:25]), lit("i64", int_limits("i64") + [5])]:
             clamped = np.clip(x.a.astype(np.float64), -largest, largest)
-            c.run(f"{x.dt}_saturates_{to}", [x], Tensor(to, rounded(clamped, to)), f"saturate=true, to={to}")
+            c.run(f"{x.dt}_saturates_{to}", [x], Tensor(to, rounded(clamped, to)), f"to={to}")
+        x = lit("f32", CAST_EDGES)
+        c.run(f"{to}_without_saturation", [x], Tensor(to, cast_exact(x, to)), f"saturate=false, to={to}")
     for mode in ("up", "down", "nearest"):
         for saturate in (True, False):
-            x = lit("f32", edges + [1.25, 6.0, 2.0 ** 126 * 1.5, 2.0 ** 127 * 1.5, 2.0 ** -127 * 1.5, 2.0 ** -128])
+            x = lit("f32", CAST_EDGES + [1.25, 6.0, 2.0 ** 126 * 1.5, 2.0 ** 127 * 1.5, 2.0 ** -127 * 1.5, 2.0 ** -128])
             text = str(saturate).lower()
             c.run(f"e8m0_{mode}_saturate_{text}", [x], Tensor("f8e8m0", to_e8m0(x.a.astype(np.float64), mode, saturate)),
                   f'round_mode="{mode}", saturate={text}, to=f8e8m0')
     c.refuse("round_mode", ["f32[2]"], "invalid_argument", "round_mode must be up, down or nearest, found 'even'",
              'round_mode="even", to=f8e8m0')
-    for name, x in [("scalar", lit("f32", 2.5)), ("empty", lit("f32", [], (3, 0))), ("long", rnd("f32", (5, 19), 1))]:
-        c.run(name, [x], Tensor("f16", cast_exact(x, "f16")), "to=f16")
+    c.refuse("other_type", ["f32[2]"], "invalid_argument", "to must be a float dtype of 8 bits, found f16", "to=f16")
+    for name, x in [("scalar", lit("f32", 1e9)), ("empty", lit("f32", [], (3, 0)))]:
+        c.run(name, [x], Tensor("f8e5m2", rounded(np.minimum(x.a, 57344.0), "f8e5m2")), "to=f8e5m2")
     c.write()
 
 

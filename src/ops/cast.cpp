@@ -1,71 +1,12 @@
-#include <cmath>
-
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
-  const std::string& mode = args.attr_string("round_mode");
-  if (mode != "up" && mode != "down" && mode != "nearest") {
-    return refuse(Code::kInvalidArgument, "round_mode must be up, down or nearest, found '", mode,
-                  "'");
-  }
-  return one(args.attr_dtype("to"), args.inputs[0].shape);
-}
-
-// The largest number of the float types of 8 bits that saturate only when asked to; 0 for others.
-double largest(DType t) {
-  switch (t) {
-    case DType::kF8E4M3FN:
-      return 448.0;
-    case DType::kF8E4M3FNUZ:
-      return 240.0;
-    case DType::kF8E5M2:
-    case DType::kF8E5M2FNUZ:
-      return 57344.0;
-    default:
-      return 0.0;
-  }
-}
-
-// A positive number with its fraction cut off, or rounded to the next power of two from 1.5 on.
-Expr power_of_two(Expr x, bool nearest) {
-  loop::Pool& pool = *x.pool;
-  const auto bits = [&](Word w) { return loop::constant_bits(pool, DType::kU64, w); };
-  Expr word = bitcast(x, DType::kU64);
-  if (nearest) word = word + bits(Word{1} << 51);
-  return bitcast(word & bits(Word{0x7FF} << 52), DType::kF64);
-}
-
-// f8e8m0 by its exponent. In f64 every number of the narrower types and of f8e8m0 is normal.
-Expr to_e8m0(LowerContext& context, Expr x) {
-  const std::string& mode = context.attr_string("round_mode");
-  const bool saturates = context.attr_bool("saturate");
-  if (mode == "up" && !saturates) return x;
-  Expr wide = convert(x, DType::kF64);
-  const Expr least = like(wide, std::ldexp(1.0, -127));
-  // NaN and what is negative stay as they are, and are NaN in the end.
-  const Expr is_number = ge(wide, like(wide, 0.0));
-  Expr y = wide;
-  if (saturates) y = max(y, least);
-  if (mode != "up") y = select(le(least, y), power_of_two(y, mode == "nearest"), y);
-  if (saturates) y = min(y, like(wide, std::ldexp(1.0, 127)));
-  return select(is_number, y, wide);
-}
+Types infer(const InferArgs& args) { return one(args.attr_dtype("to"), args.inputs[0].shape); }
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  const DType to = context.attr_dtype("to");
-  Expr x = context.input(0, index);
-  const DType from = x.dtype();
-  if (to == DType::kF8E8M0 && from != to) return rounded(context, to_e8m0(context, x));
-  const double limit = largest(to);
-  if (limit != 0.0 && from != to && context.attr_bool("saturate")) {
-    // Exact for every integer that does not saturate.
-    x = convert(x, is_float(from) ? compute_dtype(from) : DType::kF64);
-    x = min(max(x, like(x, -limit)), like(x, limit));
-  }
-  return rounded(context, x);
+  return rounded(context, context.input(0, index));
 }
 
 }  // namespace
@@ -73,11 +14,8 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
 const ir::OpDef& op_cast() {
   static const ir::OpDef def{
       .name = "cast",
-      .summary =
-          "x as another dtype: one rounding; float to integer truncates and saturates. "
-          "saturate: an 8-bit float too; round_mode (up, down, nearest): to f8e8m0.",
-      .attrs = {required("to", ir::AttrKind::kDType), optional("saturate", false),
-                optional("round_mode", std::string("up"))},
+      .summary = "x as another dtype: one rounding; float to integer truncates and saturates.",
+      .attrs = {required("to", ir::AttrKind::kDType)},
       .infer = infer,
       .lower = lower,
   };
