@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # offline_build.sh DEPS.tar.xz BUILD_DIR [TARGETS…]: builds PyC on a host without a package registry. The archive holds the
-# headers that such a host lacks (include/{llvm,llvm-c,xxhash.h}); the shared libLLVM must be on the host.
+# headers that such a host lacks (include/{llvm,llvm-c,protozero,xxhash.h}); the shared libLLVM must be on the host.
 set -euo pipefail
 deps=$(realpath "$1") build=$2
 shift 2

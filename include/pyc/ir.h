@@ -68,6 +68,9 @@ PYC_API pyc_status pyc_graph_op(pyc_graph* graph, const char* op, const pyc_valu
                                 pyc_value* value, pyc_error** error);
 /* Makes the value the next output of the model. */
 PYC_API pyc_status pyc_graph_output(pyc_graph* graph, pyc_value value, pyc_error** error);
+PYC_API size_t pyc_graph_output_count(const pyc_graph* graph);
+PYC_API pyc_status pyc_graph_get_output(const pyc_graph* graph, size_t index, pyc_value* value,
+                                        pyc_error** error);
 
 PYC_API size_t pyc_graph_value_count(const pyc_graph* graph);
 PYC_API pyc_status pyc_graph_value(const pyc_graph* graph, pyc_value value, pyc_value_info* info,

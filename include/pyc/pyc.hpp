@@ -264,6 +264,14 @@ class Graph {
   }
   size_t value_count() const { return pyc_graph_value_count(get()); }
   size_t node_count() const { return pyc_graph_node_count(get()); }
+  // The values the outputs name, in order.
+  std::vector<pyc_value> outputs() const {
+    std::vector<pyc_value> out(pyc_graph_output_count(get()));
+    for (size_t i = 0; i < out.size(); ++i) {
+      check([&](pyc_error** e) { return pyc_graph_get_output(get(), i, &out[i], e); });
+    }
+    return out;
+  }
   void output(pyc_value value) {
     check([&](pyc_error** e) { return pyc_graph_output(get(), value, e); });
   }

@@ -238,6 +238,20 @@ pyc_status pyc_graph_output(pyc_graph* graph, pyc_value value, pyc_error** error
   });
 }
 
+size_t pyc_graph_output_count(const pyc_graph* graph) {
+  return graph == nullptr ? 0 : graph->graph().outputs.size();
+}
+
+pyc_status pyc_graph_get_output(const pyc_graph* graph, size_t index, pyc_value* value,
+                                pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(check_new_value(graph, value));
+    PYC_TRY(require_index(index, graph->graph().outputs.size(), "output"));
+    *value = graph->graph().outputs[index];
+    return {};
+  });
+}
+
 size_t pyc_graph_value_count(const pyc_graph* graph) {
   return graph == nullptr ? 0 : graph->graph().values.size();
 }

@@ -107,6 +107,7 @@ TEST(Graphs, NodesAndValuesCanBeWalked) {
   EXPECT_EQ(graph.value(node.inputs[0]).kind, PYC_VALUE_INPUT);
   EXPECT_EQ(graph.value(node.inputs[1]).kind, PYC_VALUE_CONSTANT);
   EXPECT_EQ(graph.value(node.outputs[0]).kind, PYC_VALUE_RESULT);
+  EXPECT_EQ(graph.outputs(), std::vector<pyc_value>{node.outputs[0] + 1});
   EXPECT_THROW(graph.node(2), Error);
 }
 

@@ -96,8 +96,7 @@ TEST(TensorFiles, MalformedNpyIsRefused) {
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
       "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
       "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': "
-      "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
+      "{'descr': '<f4', 'fortran_order': True, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
       "{'other': '<f4', 'fortran_order': False, 'shape': (1,)}",
   };
   for (const char* header : headers) {

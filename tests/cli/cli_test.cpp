@@ -87,13 +87,15 @@ TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {
   EXPECT_EQ(pyc("ops --name softmx").exit, 3);
 }
 
-TEST(Cli, HelpShowsExamples) {
+TEST(Cli, HelpShowsExamplesAndThePageListsTheCommand) {
+  const Outcome page = shell("cat " + std::string(PYC_SOURCE_DIR) + "/docs/cli.md");
   for (const char* command : {"run", "bench", "explain", "inspect", "compare", "dump", "opt", "ops",
                               "doctor", "capabilities"}) {
     const Outcome o = pyc(std::string(command) + " --help");
     EXPECT_EQ(o.exit, 0);
     EXPECT_TRUE(has(o, "Examples:\n  pyc " + std::string(command))) << o.text;
     EXPECT_TRUE(has(pyc("--help"), std::string("\n  ") + command)) << command;
+    EXPECT_TRUE(has(page, "| `pyc " + std::string(command))) << command;
   }
   EXPECT_EQ(pyc("--version").text, "0.1.0\n");
 }

@@ -92,7 +92,6 @@ class Inspect final : public Command {
 
   int show_graph(const Graph& graph) const {
     const Summary s = summarize(graph);
-    const Model model(graph, null_device());
     if (json) {
       Json report = {{"fingerprint", graph.fingerprint()},
                      {"inputs", Json::array()},
@@ -102,8 +101,8 @@ class Inspect final : public Command {
                      {"constant_bytes", s.constant_bytes},
                      {"ops", Json::object()}};
       for (const pyc_value_info& info : s.inputs) report["inputs"].push_back(value_json(info));
-      for (size_t i = 0; i < model.output_count(); ++i) {
-        report["outputs"].push_back(value_json(model.output(i)));
+      for (const pyc_value v : graph.outputs()) {
+        report["outputs"].push_back(value_json(graph.value(v)));
       }
       for (const auto& [op, count] : s.ops) report["ops"][op] = count;
       print(report);
@@ -112,22 +111,14 @@ class Inspect final : public Command {
     for (const pyc_value_info& info : s.inputs) {
       fmt::print("input   {}: {}\n", info.name, type_text(info));
     }
-    for (size_t i = 0; i < model.output_count(); ++i) {
-      fmt::print("output  {}: {}\n", model.output(i).name, type_text(model.output(i)));
+    for (const pyc_value v : graph.outputs()) {
+      fmt::print("output  {}: {}\n", graph.value(v).name, type_text(graph.value(v)));
     }
     fmt::print("nodes   {}:", graph.node_count());
     for (const auto& [op, count] : s.ops) fmt::print(" {}×{}", count, op);
     fmt::print("\nconst   {} with {}\nprint   {}\n", s.constants, bytes_text(s.constant_bytes),
                graph.fingerprint());
     return kExitOk;
-  }
-
-  // Compiling for it makes no code: the cheapest way to have a model's outputs.
-  static CompileOptions null_device() {
-    CompileOptions options;
-    options.device = "null";
-    options.threads = 1;
-    return options;
   }
 
   int show_node(const Graph& graph) const {

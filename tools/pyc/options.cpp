@@ -58,7 +58,14 @@ void Options::choice(const std::string& name, std::string& value, const std::str
 void Options::integer(const std::string& name, int64_t& value, const std::string& help, int64_t lo,
                       int64_t hi) {
   impl_->names.push_back(name);
-  impl_->app.add_option(name, value, help)->check(CLI::Range(lo, hi))->capture_default_str();
+  const auto check = [lo, hi](const std::string& given) -> std::string {
+    int64_t number = 0;
+    if (CLI::detail::lexical_cast(given, number) && number >= lo && number <= hi) return "";
+    return fmt::format("expected an integer from {} to {}, found '{}'", lo, hi, given);
+  };
+  impl_->app.add_option(name, value, help)
+      ->check(CLI::Validator(check, "", ""))
+      ->capture_default_str();
 }
 
 void Options::number(const std::string& name, double& value, const std::string& help) {
