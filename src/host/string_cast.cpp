@@ -48,9 +48,9 @@ std::string float_text(Word word, DType dtype) {
     if (c >= '0' && c <= '9') digits.push_back(c);
   }
   const std::string sign = text[0] == '-' ? "-" : "";
-  constexpr int kPlainFrom = -4;
-  constexpr int kPlainTo = 16;
-  if (exponent < kPlainFrom || exponent >= kPlainTo) {
+  // As numpy does: without an exponent from 1e-4 on, to where the type's digits end.
+  const double plain_to = dtype == DType::kF64 ? 1e16 : dtype == DType::kF32 ? 1e6 : 1e3;
+  if (value != 0.0 && (std::abs(value) < 1e-4 || std::abs(value) >= plain_to)) {
     const std::string tail = digits.size() > 1 ? "." + digits.substr(1) : "";
     return fmt::format("{}{}{}e{}{:02}", sign, digits[0], tail, exponent < 0 ? '-' : '+',
                        std::abs(exponent));

@@ -9,7 +9,7 @@
 namespace pyc::host {
 
 // Numbers as text: the shortest decimal that reads back as the same element ("3.14", "1.0",
-// "1e+20", "inf", "nan"), integers as they are, "True" and "False".
+// "1e+20", "inf", "nan") in numpy's form, integers as they are, "True" and "False".
 std::string number_text(Word word, DType dtype);
 Result<DynValue> numbers_to_strings(const DynValue& input);
 

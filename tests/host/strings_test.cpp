@@ -54,6 +54,8 @@ TEST(Strings, BytesThatAreNoTextStay) {
 TEST(StringCast, NumbersAsTheShortestText) {
   expect_value(numbers_to_strings(floats({7}, {3.14, 1, -0.0, 1e20, 1.5e-5, INFINITY, NAN})),
                texts({7}, {"3.14", "1.0", "-0.0", "1e+20", "1.5e-05", "inf", "nan"}));
+  expect_value(numbers_to_strings(floats({4}, {1e-4, 999999, 1e6, 16777216})),
+               texts({4}, {"1e-04", "999999.0", "1e+06", "1.6777216e+07"}));
   const std::vector<double> tenth{0.1, 1e16, 123456.0};
   expect_value(numbers_to_strings(*tensor_of(DType::kF64, {3}, tenth)),
                texts({3}, {"0.1", "1e+16", "123456.0"}));

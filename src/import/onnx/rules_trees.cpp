@@ -231,6 +231,7 @@ Status tree_ensemble_classifier(HostCall& call) {
   PYC_ASSIGN(const std::vector<double> base, floats_or_tensor(call, "base_values"));
   const DynValue& x = input_of(call, 0);
   PYC_ASSIGN(std::vector<double> scores, host::run_forest(forest, x, host::Aggregate::kSum, base));
+  for (double& score : scores) score = static_cast<float>(score);  // equal ones stay equal
   const Ints ids = attr_ints(call, "class_ids");
   if (forest.targets == 2 && std::set<int64_t>(ids.begin(), ids.end()).size() == 1) {
     complete_binary(transform, ids[0], scores);
