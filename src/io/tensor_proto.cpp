@@ -18,7 +18,14 @@ Result<Tensor> parse_tensor_proto(std::string_view bytes) {
                   fmt::format("not a tensor file (.npy or ONNX TensorProto): {}",
                               proto.ok() ? "it names no data type" : proto.status().message()));
   }
-  PYC_ASSIGN(const DynValue value, onnx::decode_tensor(*proto, {file, "", false}));
+  auto decoded = onnx::decode_tensor(*proto, {file, "", false});
+  if (!decoded.ok()) {
+    const Code code = decoded.status().code();
+    const bool bad = code == Code::kSizeMismatch || code == Code::kInvalidArgument ||
+                     code == Code::kBudgetExceeded;
+    return Status(bad ? Code::kParseError : code, decoded.status().message());
+  }
+  const DynValue& value = *decoded;
   if (!value.is_tensor()) {
     return Status(Code::kUnsupported, "a tensor of strings is not supported");
   }

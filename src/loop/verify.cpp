@@ -449,7 +449,7 @@ class Verifier {
     }
     for (const auto& [buffer, stores] : placed_) {
       for (size_t i = 0; i < stores.size(); ++i) {
-        for (size_t j = i + 1; j-- > 0;) {
+        for (size_t j = 0; j <= i; ++j) {
           if (apart(kernel_, stores[i], stores[j], points)) continue;
           const std::string other = i == j ? "itself" : stores[j].name;
           return refuse(stores[i].name, "cannot be proven apart from " + other +

@@ -105,6 +105,9 @@ ValueId simplify(Patch& patch, const NodeView& node) {
   if (!inner.is("cast")) return kNoId;
   const DType from = inner.input_type(0).dtype;
   if (!skips_middle(from, node.input_type(0).dtype, to)) return kNoId;
+  // On the way back an infinity becomes the largest number.
+  const bool saturates = largest_fp8(to) != 0.0 && std::get<bool>(node.attrs().at("saturate"));
+  if (from == to && saturates) return kNoId;
   return from == to ? inner.input(0) : patch.op("cast", {inner.input(0)}, node.attrs());
 }
 

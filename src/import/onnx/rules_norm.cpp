@@ -86,8 +86,7 @@ Status loss(CloseContext& c) {
 // Inference passes the input through; training draws with PyC's own generator.
 Status dropout(CloseContext& c) {
   const ValueId x = c.input(0);
-  const bool training =
-      c.version() >= 12 && c.has(2) && c.int_value(c.input(2)) != 0;
+  const bool training = c.version() >= 12 && c.has(2) && c.int_value(c.input(2)) != 0;
   const double ratio = c.version() < 12 ? c.attr_float("ratio", 0.5)
                        : c.has(1)       ? c.float_value(c.input(1))
                                         : 0.5;

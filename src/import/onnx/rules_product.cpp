@@ -221,6 +221,7 @@ constexpr Rule kRules[] = {
     {"Attention", attention},
     {"CausalConvWithState", causal_conv},
     {"DequantizeLinear", dequantize},
+    {"Det", same<"det">},
     {"DynamicQuantizeLinear", dynamic_quantize},
     {"Einsum", einsum},
     {"FlexAttention", flex_attention, nullptr, 1, "ai.onnx.preview"},

@@ -205,6 +205,11 @@ Result<DynValue> decode_tensor(const TensorProto& t, const Source& source) {
   value.kind = DynValue::Kind::kTensor;
   value.dtype = *dtype;
   value.shape = t.dims;
+  const bool listed = !t.floats.empty() || !t.int32s.empty() || !t.int64s.empty() ||
+                      !t.doubles.empty() || !t.uint64s.empty() || !t.strings.empty();
+  if (listed && (t.has_raw || t.external)) {
+    return bad(t, Code::kParseError, "its elements are given twice");
+  }
   if (t.has_raw || t.external) {
     PYC_ASSIGN(value.bytes, from_raw(t, source, count));
   } else {
