@@ -236,6 +236,7 @@ class Former {
       decide("fusion", v, "new group", "whole_kernel");
     }
     if (group.members.empty()) return;
+    out_.reasons[graph_.nodes[n].outputs[0]] = "whole_kernel";
     out_.groups.push_back(std::move(group));
     add_dependencies(g, producers);
   }

@@ -26,8 +26,8 @@ void scan(KernelContext& context, double identity, Expr (*combine)(Expr total, E
   const bool reverse = context.attr_bool("reverse");
   const Expr start = loop::constant(context.pool(), compute_dtype(type.dtype), identity);
   each_row(context, type.shape, context.attr_int("axis"), true, [&](const Row& row) {
-    // Carried: the blocks before, the block so far, the result before.
-    const KernelContext::Carried carried[] = {{start}, {start}, {start}};
+    // Carried: the blocks before, the block so far, and the result before if that is stored.
+    std::vector<KernelContext::Carried> carried(exclusive ? 3 : 2, {start});
     const auto step = [&](Expr i, std::span<const Expr> c) {
       const Index at = row.at(reverse ? context.index(row.length - 1) - i : i);
       const Expr begins = eq(floor_mod(i, context.index(kBlock)), context.index(0));
@@ -36,7 +36,9 @@ void scan(KernelContext& context, double identity, Expr (*combine)(Expr total, E
       const Expr total = combine(before, block);
       const Expr y = convert(exclusive ? c[2] : total, type.dtype);
       context.store(context.output(0), position(context, at, type.shape), y);
-      return std::vector<Expr>{before, block, total};
+      std::vector<Expr> next{before, block};
+      if (exclusive) next.push_back(total);
+      return next;
     };
     context.loop(row.length, KernelContext::Order::kSerial, carried, step);
   });
