@@ -47,7 +47,8 @@ Status check_accepts(const OpenValue& declared, const DynValue& value) {
   if (!value.is_tensor() || (type.dtype && *type.dtype != value.dtype)) {
     return found(Code::kDtypeMismatch);
   }
-  if (!type.shape) return {};
+  // Exporters write no dims for "anything" as well as for a scalar.
+  if (!type.shape || type.shape->empty()) return {};
   if (type.shape->size() != value.shape.size()) return found(Code::kRankMismatch);
   for (size_t i = 0; i < value.shape.size(); ++i) {
     const int64_t d = (*type.shape)[i].value;

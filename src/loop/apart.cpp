@@ -65,18 +65,30 @@ class Prover {
     const auto named = [](const Term& t) { return t.names_point; };
     const auto lowest = std::find_if(terms.begin(), terms.end(), named);
     const auto beyond = std::find_if(terms.rbegin(), terms.rend(), named).base();
-    uint64_t span = distance(sum.constant, sum2.constant);
-    for (auto t = terms.begin(); t != terms.end(); ++t) {
-      const uint64_t size = distance(t->coefficient, 0);
-      // Above the largest of them, terms only have to leave the lower ones alone.
-      if (t >= beyond && common_factor(t, terms.end()) > span) break;
-      if (t >= lowest && size <= span) return false;
-      uint64_t reach = 0;
-      if (__builtin_mul_overflow(size, distance(t->lo, t->hi), &reach) ||
-          __builtin_add_overflow(span, reach, &span)) {
-        return false;
+    // Whether the terms of [begin, end) can be told apart where the rest differs by `span`, which
+    // grows by what they reach.
+    const auto separate = [&](auto end, uint64_t& span) {
+      for (auto t = terms.begin(); t != end; ++t) {
+        const uint64_t size = distance(t->coefficient, 0);
+        // Above the largest of them, terms only have to leave the lower ones alone.
+        if (t >= beyond && common_factor(t, terms.end()) > span) break;
+        if (t >= lowest && size <= span) return false;
+        uint64_t reach = 0;
+        if (__builtin_mul_overflow(size, distance(t->lo, t->hi), &reach) ||
+            __builtin_add_overflow(span, reach, &span)) {
+          return false;
+        }
       }
-    }
+      return true;
+    };
+    // A multiple of the upper terms' common factor between the constants is one more such term.
+    const uint64_t constants = distance(sum.constant, sum2.constant);
+    const uint64_t factor = common_factor(beyond, terms.end());
+    uint64_t rest =
+        factor == 0 ? constants : std::min(constants % factor, factor - constants % factor);
+    const bool below = factor != 0 && separate(beyond, rest) && rest < factor;
+    uint64_t span = constants;
+    if (!below && !separate(terms.end(), span)) return false;
     return std::all_of(wanted.begin(), wanted.end(),
                        [&](VarId v) { return follows(v, terms, x, y, wanted); });
   }

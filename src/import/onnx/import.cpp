@@ -113,6 +113,61 @@ Result<DynValue> constant_value(const ir::OpenAttr& attr) {
   return Status(Code::kUnsupported, "a constant of this kind is not supported");
 }
 
+// What a node and the graphs inside of it read by name.
+void collect_reads(const NodeProto& node, std::vector<std::string_view>& reads) {
+  reads.insert(reads.end(), node.inputs.begin(), node.inputs.end());
+  for (const AttributeProto& a : node.attributes) {
+    for (const GraphProto& g : a.g) {
+      for (const NodeProto& inner : g.nodes) collect_reads(inner, reads);
+      for (const ValueInfo& output : g.outputs) reads.push_back(output.name);
+    }
+  }
+}
+
+// The nodes, each after those it reads from. The standard asks for that order, exporters do not
+// always keep it; nodes that need not move stay. Refuses circles.
+Result<std::vector<const NodeProto*>> sorted_nodes(const GraphProto& graph) {
+  std::unordered_map<std::string_view, size_t> producer;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const std::string_view name : graph.nodes[n].outputs) producer.emplace(name, n);
+  }
+  enum class Mark : uint8_t { kNew, kOpen, kDone };
+  std::vector<Mark> marks(graph.nodes.size(), Mark::kNew);
+  std::vector<const NodeProto*> order;
+  struct Visit {
+    size_t node;
+    std::vector<std::string_view> reads;
+    size_t next = 0;
+  };
+  std::vector<Visit> stack;
+  const auto open = [&](size_t n) {
+    marks[n] = Mark::kOpen;
+    stack.push_back({n, {}});
+    collect_reads(graph.nodes[n], stack.back().reads);
+  };
+  for (size_t start = 0; start < graph.nodes.size(); ++start) {
+    if (marks[start] == Mark::kNew) open(start);
+    while (!stack.empty()) {
+      Visit& visit = stack.back();
+      if (visit.next == visit.reads.size()) {
+        marks[visit.node] = Mark::kDone;
+        order.push_back(&graph.nodes[visit.node]);
+        stack.pop_back();
+        continue;
+      }
+      const auto it = producer.find(visit.reads[visit.next++]);
+      if (it == producer.end() || marks[it->second] == Mark::kDone) continue;
+      if (it->second == visit.node || marks[it->second] == Mark::kOpen) {
+        // A region may define a name of its own that a later node has, too.
+        if (it->second == visit.node && !graph.nodes[visit.node].attributes.empty()) continue;
+        return Status(Code::kVerifyFailed, fmt::format("value '{}' depends on itself", it->first));
+      }
+      open(it->second);
+    }
+  }
+  return order;
+}
+
 std::string Importer::describe(const NodeProto& node) const {
   const std::string name = !node.name.empty()      ? std::string(node.name)
                            : !node.outputs.empty() ? fmt::format("→{}", node.outputs[0])
@@ -196,7 +251,8 @@ Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
   scope.graph->name = std::string(proto.name);
   PYC_TRY(add_constants(proto, scope));
   PYC_TRY(add_inputs(proto, scope, main));
-  for (const NodeProto& node : proto.nodes) PYC_TRY(add_node(node, scope));
+  PYC_ASSIGN(const std::vector<const NodeProto*> nodes, sorted_nodes(proto));
+  for (const NodeProto* node : nodes) PYC_TRY(add_node(*node, scope));
   for (const ValueInfo& output : proto.outputs) {
     const OpenId id = find(scope, output.name);
     if (id == kAbsentId) {

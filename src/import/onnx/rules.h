@@ -40,6 +40,7 @@ std::string_view suggest_op(std::string_view op);
 
 // The families.
 Rules elementwise_rules();
+Rules microsoft_rules();
 Rules norm_rules();
 Rules product_rules();
 Rules recurrent_rules();
