@@ -93,6 +93,11 @@ DynValue number_tensor(DType dtype, Shape shape, std::span<const T> values) {
   return v;
 }
 
+bool same_tensor(const std::optional<DynValue>& a, const DynValue& b) {
+  return a && a->is_tensor() && b.is_tensor() && a->dtype == b.dtype && a->shape == b.shape &&
+         a->bytes == b.bytes;
+}
+
 // The value of a Constant node's attribute: value, value_int, value_floats, …
 Result<DynValue> constant_value(const ir::OpenAttr& attr) {
   if (const auto* t = std::get_if<DynValue>(&attr)) return *t;
@@ -336,6 +341,11 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
   PYC_ASSIGN(const ir::OpenAttr attr, convert(*a, scope));
   auto value = constant_value(attr);
   if (!value.ok()) return std::move(value).status().with_context(describe(node));
+  const auto known = scope.names.find(node.outputs[0]);
+  if (known != scope.names.end() && known->second != kAbsentId &&
+      same_tensor(scope.graph->values[known->second].constant, *value)) {
+    return {};  // written down twice
+  }
   PYC_ASSIGN(const OpenId id, define(scope, node.outputs[0]));
   scope.graph->values[id].constant = std::move(*value);
   return {};
