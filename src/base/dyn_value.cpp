@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/aligned_buffer.h"
@@ -96,8 +97,9 @@ Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
     }
     empty = empty || d == 0;
   }
-  if (empty) return int64_t{0};
-  for (const int64_t d : shape) {
+  for (const int64_t dim : shape) {
+    // A dim of 0 counts as 1 here: products over some of the dims must not overflow either.
+    const int64_t d = std::max<int64_t>(dim, 1);
     if (d > kMaxBytes / bytes) {
       return Status(Code::kBudgetExceeded,
                     fmt::format("a tensor of {}[{}] is over the limit of {} bytes",
@@ -105,7 +107,7 @@ Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
     }
     bytes *= d;
   }
-  return bytes;
+  return empty ? 0 : bytes;
 }
 
 Result<NewTensor> new_tensor(DType dtype, std::vector<int64_t> shape) {

@@ -129,7 +129,7 @@ class Call final : public ir::HostCall {
 
   const ir::OpenNode& node() const override { return node_; }
   const DynValue& input(size_t i) const override {
-    const OpenId id = node_.inputs[i];
+    const OpenId id = i < node_.inputs.size() ? node_.inputs[i] : ir::kAbsentId;
     return id == ir::kAbsentId ? absent_ : *state_.values[id];
   }
   void set_output(size_t i, DynValue value) override {
