@@ -97,13 +97,14 @@ Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
     }
     empty = empty || d == 0;
   }
+  // An empty tensor costs nothing, but products over some of its dims must not overflow either.
+  const int64_t most = empty ? int64_t{1} << 60 : kMaxBytes;
   for (const int64_t dim : shape) {
-    // A dim of 0 counts as 1 here: products over some of the dims must not overflow either.
     const int64_t d = std::max<int64_t>(dim, 1);
-    if (d > kMaxBytes / bytes) {
+    if (d > most / bytes) {
       return Status(Code::kBudgetExceeded,
                     fmt::format("a tensor of {}[{}] is over the limit of {} bytes",
-                                dtype_name(dtype), fmt::join(shape, ","), kMaxBytes));
+                                dtype_name(dtype), fmt::join(shape, ","), most));
     }
     bytes *= d;
   }

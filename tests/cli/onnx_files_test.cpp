@@ -21,14 +21,15 @@ bool can_trace() {
   return false;
 }
 
-bool allowed(const std::string& path, const std::string& folder) {
+bool allowed(const std::string& opened, const std::string& folder) {
+  const std::string path = std::filesystem::path(opened).lexically_normal();
   for (const std::string& start :
        {folder, std::string("/proc/"), std::string("/sys/"), std::string("/etc/"),
         std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib"),
         std::string("/usr/share/"), std::string("/dev/")}) {
     if (path.starts_with(start)) return true;
   }
-  return path.find(".so") != std::string::npos;
+  return false;
 }
 
 // The paths the program opened, or tried to.
@@ -60,7 +61,7 @@ void write_model(const std::string& path, const std::string& location) {
 TEST(OnnxFiles, NothingOutsideTheFolderIsOpened) {
   if (!can_trace()) GTEST_SKIP();
   const TempFolder temp;
-  const std::string folder = temp.file("model");
+  const std::string folder = std::filesystem::path(temp.file("model")).lexically_normal();
   std::filesystem::create_directories(folder);
   const Bytes weights = raw_of(std::vector<float>{1, 2, 3, 4, 5, 6});
   std::ofstream(folder + "/w.bin", std::ios::binary) << weights;
@@ -75,7 +76,6 @@ TEST(OnnxFiles, NothingOutsideTheFolderIsOpened) {
       EXPECT_FALSE(paths.empty());
       for (const std::string& path : paths) {
         EXPECT_TRUE(allowed(path, folder)) << command << location << " opened " << path;
-        EXPECT_EQ(path.find(".."), std::string::npos) << path;
         EXPECT_EQ(path.find("secret"), std::string::npos) << path;
       }
     }
