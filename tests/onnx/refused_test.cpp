@@ -85,6 +85,9 @@ TEST(OnnxRefused, TypesThatContradict) {
   g.inputs.back() = value("w", kF32, {2, 3});
   expect_read_refused(model(g), Code::kShapeMismatch, "'w'");
   g = small_graph();
+  g.outputs = {value("y", kI64, {2, 2})};
+  expect_run_refused(model(g), Code::kDtypeMismatch, "output 'y'");
+  g = small_graph();
   g.initializers[1] = ints("b", {1, 2});  // added to f32
   expect_run_refused(model(g), Code::kDtypeMismatch, "'sum'");
   g = small_graph();
@@ -98,6 +101,9 @@ TEST(OnnxRefused, DimsThatCannotBe) {
   expect_read_refused(model(g), Code::kInvalidArgument, "input 'x'");
   g.inputs = {value("x", kF32, {2, kHuge})};
   expect_read_refused(model(g), Code::kInvalidArgument, "input 'x'");
+  g = small_graph();
+  g.outputs = {value("y", kF32, {2, kHuge})};
+  expect_read_refused(model(g), Code::kInvalidArgument, "output 'y'");
   g = small_graph();
   g.initializers[0] = floats("w", {-3, -2}, {1, 2, 3, 4, 5, 6});
   expect_read_refused(model(g), Code::kInvalidArgument, "tensor 'w'");

@@ -242,12 +242,13 @@ Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
       return {Code::kVerifyFailed, fmt::format("output '{}' is never computed", output.name)};
     }
     auto type = decode_type(output.type);
-    if (!type.ok()) {
+    // What PyC has no type for may still be computed.
+    if (!type.ok() && type.status().code() != Code::kUnsupported) {
       return std::move(type).status().with_context(fmt::format("output '{}'", output.name));
     }
     ir::OpenType& known = scope.graph->values[id].type;
     const bool wanted = main || known.kind == ir::OpenType::Kind::kUnknown;
-    if (wanted) known = std::move(*type);
+    if (wanted && type.ok()) known = std::move(*type);
     scope.graph->outputs.push_back(id);
   }
   return {};
