@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/aligned_buffer.h"
@@ -96,16 +97,18 @@ Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
     }
     empty = empty || d == 0;
   }
-  if (empty) return int64_t{0};
-  for (const int64_t d : shape) {
-    if (d > kMaxBytes / bytes) {
+  // An empty tensor costs nothing, but products over some of its dims must not overflow either.
+  const int64_t most = empty ? int64_t{1} << 60 : kMaxBytes;
+  for (const int64_t dim : shape) {
+    const int64_t d = std::max<int64_t>(dim, 1);
+    if (d > most / bytes) {
       return Status(Code::kBudgetExceeded,
                     fmt::format("a tensor of {}[{}] is over the limit of {} bytes",
-                                dtype_name(dtype), fmt::join(shape, ","), kMaxBytes));
+                                dtype_name(dtype), fmt::join(shape, ","), most));
     }
     bytes *= d;
   }
-  return bytes;
+  return empty ? 0 : bytes;
 }
 
 Result<NewTensor> new_tensor(DType dtype, std::vector<int64_t> shape) {

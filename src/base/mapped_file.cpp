@@ -63,6 +63,13 @@ Result<SharedBytes> map_descriptor(const Descriptor& fd, const std::string& path
   return SharedBytes(owner, {static_cast<const std::byte*>(data), size});
 }
 
+// A link where a folder is expected is reported as "no folder".
+bool is_link(const Descriptor& folder, const std::string& name) {
+  struct stat info {};
+  return ::fstatat(folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISLNK(info.st_mode);
+}
+
 std::vector<std::string> components_of(const std::string& path) {
   std::vector<std::string> parts;
   size_t start = 0;
@@ -77,7 +84,8 @@ std::vector<std::string> components_of(const std::string& path) {
 }  // namespace
 
 Result<SharedBytes> map_file(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not to wait for the other end of a pipe.
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return io_error(path, errno);
   return map_descriptor(fd, path);
 }
@@ -87,18 +95,24 @@ Result<SharedBytes> map_file_beneath(const std::string& folder, const std::strin
   if (relative.front() == '/') return outside(relative, "is absolute");
   if (relative.find('\0') != std::string::npos) return outside(relative, "holds a zero byte");
   const std::vector<std::string> parts = components_of(relative);
+  // Before anything is opened.
+  for (const std::string& part : parts) {
+    if (part == "..") return outside(relative, "climbs out");
+    if (part.empty()) return outside(relative, "has an empty part");
+  }
   Descriptor at(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!at.valid()) return io_error(folder, errno);
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == "..") return outside(relative, "climbs out");
-    if (parts[i].empty()) return outside(relative, "has an empty part");
     if (parts[i] == ".") continue;
     const bool last = i + 1 == parts.size();
     const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY);
     Descriptor next(::openat(at.get(), parts[i].c_str(), flags));
     if (!next.valid()) {
-      if (errno == ELOOP || errno == EMLINK) return outside(relative, "passes through a link");
-      return io_error(relative, errno);
+      const int error = errno;
+      if (error == ELOOP || error == EMLINK || is_link(at, parts[i])) {
+        return outside(relative, "passes through a link");
+      }
+      return io_error(relative, error);
     }
     at = std::move(next);
   }

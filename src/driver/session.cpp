@@ -129,7 +129,7 @@ class Call final : public ir::HostCall {
 
   const ir::OpenNode& node() const override { return node_; }
   const DynValue& input(size_t i) const override {
-    const OpenId id = node_.inputs[i];
+    const OpenId id = i < node_.inputs.size() ? node_.inputs[i] : ir::kAbsentId;
     return id == ir::kAbsentId ? absent_ : *state_.values[id];
   }
   void set_output(size_t i, DynValue value) override {
@@ -192,6 +192,14 @@ bool closes_later(const ir::OpenNode& node, const specialize::Break& why, const 
 bool complete(const State& state) {
   return std::all_of(state.graph->outputs.begin(), state.graph->outputs.end(),
                      [&](OpenId v) { return state.values[v].has_value(); });
+}
+
+// Declared shapes are often those of another batch; a declared dtype has to be what is computed.
+Status check_output(const ir::OpenValue& declared, DType dtype, const std::string& found) {
+  const ir::OpenType& type = declared.type;
+  if (type.kind != ir::OpenType::Kind::kTensor || !type.dtype || *type.dtype == dtype) return {};
+  return {Code::kDtypeMismatch, fmt::format("output '{}': expected {}, found {}", declared.name,
+                                            type.to_string(), found)};
 }
 
 Status stuck(const State& state, const Segment& segment) {
@@ -392,6 +400,10 @@ Result<ir::Graph> close_model(const OpenGraph& graph) {
   }
   PYC_ASSIGN(Segment segment, specialize::close_whole(state, ops::all_ops(), evaluate));
   if (!segment.breaks.empty()) return stuck(state, segment);
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const ir::TensorType& type = segment.graph.type(segment.graph.outputs[i]);
+    PYC_TRY(check_output(graph.values[graph.outputs[i]], type.dtype, type.to_string()));
+  }
   return std::move(segment.graph);
 }
 
@@ -418,7 +430,13 @@ Result<std::vector<DynValue>> Session::run(std::span<const DynValue> inputs) {
   for (size_t i = 0; i < std::min(inputs.size(), g.inputs.size()); ++i) {
     PYC_TRY(ir::check_accepts(g.values[g.inputs[i]], inputs[i]));
   }
-  return impl_->run_graph(g, {inputs.begin(), inputs.end()}, {}, 0);
+  PYC_ASSIGN(std::vector<DynValue> outputs,
+             impl_->run_graph(g, {inputs.begin(), inputs.end()}, {}, 0));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].is_tensor()) continue;
+    PYC_TRY(check_output(g.values[g.outputs[i]], outputs[i].dtype, outputs[i].to_string()));
+  }
+  return outputs;
 }
 
 SessionStats Session::stats() const {

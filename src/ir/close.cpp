@@ -222,7 +222,12 @@ std::vector<ValueId> CloseContext::region(const OpenGraph& region,
 }
 
 void CloseContext::set(size_t output, ValueId v) {
-  if (ok() && output < outputs_.size()) outputs_[output] = v;
+  if (!ok() || output >= outputs_.size()) return;
+  if (v >= builder_.graph().values.size()) {
+    refuse(Code::kInvalidArgument, fmt::format("output {} is more than the op gives", output));
+    return;
+  }
+  outputs_[output] = v;
 }
 
 }  // namespace pyc::ir

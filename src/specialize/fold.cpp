@@ -7,8 +7,10 @@ namespace {
 
 using ir::ValueId;
 
-// The nodes `value` needs, in topological order; nothing when there are too many of them.
-std::optional<std::vector<ir::NodeId>> producers(const ir::Graph& graph, ValueId value) {
+// The nodes `value` needs, in topological order; nothing when there are too many of them. What they
+// compute is added to `total`.
+std::optional<std::vector<ir::NodeId>> producers(const ir::Graph& graph, ValueId value,
+                                                 int64_t& total) {
   std::vector<ir::NodeId> nodes;
   std::vector<bool> seen(graph.nodes.size());
   std::vector<ValueId> stack{value};
@@ -26,6 +28,8 @@ std::optional<std::vector<ir::NodeId>> producers(const ir::Graph& graph, ValueId
     }
     stack.insert(stack.end(), node.inputs.begin(), node.inputs.end());
   }
+  total += elements + static_cast<int64_t>(nodes.size());
+  if (total > ConstantFinder::kMaxTotal) return std::nullopt;
   std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
@@ -94,7 +98,7 @@ std::shared_ptr<const ir::ConstData> ConstantFinder::find(const ir::Graph& graph
   const auto it = found_.find(value);
   if (it != found_.end()) return it->second;
   std::shared_ptr<const ir::ConstData>& data = found_[value];
-  const auto nodes = producers(graph, value);
+  const auto nodes = producers(graph, value, total_);
   if (!nodes) return nullptr;
   auto part = extract(graph, *nodes, value, ops_);
   if (!part.ok()) return nullptr;

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/mapped_file.h"
@@ -20,15 +20,26 @@ using ir::OpenGraph;
 using ir::OpenId;
 
 constexpr int kMaxFunctionDepth = 32;
+constexpr int kMaxRegionDepth = 64;
+constexpr int64_t kMaxOpset = 1 << 20;
 constexpr size_t kMaxNodes = size_t{1} << 20;  // after functions are written out
 constexpr size_t kMaxNamed = 20;               // unsupported nodes named in a message
 
 using Opsets = std::map<std::string, int64_t, std::less<>>;
 
-Opsets opsets_of(std::span<const OpsetId> list) {
+Result<Opsets> opsets_of(std::span<const OpsetId> list) {
   Opsets opsets;
   for (const OpsetId& o : list) {
-    opsets[o.domain == "ai.onnx" ? std::string() : std::string(o.domain)] = o.version;
+    if (o.version < 1 || o.version > kMaxOpset) {
+      return Status(Code::kVerifyFailed,
+                    fmt::format("opset {} of domain '{}' does not exist", o.version, o.domain));
+    }
+    const std::string domain(o.domain == "ai.onnx" ? "" : o.domain);
+    const auto [it, fresh] = opsets.emplace(domain, o.version);
+    if (!fresh && it->second != o.version) {
+      return Status(Code::kVerifyFailed,
+                    fmt::format("domain '{}' is imported in two versions", o.domain));
+    }
   }
   return opsets;
 }
@@ -41,17 +52,23 @@ struct Scope {
   std::unordered_map<std::string_view, OpenId> names = {};
   // Attributes given to the function being written out.
   const std::map<std::string_view, const AttributeProto*>* given = nullptr;
-  int depth = 0;  // of functions in functions
+  int depth = 0;    // of functions in functions
+  int regions = 0;  // around it
 };
 
 class Importer {
  public:
-  Importer(const ModelProto& model, Source source) : model_(model), source_(std::move(source)) {}
+  Importer(const ModelProto& model, Source source) : model_(model), source_(std::move(source)) {
+    source_.files = &files_;
+  }
 
   Result<std::shared_ptr<const OpenGraph>> run();
   ModelInfo& info() { return info_; }
 
  private:
+  Status list_functions();
+  Status charge(size_t bytes);
+  Result<OpenId> new_value(OpenGraph& graph, std::string_view name);
   Status fill(const GraphProto& proto, Scope& scope, bool main);
   Status add_constants(const GraphProto& proto, Scope& scope);
   Status add_inputs(const GraphProto& proto, Scope& scope, bool main);
@@ -61,7 +78,7 @@ class Importer {
   Status add_function(const NodeProto& node, const FunctionProto& function, Scope& scope);
   Result<ir::OpenAttr> convert(const AttributeProto& attr, Scope& scope);
   Result<OpenId> define(Scope& scope, std::string_view name);
-  OpenId find(Scope& scope, std::string_view name);
+  Result<OpenId> find(Scope& scope, std::string_view name);
   Result<std::vector<OpenId>> read(Scope& scope, std::span<const std::string_view> names,
                                    const std::string& who);
   const FunctionProto* function_of(const NodeProto& node) const;
@@ -69,6 +86,9 @@ class Importer {
 
   const ModelProto& model_;
   Source source_;
+  ExternalFiles files_;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*>
+      functions_;  // by domain, name and overload
   Opsets opsets_;
   std::vector<Opsets> function_opsets_;
   ModelInfo info_;
@@ -76,7 +96,14 @@ class Importer {
   size_t nodes_ = 0;
 };
 
-OpenId new_value(OpenGraph& graph, std::string_view name) {
+Status Importer::charge(size_t bytes) {
+  if (source_.budget == nullptr || source_.budget->take(bytes)) return {};
+  return {Code::kBudgetExceeded, "the model takes too much memory for the size of its file"};
+}
+
+Result<OpenId> Importer::new_value(OpenGraph& graph, std::string_view name) {
+  // Lists grow by doubling; the name is known by a map too.
+  PYC_TRY(charge(2 * sizeof(ir::OpenValue) + name.size() + 64));
   graph.values.push_back({.name = std::string(name), .type = {}, .constant = std::nullopt});
   return static_cast<OpenId>(graph.values.size() - 1);
 }
@@ -185,20 +212,20 @@ Result<OpenId> Importer::define(Scope& scope, std::string_view name) {
   if (scope.names.contains(name)) {
     return Status(Code::kVerifyFailed, fmt::format("value '{}' is defined twice", name));
   }
-  const OpenId id = new_value(*scope.graph, name);
+  PYC_ASSIGN(const OpenId id, new_value(*scope.graph, name));
   scope.names.emplace(name, id);
   return id;
 }
 
 // The value called `name`, captured from a graph around this one if need be; kAbsentId: there is
 // none.
-OpenId Importer::find(Scope& scope, std::string_view name) {
+Result<OpenId> Importer::find(Scope& scope, std::string_view name) {
   const auto it = scope.names.find(name);
   if (it != scope.names.end()) return it->second;
   if (scope.outer == nullptr) return kAbsentId;
-  const OpenId outer = find(*scope.outer, name);
+  PYC_ASSIGN(const OpenId outer, find(*scope.outer, name));
   if (outer == kAbsentId) return kAbsentId;
-  const OpenId inner = new_value(*scope.graph, name);
+  PYC_ASSIGN(const OpenId inner, new_value(*scope.graph, name));
   scope.graph->values[inner].constant = scope.outer->graph->values[outer].constant;
   if (!scope.graph->values[inner].constant) scope.graph->captures.push_back({outer, inner});
   scope.names.emplace(name, inner);
@@ -209,7 +236,12 @@ Result<std::vector<OpenId>> Importer::read(Scope& scope, std::span<const std::st
                                            const std::string& who) {
   std::vector<OpenId> ids;
   for (const std::string_view name : names) {
-    ids.push_back(name.empty() ? kAbsentId : find(scope, name));
+    ids.push_back(kAbsentId);
+    if (!name.empty()) {
+      auto id = find(scope, name);
+      if (!id.ok()) return std::move(id).status().with_context(who);
+      ids.back() = *id;
+    }
     if (!name.empty() && ids.back() == kAbsentId && !scope.names.contains(name)) {
       return Status(Code::kVerifyFailed,
                     fmt::format("{} reads '{}', which nothing before it defines", who, name));
@@ -220,6 +252,7 @@ Result<std::vector<OpenId>> Importer::read(Scope& scope, std::span<const std::st
 
 Status Importer::add_constants(const GraphProto& proto, Scope& scope) {
   for (const TensorProto& t : proto.initializers) {
+    if (t.name.empty()) return {Code::kVerifyFailed, "an initializer has no name"};
     PYC_ASSIGN(const OpenId id, define(scope, t.name));
     PYC_ASSIGN(DynValue value, decode_tensor(t, source_));
     info_.parameter_bytes += static_cast<int64_t>(value.bytes.size());
@@ -239,7 +272,13 @@ Status Importer::add_inputs(const GraphProto& proto, Scope& scope, bool main) {
     const auto it = scope.names.find(input.name);
     if (it != scope.names.end()) {
       // Old models list their initializers as inputs.
-      if (main && scope.graph->values[it->second].constant) continue;
+      ir::OpenValue declared{.name = std::string(input.name), .type = {}, .constant = {}};
+      const auto& constant = scope.graph->values[it->second].constant;
+      if (main && constant) {
+        PYC_ASSIGN(declared.type, decode_type(input.type));
+        PYC_TRY(ir::check_accepts(declared, *constant));
+        continue;
+      }
       return {Code::kVerifyFailed, fmt::format("input '{}' is defined twice", input.name)};
     }
     PYC_ASSIGN(const OpenId id, define(scope, input.name));
@@ -259,11 +298,15 @@ Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
   PYC_ASSIGN(const std::vector<const NodeProto*> nodes, sorted_nodes(proto));
   for (const NodeProto* node : nodes) PYC_TRY(add_node(*node, scope));
   for (const ValueInfo& output : proto.outputs) {
-    const OpenId id = find(scope, output.name);
+    PYC_ASSIGN(const OpenId id, find(scope, output.name));
     if (id == kAbsentId) {
       return {Code::kVerifyFailed, fmt::format("output '{}' is never computed", output.name)};
     }
     auto type = decode_type(output.type);
+    // What PyC has no type for may still be computed.
+    if (!type.ok() && type.status().code() != Code::kUnsupported) {
+      return std::move(type).status().with_context(fmt::format("output '{}'", output.name));
+    }
     ir::OpenType& known = scope.graph->values[id].type;
     const bool wanted = main || known.kind == ir::OpenType::Kind::kUnknown;
     if (wanted && type.ok()) known = std::move(*type);
@@ -273,10 +316,22 @@ Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
 }
 
 const FunctionProto* Importer::function_of(const NodeProto& node) const {
+  const auto it = functions_.find({node.domain, node.op, node.overload});
+  return it == functions_.end() ? nullptr : it->second;
+}
+
+Status Importer::list_functions() {
   for (const FunctionProto& f : model_.functions) {
-    if (f.name == node.op && f.domain == node.domain && f.overload == node.overload) return &f;
+    auto opsets = opsets_of(f.opsets);
+    if (!opsets.ok()) {
+      return std::move(opsets).status().with_context(fmt::format("function '{}'", f.name));
+    }
+    function_opsets_.push_back(std::move(*opsets));
+    if (!functions_.emplace(std::tuple(f.domain, f.name, f.overload), &f).second) {
+      return {Code::kVerifyFailed, fmt::format("function '{}' is defined twice", f.name)};
+    }
   }
-  return nullptr;
+  return {};
 }
 
 Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
@@ -294,6 +349,8 @@ Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
            : a.f != 0           ? kFloat
                                 : kInt;
   }
+  PYC_TRY(charge(2 * sizeof(ir::OpenAttr) + a.s.size() + 8 * a.floats.size() + 8 * a.ints.size() +
+                 64 * a.strings.size()));
   if (type == kFloat) return ir::OpenAttr(static_cast<double>(a.f));
   if (type == kInt) return ir::OpenAttr(a.i);
   if (type == kString) return ir::OpenAttr(std::string(a.s));
@@ -315,12 +372,16 @@ Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
     return ir::OpenAttr(std::move(value));
   }
   if (type == kGraph && a.g.size() == 1) {
+    if (scope.regions >= kMaxRegionDepth) {
+      return Status(Code::kVerifyFailed, "regions nest too deep");
+    }
     auto region = std::make_shared<OpenGraph>();
     Scope inner{.graph = region.get(),
                 .outer = &scope,
                 .opsets = scope.opsets,
                 .given = scope.given,
-                .depth = scope.depth};
+                .depth = scope.depth,
+                .regions = scope.regions + 1};
     PYC_TRY(fill(a.g[0], inner, false));
     return ir::OpenAttr(std::shared_ptr<const OpenGraph>(std::move(region)));
   }
@@ -335,19 +396,25 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
             fmt::format("{}: expected one attribute and one output", describe(node))};
   }
   const AttributeProto* a = node.attributes.data();
-  if (!a->ref.empty() && scope.given != nullptr && scope.given->contains(a->ref)) {
+  if (!a->ref.empty()) {
+    if (scope.given == nullptr || !scope.given->contains(a->ref)) {
+      return {Code::kVerifyFailed,
+              fmt::format("{}: nothing gives attribute '{}'", describe(node), a->ref)};
+    }
     a = scope.given->at(a->ref);
   }
-  PYC_ASSIGN(const ir::OpenAttr attr, convert(*a, scope));
-  auto value = constant_value(attr);
+  const auto attr = convert(*a, scope);
+  if (!attr.ok()) return Status(attr.status()).with_context(describe(node));
+  auto value = constant_value(*attr);
   if (!value.ok()) return std::move(value).status().with_context(describe(node));
   const auto known = scope.names.find(node.outputs[0]);
   if (known != scope.names.end() && known->second != kAbsentId &&
       same_tensor(scope.graph->values[known->second].constant, *value)) {
     return {};  // written down twice
   }
-  PYC_ASSIGN(const OpenId id, define(scope, node.outputs[0]));
-  scope.graph->values[id].constant = std::move(*value);
+  const auto id = define(scope, node.outputs[0]);
+  if (!id.ok()) return Status(id.status()).with_context(describe(node));
+  scope.graph->values[*id].constant = std::move(*value);
   return {};
 }
 
@@ -429,7 +496,8 @@ Status Importer::add_function(const NodeProto& node, const FunctionProto& functi
              .outer = nullptr,
              .opsets = &function_opsets_[position],
              .given = &given,
-             .depth = scope.depth + 1};
+             .depth = scope.depth + 1,
+             .regions = scope.regions};
   PYC_ASSIGN(const std::vector<OpenId> inputs, read(scope, node.inputs, describe(node)));
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     // An input that was left out reads as absent.
@@ -441,13 +509,17 @@ Status Importer::add_function(const NodeProto& node, const FunctionProto& functi
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
-    const OpenId id = i < function.outputs.size() ? find(body, function.outputs[i]) : kAbsentId;
+    OpenId id = kAbsentId;
+    if (i < function.outputs.size()) {
+      PYC_ASSIGN(id, find(body, function.outputs[i]));
+    }
     if (id == kAbsentId) {
       return {Code::kVerifyFailed,
               fmt::format("{}: the function gives no output {}", describe(node), i)};
     }
     if (!scope.names.emplace(node.outputs[i], id).second) {
-      return {Code::kVerifyFailed, fmt::format("value '{}' is defined twice", node.outputs[i])};
+      return {Code::kVerifyFailed,
+              fmt::format("{}: value '{}' is defined twice", describe(node), node.outputs[i])};
     }
   }
   return {};
@@ -457,6 +529,9 @@ Status Importer::add_node(const NodeProto& node, Scope& scope) {
   if (++nodes_ > kMaxNodes) {
     return {Code::kBudgetExceeded, fmt::format("the model has more than {} nodes", kMaxNodes)};
   }
+  Status affordable = charge(2 * sizeof(ir::OpenNode) + node.name.size() +
+                             sizeof(OpenId) * (node.inputs.size() + node.outputs.size()));
+  if (!affordable.ok()) return std::move(affordable).with_context(describe(node));
   if (const FunctionProto* f = function_of(node)) return add_function(node, *f, scope);
   return add_op(node, scope);
 }
@@ -464,7 +539,7 @@ Status Importer::add_node(const NodeProto& node, Scope& scope) {
 Result<std::shared_ptr<const OpenGraph>> Importer::run() {
   info_.ir_version = model_.ir_version;
   info_.producer = std::string(model_.producer);
-  opsets_ = opsets_of(model_.opsets);
+  PYC_ASSIGN(opsets_, opsets_of(model_.opsets));
   for (const auto& [domain, version] : opsets_) info_.opsets[domain] = version;
   if (!model_.has_graph) return Status(Code::kParseError, "there is no graph in the file");
   if (opsets_.empty()) {
@@ -472,7 +547,7 @@ Result<std::shared_ptr<const OpenGraph>> Importer::run() {
                   "the model imports no opset: it cannot be known what its ops "
                   "mean");
   }
-  for (const FunctionProto& f : model_.functions) function_opsets_.push_back(opsets_of(f.opsets));
+  PYC_TRY(list_functions());
   auto graph = std::make_shared<OpenGraph>();
   Scope scope{.graph = graph.get(), .outer = nullptr, .opsets = &opsets_};
   PYC_TRY(fill(model_.graph, scope, true));
@@ -495,8 +570,12 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {
-  PYC_ASSIGN(const ModelProto model, parse_model(bytes));
-  Importer importer(model, {std::move(bytes), folder, external_allowed});
+  MemoryBudget budget(bytes.size());
+  PYC_ASSIGN(const ModelProto model, parse_model(bytes, budget));
+  Importer importer(model, {.file = std::move(bytes),
+                            .folder = folder,
+                            .external_allowed = external_allowed,
+                            .budget = &budget});
   PYC_ASSIGN(std::shared_ptr<const OpenGraph> graph, importer.run());
   return Imported{std::move(graph), std::move(importer.info())};
 }
@@ -508,8 +587,10 @@ Result<Imported> import_file(const std::string& path) {
 
 Result<ModelInfo> inspect_file(const std::string& path) {
   PYC_ASSIGN(SharedBytes bytes, map_file(path));
-  PYC_ASSIGN(const ModelProto model, parse_model(bytes));
-  Importer importer(model, {std::move(bytes), folder_of(path), true});
+  MemoryBudget budget(bytes.size());
+  PYC_ASSIGN(const ModelProto model, parse_model(bytes, budget));
+  Importer importer(model,
+                    {.file = std::move(bytes), .folder = folder_of(path), .budget = &budget});
   auto graph = importer.run();
   if (!graph.ok() && importer.info().unsupported.empty()) return graph.status();
   return std::move(importer.info());

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 // A field of the wrong wire type is the file's fault: it must not end the process.
 namespace pyc::onnx {
@@ -25,38 +27,92 @@ std::string_view text(pbf_reader& r) {
   return {v.data(), v.size()};
 }
 
-// A repeated number, packed or not.
-template <class T, class One, class Packed>
-void append(pbf_reader& r, std::vector<T>& out, protozero::pbf_wire_type single, One one,
-            Packed packed) {
-  if (r.wire_type() == single) {
-    out.push_back(static_cast<T>(one()));
-    return;
-  }
-  for (const auto v : packed()) out.push_back(static_cast<T>(v));
-}
-
 constexpr auto kVarint = protozero::pbf_wire_type::varint;
 constexpr auto kFixed32 = protozero::pbf_wire_type::fixed32;
 constexpr auto kFixed64 = protozero::pbf_wire_type::fixed64;
 
-void append_int64(pbf_reader& r, std::vector<int64_t>& out) {
+// Thrown when the file asks for more memory than it may.
+class OverBudget : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Reader {
+ public:
+  explicit Reader(MemoryBudget& budget) : budget_(budget) {}
+
+  ModelProto read_model(pbf_reader r);
+  TensorProto read_tensor(pbf_reader r);
+  ValueProto read_value(pbf_reader r, int depth);
+
+ private:
+  void charge(size_t bytes) {
+    if (!budget_.take(bytes)) throw OverBudget("reading it takes too much memory for its size");
+  }
+  // Lists grow by doubling.
+  template <class T>
+  void add(std::vector<T>& out, T value) {
+    charge(2 * sizeof(T));
+    out.push_back(std::move(value));
+  }
+  template <class T>
+  void only(std::vector<T>& out, T value) {
+    charge(sizeof(T));
+    out.clear();
+    out.push_back(std::move(value));
+  }
+  template <class T, class One, class Packed>
+  void append(pbf_reader& r, std::vector<T>& out, protozero::pbf_wire_type single, One one,
+              Packed packed);
+  void append_int64(pbf_reader& r, std::vector<int64_t>& out);
+  void append_int32(pbf_reader& r, std::vector<int32_t>& out);
+  void append_uint64(pbf_reader& r, std::vector<uint64_t>& out);
+  void append_float(pbf_reader& r, std::vector<float>& out);
+  void append_double(pbf_reader& r, std::vector<double>& out);
+  SparseTensorProto read_sparse(pbf_reader r);
+  void read_tensor_type(pbf_reader r, TypeProto& type);
+  TypeProto read_type(pbf_reader r, int depth);
+  AttributeProto read_attribute(pbf_reader r, int depth);
+  NodeProto read_node(pbf_reader r, int depth);
+  ValueInfo read_value_info(pbf_reader r);
+  GraphProto read_graph(pbf_reader r, int depth);
+  FunctionProto read_function(pbf_reader r);
+
+  MemoryBudget& budget_;
+};
+
+// A repeated number, packed or not.
+template <class T, class One, class Packed>
+void Reader::append(pbf_reader& r, std::vector<T>& out, protozero::pbf_wire_type single, One one,
+                    Packed packed) {
+  if (r.wire_type() == single) {
+    add(out, static_cast<T>(one()));
+    return;
+  }
+  const auto values = packed();
+  const auto count = static_cast<size_t>(std::distance(values.begin(), values.end()));
+  charge(count * sizeof(T));
+  out.reserve(out.size() + count);
+  for (const auto v : values) out.push_back(static_cast<T>(v));
+}
+
+void Reader::append_int64(pbf_reader& r, std::vector<int64_t>& out) {
   append(
       r, out, kVarint, [&] { return r.get_int64(); }, [&] { return r.get_packed_int64(); });
 }
-void append_int32(pbf_reader& r, std::vector<int32_t>& out) {
+void Reader::append_int32(pbf_reader& r, std::vector<int32_t>& out) {
   append(
       r, out, kVarint, [&] { return r.get_int32(); }, [&] { return r.get_packed_int32(); });
 }
-void append_uint64(pbf_reader& r, std::vector<uint64_t>& out) {
+void Reader::append_uint64(pbf_reader& r, std::vector<uint64_t>& out) {
   append(
       r, out, kVarint, [&] { return r.get_uint64(); }, [&] { return r.get_packed_uint64(); });
 }
-void append_float(pbf_reader& r, std::vector<float>& out) {
+void Reader::append_float(pbf_reader& r, std::vector<float>& out) {
   append(
       r, out, kFixed32, [&] { return r.get_float(); }, [&] { return r.get_packed_float(); });
 }
-void append_double(pbf_reader& r, std::vector<double>& out) {
+void Reader::append_double(pbf_reader& r, std::vector<double>& out) {
   append(
       r, out, kFixed64, [&] { return r.get_double(); }, [&] { return r.get_packed_double(); });
 }
@@ -75,7 +131,7 @@ std::pair<std::string_view, std::string_view> read_entry(pbf_reader r) {
   return entry;
 }
 
-TensorProto read_tensor(pbf_reader r) {
+TensorProto Reader::read_tensor(pbf_reader r) {
   TensorProto t;
   while (r.next()) {
     switch (r.tag()) {
@@ -92,7 +148,7 @@ TensorProto read_tensor(pbf_reader r) {
         append_int32(r, t.int32s);
         break;
       case 6:
-        t.strings.push_back(text(r));
+        add(t.strings, text(r));
         break;
       case 7:
         append_int64(r, t.int64s);
@@ -111,7 +167,7 @@ TensorProto read_tensor(pbf_reader r) {
         append_uint64(r, t.uint64s);
         break;
       case 13:
-        t.external_data.push_back(read_entry(r.get_message()));
+        add(t.external_data, read_entry(r.get_message()));
         break;
       case 14:
         t.external = r.get_int32() == 1;
@@ -123,7 +179,7 @@ TensorProto read_tensor(pbf_reader r) {
   return t;
 }
 
-SparseTensorProto read_sparse(pbf_reader r) {
+SparseTensorProto Reader::read_sparse(pbf_reader r) {
   SparseTensorProto s;
   while (r.next()) {
     switch (r.tag()) {
@@ -157,7 +213,7 @@ TypeProto::Dim read_dim(pbf_reader r) {
   return d;
 }
 
-void read_tensor_type(pbf_reader r, TypeProto& type) {
+void Reader::read_tensor_type(pbf_reader r, TypeProto& type) {
   while (r.next()) {
     if (r.tag() == 1) {
       type.elem_type = r.get_int32();
@@ -166,7 +222,7 @@ void read_tensor_type(pbf_reader r, TypeProto& type) {
       pbf_reader shape = r.get_message();
       while (shape.next()) {
         if (shape.tag() == 1) {
-          type.shape.push_back(read_dim(shape.get_message()));
+          add(type.shape, read_dim(shape.get_message()));
         } else {
           shape.skip();
         }
@@ -177,7 +233,7 @@ void read_tensor_type(pbf_reader r, TypeProto& type) {
   }
 }
 
-TypeProto read_type(pbf_reader r, int depth) {
+TypeProto Reader::read_type(pbf_reader r, int depth) {
   if (depth > kMaxDepth) throw std::invalid_argument("types nest too deep");
   TypeProto type;
   while (r.next()) {
@@ -190,7 +246,7 @@ TypeProto read_type(pbf_reader r, int depth) {
       pbf_reader inner = r.get_message();
       while (inner.next()) {
         if (inner.tag() == 1) {
-          type.element.assign(1, read_type(inner.get_message(), depth + 1));
+          only(type.element, read_type(inner.get_message(), depth + 1));
         } else {
           inner.skip();
         }
@@ -203,9 +259,7 @@ TypeProto read_type(pbf_reader r, int depth) {
   return type;
 }
 
-GraphProto read_graph(pbf_reader r, int depth);
-
-AttributeProto read_attribute(pbf_reader r, int depth) {
+AttributeProto Reader::read_attribute(pbf_reader r, int depth) {
   AttributeProto a;
   while (r.next()) {
     switch (r.tag()) {
@@ -222,10 +276,10 @@ AttributeProto read_attribute(pbf_reader r, int depth) {
         a.s = text(r);
         break;
       case 5:
-        a.t.assign(1, read_tensor(r.get_message()));
+        only(a.t, read_tensor(r.get_message()));
         break;
       case 6:
-        a.g.assign(1, read_graph(r.get_message(), depth + 1));
+        only(a.g, read_graph(r.get_message(), depth + 1));
         break;
       case 7:
         append_float(r, a.floats);
@@ -234,10 +288,10 @@ AttributeProto read_attribute(pbf_reader r, int depth) {
         append_int64(r, a.ints);
         break;
       case 9:
-        a.strings.push_back(text(r));
+        add(a.strings, text(r));
         break;
       case 14:
-        a.tp.assign(1, read_type(r.get_message(), 0));
+        only(a.tp, read_type(r.get_message(), 0));
         break;
       case 20:
         a.type = r.get_int32();
@@ -246,7 +300,7 @@ AttributeProto read_attribute(pbf_reader r, int depth) {
         a.ref = text(r);
         break;
       case 22:
-        a.sparse.assign(1, read_sparse(r.get_message()));
+        only(a.sparse, read_sparse(r.get_message()));
         break;
       default:
         r.skip();
@@ -255,15 +309,15 @@ AttributeProto read_attribute(pbf_reader r, int depth) {
   return a;
 }
 
-NodeProto read_node(pbf_reader r, int depth) {
+NodeProto Reader::read_node(pbf_reader r, int depth) {
   NodeProto n;
   while (r.next()) {
     switch (r.tag()) {
       case 1:
-        n.inputs.push_back(text(r));
+        add(n.inputs, text(r));
         break;
       case 2:
-        n.outputs.push_back(text(r));
+        add(n.outputs, text(r));
         break;
       case 3:
         n.name = text(r);
@@ -272,7 +326,7 @@ NodeProto read_node(pbf_reader r, int depth) {
         n.op = text(r);
         break;
       case 5:
-        n.attributes.push_back(read_attribute(r.get_message(), depth));
+        add(n.attributes, read_attribute(r.get_message(), depth));
         break;
       case 7:
         n.domain = text(r);
@@ -287,7 +341,7 @@ NodeProto read_node(pbf_reader r, int depth) {
   return n;
 }
 
-ValueInfo read_value_info(pbf_reader r) {
+ValueInfo Reader::read_value_info(pbf_reader r) {
   ValueInfo v;
   while (r.next()) {
     if (r.tag() == 1) {
@@ -301,31 +355,31 @@ ValueInfo read_value_info(pbf_reader r) {
   return v;
 }
 
-GraphProto read_graph(pbf_reader r, int depth) {
+GraphProto Reader::read_graph(pbf_reader r, int depth) {
   if (depth > kMaxDepth) throw std::invalid_argument("graphs nest too deep");
   GraphProto g;
   while (r.next()) {
     switch (r.tag()) {
       case 1:
-        g.nodes.push_back(read_node(r.get_message(), depth));
+        add(g.nodes, read_node(r.get_message(), depth));
         break;
       case 2:
         g.name = text(r);
         break;
       case 5:
-        g.initializers.push_back(read_tensor(r.get_message()));
+        add(g.initializers, read_tensor(r.get_message()));
         break;
       case 11:
-        g.inputs.push_back(read_value_info(r.get_message()));
+        add(g.inputs, read_value_info(r.get_message()));
         break;
       case 12:
-        g.outputs.push_back(read_value_info(r.get_message()));
+        add(g.outputs, read_value_info(r.get_message()));
         break;
       case 13:
-        g.values.push_back(read_value_info(r.get_message()));
+        add(g.values, read_value_info(r.get_message()));
         break;
       case 15:
-        g.sparse_initializers.push_back(read_sparse(r.get_message()));
+        add(g.sparse_initializers, read_sparse(r.get_message()));
         break;
       default:
         r.skip();
@@ -348,7 +402,7 @@ OpsetId read_opset(pbf_reader r) {
   return o;
 }
 
-FunctionProto read_function(pbf_reader r) {
+FunctionProto Reader::read_function(pbf_reader r) {
   FunctionProto f;
   while (r.next()) {
     switch (r.tag()) {
@@ -356,25 +410,25 @@ FunctionProto read_function(pbf_reader r) {
         f.name = text(r);
         break;
       case 4:
-        f.inputs.push_back(text(r));
+        add(f.inputs, text(r));
         break;
       case 5:
-        f.outputs.push_back(text(r));
+        add(f.outputs, text(r));
         break;
       case 6:
-        f.attributes.push_back(text(r));
+        add(f.attributes, text(r));
         break;
       case 7:
-        f.nodes.push_back(read_node(r.get_message(), 0));
+        add(f.nodes, read_node(r.get_message(), 0));
         break;
       case 9:
-        f.opsets.push_back(read_opset(r.get_message()));
+        add(f.opsets, read_opset(r.get_message()));
         break;
       case 10:
         f.domain = text(r);
         break;
       case 11:
-        f.defaults.push_back(read_attribute(r.get_message(), 0));
+        add(f.defaults, read_attribute(r.get_message(), 0));
         break;
       case 13:
         f.overload = text(r);
@@ -386,7 +440,7 @@ FunctionProto read_function(pbf_reader r) {
   return f;
 }
 
-ModelProto read_model(pbf_reader r) {
+ModelProto Reader::read_model(pbf_reader r) {
   ModelProto m;
   while (r.next()) {
     switch (r.tag()) {
@@ -401,10 +455,10 @@ ModelProto read_model(pbf_reader r) {
         m.has_graph = true;
         break;
       case 8:
-        m.opsets.push_back(read_opset(r.get_message()));
+        add(m.opsets, read_opset(r.get_message()));
         break;
       case 25:
-        m.functions.push_back(read_function(r.get_message()));
+        add(m.functions, read_function(r.get_message()));
         break;
       default:
         r.skip();
@@ -413,7 +467,7 @@ ModelProto read_model(pbf_reader r) {
   return m;
 }
 
-ValueProto read_value(pbf_reader r, int depth) {
+ValueProto Reader::read_value(pbf_reader r, int depth) {
   if (depth > kMaxDepth) throw std::invalid_argument("values nest too deep");
   ValueProto v;
   while (r.next()) {
@@ -422,13 +476,13 @@ ValueProto read_value(pbf_reader r, int depth) {
         v.elem_type = r.get_int32();
         break;
       case 3:
-        v.tensors.push_back(read_tensor(r.get_message()));
+        add(v.tensors, read_tensor(r.get_message()));
         break;
       case 5:
-        v.values.push_back(read_value(r.get_message(), depth + 1));
+        add(v.values, read_value(r.get_message(), depth + 1));
         break;
       case 7:
-        v.values.push_back(read_value(r.get_message(), depth + 1));
+        add(v.values, read_value(r.get_message(), depth + 1));
         break;
       default:
         r.skip();
@@ -438,30 +492,44 @@ ValueProto read_value(pbf_reader r, int depth) {
 }
 
 template <class Read>
-auto guarded(std::span<const std::byte> bytes, std::string_view what, Read read)
-    -> Result<decltype(read(std::declval<pbf_reader>()))> {
+auto guarded(std::span<const std::byte> bytes, std::string_view what, MemoryBudget& budget,
+             Read read) -> Result<decltype(read(std::declval<Reader&>(), pbf_reader()))> {
+  Reader reader(budget);
   try {
-    return read(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return read(reader, pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   } catch (const protozero::exception& e) {
     return Status(Code::kParseError, fmt::format("malformed {}: {}", what, e.what()));
   } catch (const std::invalid_argument& e) {
     return Status(Code::kParseError, fmt::format("malformed {}: {}", what, e.what()));
+  } catch (const OverBudget& e) {
+    return Status(Code::kBudgetExceeded, fmt::format("{}: {}", what, e.what()));
   }
 }
 
 }  // namespace
 
+Result<ModelProto> parse_model(std::span<const std::byte> bytes, MemoryBudget& budget) {
+  return guarded(bytes, "ONNX model", budget,
+                 [](Reader& reader, pbf_reader r) { return reader.read_model(r); });
+}
 Result<ModelProto> parse_model(std::span<const std::byte> bytes) {
-  return guarded(bytes, "ONNX model", [](pbf_reader r) { return read_model(r); });
+  MemoryBudget budget(bytes.size());
+  return parse_model(bytes, budget);
 }
 Result<TensorProto> parse_tensor(std::span<const std::byte> bytes) {
-  return guarded(bytes, "tensor", [](pbf_reader r) { return read_tensor(r); });
+  MemoryBudget budget(bytes.size());
+  return guarded(bytes, "tensor", budget,
+                 [](Reader& reader, pbf_reader r) { return reader.read_tensor(r); });
 }
 Result<ValueProto> parse_sequence(std::span<const std::byte> bytes) {
-  return guarded(bytes, "sequence", [](pbf_reader r) { return read_value(r, 0); });
+  MemoryBudget budget(bytes.size());
+  return guarded(bytes, "sequence", budget,
+                 [](Reader& reader, pbf_reader r) { return reader.read_value(r, 0); });
 }
 Result<ValueProto> parse_optional(std::span<const std::byte> bytes) {
-  return guarded(bytes, "optional", [](pbf_reader r) { return read_value(r, 0); });
+  MemoryBudget budget(bytes.size());
+  return guarded(bytes, "optional", budget,
+                 [](Reader& reader, pbf_reader r) { return reader.read_value(r, 0); });
 }
 
 }  // namespace pyc::onnx

@@ -10,6 +10,7 @@
 
 #include "base/shared_bytes.h"
 #include "base/status.h"
+#include "import/onnx/budget.h"
 
 namespace pyc::onnx {
 
@@ -124,9 +125,10 @@ struct ValueProto {
   std::vector<ValueProto> values;
 };
 
-// Refuses malformed bytes with kParseError. Takes memory in proportion to `bytes`; graphs inside
-// attributes nest 64 deep at most.
+// Refuses malformed bytes with kParseError, and with kBudgetExceeded those that ask for more memory
+// than `bytes` may (budget.h). Graphs inside attributes nest 64 deep at most.
 Result<ModelProto> parse_model(std::span<const std::byte> bytes);
+Result<ModelProto> parse_model(std::span<const std::byte> bytes, MemoryBudget& budget);
 Result<TensorProto> parse_tensor(std::span<const std::byte> bytes);
 Result<ValueProto> parse_sequence(std::span<const std::byte> bytes);
 Result<ValueProto> parse_optional(std::span<const std::byte> bytes);

@@ -85,6 +85,8 @@ int64_t stream_of(CloseContext& c);
 Ints axes_of(CloseContext& c, int version, size_t input);
 // Counted from the front; refused when out of [-rank, rank).
 int64_t axis_of(CloseContext& c, int64_t axis, int64_t rank);
+// A float as an integer, towards 0; refused when it is none or too large to compute with.
+int64_t int_of(CloseContext& c, double value);
 // The dtype an attribute like `to` names by number; refused when PyC has none such.
 DType dtype_attr(CloseContext& c, std::string_view name, DType fallback);
 

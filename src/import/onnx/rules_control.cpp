@@ -13,10 +13,16 @@ namespace {
 constexpr int64_t kMaxTrips = 32;
 constexpr int64_t kMaxNodes = 512;
 
+// At most kMaxNodes + 1. Regions count as if each were the body of a loop written out in full:
+// loops in loops must not multiply.
 int64_t nodes_in(const ir::OpenGraph& graph) {
   auto count = static_cast<int64_t>(graph.nodes.size());
   for (const ir::OpenNode& node : graph.nodes) {
-    for (const ir::OpenGraph* region : ir::regions_of(node)) count += nodes_in(*region);
+    const bool loops = node.op->name == "onnx.Loop" || node.op->name == "onnx.Scan";
+    for (const ir::OpenGraph* region : ir::regions_of(node)) {
+      count += (loops ? kMaxTrips : 1) * nodes_in(*region);
+    }
+    if (count > kMaxNodes) return kMaxNodes + 1;
   }
   return count;
 }

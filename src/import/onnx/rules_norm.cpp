@@ -17,7 +17,7 @@ Status batch_norm(CloseContext& c) {
   if (c.version() < 14 && c.wants(1)) {
     return c.refused(Code::kUnsupported, "training form of opsets before 14");
   }
-  const DType t = c.dtype(in[0]);
+  const DType t = c.dtype(c.input(0));
   for (ValueId& v : in) v = c.cast(v, t);
   return c.give(c.op("batch_norm", in, {{"epsilon", epsilon}}));
 }

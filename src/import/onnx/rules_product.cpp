@@ -150,6 +150,12 @@ Status attention(CloseContext& c) {
   return c.status();
 }
 
+ValueId through_region(CloseContext& c, const ir::OpenGraph& region, ValueId v) {
+  const std::vector<ValueId> out = c.region(region, std::span(&v, 1));
+  if (c.ok() && out.size() != 1) c.refuse(Code::kInvalidArgument, "a region gives one output");
+  return c.ok() ? out[0] : v;
+}
+
 // Attention with the scores and the probabilities passed through the model's own regions.
 Status flex_attention(CloseContext& c) {
   const ValueId q = c.input(0);
@@ -164,6 +170,7 @@ Status flex_attention(CloseContext& c) {
                          : (t == DType::kF64 ? DType::kF64 : DType::kF32);
   const auto share = [&](ValueId x) {
     const Shape s = c.shape(x);
+    if (c.ok() && s.size() != 4) c.refuse(Code::kRankMismatch, "expected inputs of rank 4");
     if (!c.ok() || s[1] == qs[1] || s[1] == 0) return x;
     const int64_t each = qs[1] / s[1];
     const ValueId five = c.reshape(x, {s[0], s[1], 1, s[2], s[3]});
@@ -177,13 +184,11 @@ Status flex_attention(CloseContext& c) {
   ValueId scores = c.op("matmul", {c.cast(q, wide), c.transpose(c.cast(k, wide), {0, 1, 3, 2})});
   scores = c.op("mul", {scores, c.scalar_like(scores, scale)});
   if (const ir::OpenGraph* mod = c.attr_graph("score_mod")) {
-    const auto out = c.region(*mod, std::span(&scores, 1));
-    if (c.ok()) scores = out[0];
+    scores = through_region(c, *mod, scores);
   }
   ValueId probs = c.op("softmax", {scores}, {{"axis", int64_t{-1}}});
   if (const ir::OpenGraph* mod = c.attr_graph("prob_mod")) {
-    const auto out = c.region(*mod, std::span(&probs, 1));
-    if (c.ok()) probs = out[0];
+    probs = through_region(c, *mod, probs);
   }
   return c.give(c.cast(c.op("matmul", {probs, c.cast(v, wide)}), t));
 }

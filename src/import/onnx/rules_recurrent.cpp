@@ -66,7 +66,7 @@ Status rnn(CloseContext& c) {
   return finish(c, c.op("rnn", o.inputs, recurrent_attrs(c, o)));
 }
 
-int64_t seed_of(CloseContext& c) { return static_cast<int64_t>(c.attr_float("seed", 0.0)); }
+int64_t seed_of(CloseContext& c) { return int_of(c, c.attr_float("seed", 0.0)); }
 
 ValueId uniform(CloseContext& c, Shape shape, DType t) {
   return c.op("random_uniform", {},
@@ -130,9 +130,9 @@ Status window(CloseContext& c) {
 Status mel_weight_matrix(CloseContext& c) {
   const auto number = [&](size_t i) { return c.float_value(c.input(i)); };
   return c.give(c.op("mel_weight_matrix", {},
-                     {{"num_mel_bins", static_cast<int64_t>(number(0))},
-                      {"dft_length", static_cast<int64_t>(number(1))},
-                      {"sample_rate", static_cast<int64_t>(number(2))},
+                     {{"num_mel_bins", int_of(c, number(0))},
+                      {"dft_length", int_of(c, number(1))},
+                      {"sample_rate", int_of(c, number(2))},
                       {"lower_edge_hertz", number(3)},
                       {"upper_edge_hertz", number(4)},
                       {"dtype", dtype_attr(c, "output_datatype", DType::kF32)}}));

@@ -15,6 +15,13 @@ int64_t axis_of(CloseContext& c, int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+int64_t int_of(CloseContext& c, double value) {
+  constexpr double kLimit = 4611686018427387904.0;  // 2^62
+  if (value > -kLimit && value < kLimit) return static_cast<int64_t>(value);
+  c.refuse(Code::kInvalidArgument, fmt::format("{} is no integer that can be used here", value));
+  return 0;
+}
+
 Ints axes_of(CloseContext& c, int version, size_t input) {
   if (c.version() < version) return c.attr_ints("axes");
   return c.has(input) ? c.ints(c.input(input)) : Ints{};

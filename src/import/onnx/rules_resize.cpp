@@ -19,7 +19,7 @@ struct Target {
 
 Target from_scales(CloseContext& c, const Shape& from, const Ints& axes, const Floats& scales) {
   Target t{from, Floats(from.size(), 1.0)};
-  for (size_t i = 0; i < axes.size() && i < scales.size(); ++i) {
+  for (size_t i = 0; i < axes.size() && i < scales.size() && c.ok(); ++i) {
     const auto a = static_cast<size_t>(axes[i]);
     if (!(scales[i] > 0) || scales[i] > 1e9) {
       c.refuse(Code::kInvalidArgument, fmt::format("scale {} is out of range", scales[i]));
@@ -27,7 +27,7 @@ Target from_scales(CloseContext& c, const Shape& from, const Ints& axes, const F
     }
     // The scale is an f32; the size is that of the exact product.
     t.scales[a] = scales[i];
-    t.sizes[a] = static_cast<int64_t>(std::floor(static_cast<double>(from[a]) * scales[i]));
+    t.sizes[a] = int_of(c, std::floor(static_cast<double>(from[a]) * scales[i]));
   }
   return t;
 }
@@ -51,10 +51,9 @@ Target from_sizes(CloseContext& c, const Shape& from, const Ints& axes, Ints siz
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<size_t>(axes[i]);
     t.scales[a] = policy == "stretch" ? ratio(i) : common;
-    t.sizes[a] =
-        policy == "stretch"
-            ? sizes[i]
-            : static_cast<int64_t>(std::floor(common * static_cast<double>(from[a]) + 0.5));
+    t.sizes[a] = policy == "stretch"
+                     ? sizes[i]
+                     : int_of(c, std::floor(common * static_cast<double>(from[a]) + 0.5));
   }
   return t;
 }

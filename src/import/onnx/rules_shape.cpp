@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "import/onnx/rules.h"
@@ -37,8 +38,9 @@ Status reshape(CloseContext& c) {
     if (to[i] == -1) {
       if (free >= 0) return c.refused(Code::kInvalidArgument, "two dims of the shape are -1");
       free = static_cast<int64_t>(i);
-    } else {
-      known *= to[i];
+    } else if (to[i] < 0 || __builtin_mul_overflow(known, to[i], &known)) {
+      return c.refused(Code::kInvalidArgument,
+                       fmt::format("{} is no shape", ir::shape_to_string(to)));
     }
   }
   if (free >= 0) {
@@ -88,6 +90,9 @@ Status unsqueeze(CloseContext& c) {
   const ValueId x = c.input(0);
   Ints axes = axes_of(c, 13, 1);
   const int64_t rank = c.rank(x) + static_cast<int64_t>(axes.size());
+  if (rank > ir::kMaxRank) {
+    return c.refused(Code::kInvalidArgument, fmt::format("rank {} is too high", rank));
+  }
   for (int64_t& a : axes) a = axis_of(c, a, rank);
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
@@ -112,6 +117,8 @@ Status concat(CloseContext& c) {
   return c.give(c.op("concat", c.all_inputs(), {{"axis", axis}}));
 }
 
+constexpr int64_t kMaxParts = 1 << 16;
+
 Status split(CloseContext& c) {
   const ValueId x = c.input(0);
   const int64_t axis = axis_of(c, c.attr_int("axis", 0), c.rank(x));
@@ -121,7 +128,10 @@ Status split(CloseContext& c) {
   if (sizes.empty()) {
     // Equal parts, the last one smaller when they do not come out even.
     const int64_t parts = c.attr_int("num_outputs", static_cast<int64_t>(c.outputs()));
-    const int64_t part = (whole + parts - 1) / std::max<int64_t>(parts, 1);
+    if (parts < 1 || parts > kMaxParts) {
+      return c.refused(Code::kInvalidArgument, fmt::format("num_outputs is {}", parts));
+    }
+    const int64_t part = (whole + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) {
       sizes.push_back(std::clamp(whole - i * part, int64_t{0}, part));
     }
@@ -220,6 +230,7 @@ Status pad(CloseContext& c) {
     Ints full(2 * rank, 0);
     for (size_t i = 0; i < axes.size() && c.ok(); ++i) {
       const auto a = static_cast<size_t>(axis_of(c, axes[i], c.rank(x)));
+      if (!c.ok()) return c.status();
       full[a] = pads[i];
       full[rank + a] = pads[axes.size() + i];
     }
@@ -244,9 +255,12 @@ Status range(CloseContext& c) {
   const double step = c.float_value(c.input(2));
   if (!c.ok()) return c.status();
   if (step == 0) return c.refused(Code::kInvalidArgument, "the step of a range is not 0");
-  const auto count = static_cast<int64_t>(std::max(0.0, std::ceil((limit - start) / step)));
-  return c.give(
-      c.op("iota", {}, {{"dtype", t}, {"shape", Ints{count}}, {"start", start}, {"step", step}}));
+  const int64_t count = int_of(c, std::ceil((limit - start) / step));
+  return c.give(c.op("iota", {},
+                     {{"dtype", t},
+                      {"shape", Ints{std::max<int64_t>(count, 0)}},
+                      {"start", start},
+                      {"step", step}}));
 }
 
 Status eye_like(CloseContext& c) {
@@ -303,6 +317,10 @@ Status center_crop_pad(CloseContext& c) {
   Ints pads(static_cast<size_t>(2 * rank), 0);
   for (size_t i = 0; i < axes.size() && c.ok(); ++i) {
     const auto a = static_cast<size_t>(axis_of(c, axes[i], rank));
+    if (c.ok() && (to[i] < 0 || to[i] > ir::kMaxElements)) {
+      c.refuse(Code::kInvalidArgument, fmt::format("a dim of {} is asked for", to[i]));
+    }
+    if (!c.ok()) return c.status();
     const int64_t more = to[i] - c.shape(x)[a];
     // Both halves round down at the front, for cropping and for padding alike.
     const int64_t front = more >= 0 ? more / 2 : -((-more) / 2);

@@ -27,6 +27,17 @@ Shape planes_of(const Shape& shape) {
   return shape.size() < 2 ? Shape{} : Shape(shape.begin() + 2, shape.end());
 }
 
+// Numbers that products of two of them do not overflow; refused, and all `fallback`, if they are
+// not.
+void bounded(CloseContext& c, Ints& list, std::string_view what, int64_t fallback) {
+  for (const int64_t v : list) {
+    if (v >= 0 && v <= (int64_t{1} << 30)) continue;
+    c.refuse(Code::kInvalidArgument, fmt::format("{} has {}", what, v));
+    list.assign(list.size(), fallback);
+    return;
+  }
+}
+
 Ints list_attr(CloseContext& c, std::string_view name, size_t count, int64_t fallback) {
   Ints list = c.attr_ints(name);
   if (list.empty()) list.assign(count, fallback);
@@ -35,11 +46,7 @@ Ints list_attr(CloseContext& c, std::string_view name, size_t count, int64_t fal
              fmt::format("attribute '{}' needs {} numbers, found {}", name, count, list.size()));
     list.assign(count, fallback);
   }
-  for (const int64_t v : list) {
-    if (v < 0 || v > (int64_t{1} << 31)) {
-      c.refuse(Code::kInvalidArgument, fmt::format("attribute '{}' has {}", name, v));
-    }
-  }
+  bounded(c, list, fmt::format("attribute '{}'", name), fallback);
   return list;
 }
 
@@ -65,8 +72,10 @@ void round_up(Window& w, const Shape& planes) {
   }
 }
 
-Window window_of(CloseContext& c, Ints kernel, const Shape& planes) {
+Window window_of(CloseContext& c, Ints kernel, Shape planes) {
   Window w;
+  bounded(c, planes, "the input", 1);
+  bounded(c, kernel, "the window", 1);
   const size_t dims = planes.size();
   if (c.ok() && kernel.size() != dims) {
     c.refuse(Code::kRankMismatch,
@@ -149,10 +158,12 @@ Status qlinear_conv(CloseContext& c) {
 }
 
 Status conv_transpose(CloseContext& c) {
-  const Shape planes = planes_of(c.shape(c.input(0)));
+  Shape planes = planes_of(c.shape(c.input(0)));
+  bounded(c, planes, "the input", 1);
   const size_t dims = planes.size();
   Window w;
   w.kernel = planes_of(c.shape(c.input(1)));
+  bounded(c, w.kernel, "the window", 1);
   if (!c.ok()) return c.status();
   if (w.kernel.size() != dims) return c.refused(Code::kRankMismatch, "x and w differ in rank");
   w.strides = list_attr(c, "strides", dims, 1);
@@ -162,6 +173,7 @@ Status conv_transpose(CloseContext& c) {
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   Ints out = c.attr_ints("output_shape");
   if (out.size() == dims + 2) out.erase(out.begin(), out.begin() + 2);
+  bounded(c, out, "attribute 'output_shape'", 0);
   w.pads = same || !out.empty() ? Ints(2 * dims, 0) : list_attr(c, "pads", 2 * dims, 0);
   const bool given = !out.empty();
   out.resize(dims);
@@ -214,13 +226,12 @@ Status avg_pool(CloseContext& c) {
 
 Status lp_pool(CloseContext& c) {
   Attrs attrs = pool_attrs(pool_window(c));
-  attrs["p"] = c.version() < 2 ? static_cast<int64_t>(c.attr_float("p", 2.0)) : c.attr_int("p", 2);
+  attrs["p"] = c.version() < 2 ? int_of(c, c.attr_float("p", 2.0)) : c.attr_int("p", 2);
   return c.give(c.op("lp_pool", {c.input(0)}, std::move(attrs)));
 }
 
 Status global_lp_pool(CloseContext& c) {
-  const int64_t p =
-      c.version() < 2 ? static_cast<int64_t>(c.attr_float("p", 2.0)) : c.attr_int("p", 2);
+  const int64_t p = c.version() < 2 ? int_of(c, c.attr_float("p", 2.0)) : c.attr_int("p", 2);
   return c.give(c.op("global_lp_pool", {c.input(0)}, {{"p", p}}));
 }
 

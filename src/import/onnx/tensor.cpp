@@ -4,6 +4,8 @@
 
 #include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 
 #include "base/convert.h"
 #include "base/mapped_file.h"
@@ -42,6 +44,14 @@ Status bad(const TensorProto& t, Code code, std::string message) {
   return {code, fmt::format("{}: {}", label(t), message)};
 }
 
+bool affordable(const Source& source, int64_t bytes) {
+  return source.budget == nullptr || source.budget->take(static_cast<size_t>(bytes));
+}
+Status too_much(const TensorProto& t, int64_t bytes) {
+  return bad(t, Code::kBudgetExceeded,
+             fmt::format("its {} bytes are too many for a file of this size", bytes));
+}
+
 Result<int64_t> parse_number(const TensorProto& t, std::string_view key, std::string_view text) {
   int64_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -49,6 +59,33 @@ Result<int64_t> parse_number(const TensorProto& t, std::string_view key, std::st
     return bad(t, Code::kParseError, fmt::format("external data: {} is '{}'", key, text));
   }
   return value;
+}
+
+Result<ExternalFiles::File*> external_file(std::string_view location, const Source& source,
+                                           ExternalFiles& known) {
+  const std::string path(location);
+  const std::string key = std::filesystem::path(path).lexically_normal().string();
+  const auto it = known.files.find(key);
+  // A path that climbs and comes back is refused each time.
+  if (it != known.files.end() && path.find("..") == std::string::npos) return &it->second;
+  PYC_ASSIGN(SharedBytes bytes, map_file_beneath(source.folder, path));
+  ExternalFiles::File& file = known.files[key];
+  file.bytes = std::move(bytes);
+  return &file;
+}
+
+// Several tensors may be the same bytes, but not parts of one another's. Whether it is so.
+bool note_range(ExternalFiles::File& file, int64_t offset, int64_t length) {
+  if (length == 0) return true;
+  const auto next = file.ranges.lower_bound(offset);
+  if (next != file.ranges.end() && next->first == offset) return next->second == length;
+  if (next != file.ranges.end() && next->first < offset + length) return false;
+  if (next != file.ranges.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second > offset) return false;
+  }
+  file.ranges.emplace(offset, length);
+  return true;
 }
 
 Result<SharedBytes> external_bytes(const TensorProto& t, const Source& source, int64_t expected) {
@@ -67,19 +104,26 @@ Result<SharedBytes> external_bytes(const TensorProto& t, const Source& source, i
   if (!source.external_allowed) {
     return bad(t, Code::kUnsupported, "external data is only read for models loaded from a file");
   }
-  auto mapped = map_file_beneath(source.folder, std::string(location));
-  if (!mapped.ok()) return bad(t, mapped.status().code(), mapped.status().message());
+  ExternalFiles own;
+  auto file = external_file(location, source, source.files == nullptr ? own : *source.files);
+  if (!file.ok()) return bad(t, file.status().code(), file.status().message());
+  const SharedBytes& mapped = (*file)->bytes;
   if (length >= 0 && length != expected) {
     return bad(t, Code::kSizeMismatch,
                fmt::format("external data has {} bytes, its type needs {}", length, expected));
   }
-  const auto size = static_cast<int64_t>(mapped->size());
+  const auto size = static_cast<int64_t>(mapped.size());
   if (offset > size || expected > size - offset) {
     return bad(t, Code::kSizeMismatch,
-               fmt::format("external data ends at byte {} of '{}', which has {}", offset + expected,
-                           location, size));
+               fmt::format("external data has {} bytes from byte {} of '{}', which has {}",
+                           expected, offset, location, size));
   }
-  auto owner = std::make_shared<const SharedBytes>(*mapped);
+  if (!note_range(**file, offset, expected)) {
+    return bad(t, Code::kInvalidArgument,
+               fmt::format("its {} bytes from byte {} of '{}' overlap those of another tensor",
+                           expected, offset, location));
+  }
+  auto owner = std::make_shared<const SharedBytes>(mapped);
   return SharedBytes(
       owner, owner->span().subspan(static_cast<size_t>(offset), static_cast<size_t>(expected)));
 }
@@ -113,6 +157,7 @@ Result<SharedBytes> from_raw(const TensorProto& t, const Source& source, int64_t
     auto owner = std::make_shared<const SharedBytes>(source.file);
     raw = SharedBytes(owner, {reinterpret_cast<const std::byte*>(t.raw.data()), t.raw.size()});
   }
+  if (is_packed(t.type) && !affordable(source, count)) return too_much(t, count);
   if (is_packed(t.type)) return SharedBytes(unpack(raw, count, bits, is_signed_packed(t.type)));
   return raw;
 }
@@ -168,8 +213,10 @@ Result<SharedBytes> from_fields(const TensorProto& t, DType dtype, int64_t count
 }
 
 Result<DynValue> decode_strings(const TensorProto& t) {
-  int64_t count = 1;
-  for (const int64_t d : t.dims) count = d < 0 || d > (int64_t{1} << 32) ? -1 : count * d;
+  const auto needed = tensor_bytes(DType::kU8, t.dims);
+  if (!needed.ok()) return bad(t, needed.status().code(), needed.status().message());
+  const int64_t count = *needed;
+  if (t.has_raw || t.external) return bad(t, Code::kParseError, "strings are no raw data");
   if (count != static_cast<int64_t>(t.strings.size())) {
     return bad(t, Code::kSizeMismatch,
                fmt::format("{} strings are given, its dims need {}", t.strings.size(), count));
@@ -213,6 +260,7 @@ Result<DynValue> decode_tensor(const TensorProto& t, const Source& source) {
   if (t.has_raw || t.external) {
     PYC_ASSIGN(value.bytes, from_raw(t, source, count));
   } else {
+    if (!affordable(source, *bytes_needed)) return too_much(t, *bytes_needed);
     PYC_ASSIGN(value.bytes, from_fields(t, *dtype, count));
   }
   return value;
@@ -221,9 +269,13 @@ Result<DynValue> decode_tensor(const TensorProto& t, const Source& source) {
 Result<DynValue> decode_sparse(const SparseTensorProto& sparse, const Source& source) {
   PYC_ASSIGN(const DynValue values, decode_tensor(sparse.values, source));
   PYC_ASSIGN(const DynValue indices, decode_tensor(sparse.indices, source));
-  if (!values.is_tensor() || indices.dtype != DType::kI64 || values.shape.size() != 1) {
+  if (!values.is_tensor() || !indices.is_tensor() || indices.dtype != DType::kI64 ||
+      values.shape.size() != 1) {
     return bad(sparse.values, Code::kUnsupported, "a sparse tensor of this kind is not supported");
   }
+  const auto needed = tensor_bytes(values.dtype, sparse.dims);
+  if (!needed.ok()) return bad(sparse.values, needed.status().code(), needed.status().message());
+  if (!affordable(source, *needed)) return too_much(sparse.values, *needed);
   PYC_ASSIGN(NewTensor dense, new_tensor(values.dtype, sparse.dims));
   std::memset(dense.data, 0, dense.value.bytes.size());
   const auto size = static_cast<size_t>(dtype_size(values.dtype));
@@ -236,8 +288,14 @@ Result<DynValue> decode_sparse(const SparseTensorProto& sparse, const Source& so
   }
   for (size_t i = 0; i < count; ++i) {
     int64_t position = 0;
-    for (size_t d = 0; d < rank; ++d) position += at[i * rank + d] * (rank == 1 ? 1 : strides[d]);
-    if (position < 0 || position >= dense.value.elements()) {
+    bool inside = true;
+    for (size_t d = 0; d < rank; ++d) {
+      const bool flat = indices.shape.size() != 2;
+      const int64_t index = at[i * rank + d];
+      inside = inside && index >= 0 && index < (flat ? dense.value.elements() : sparse.dims[d]);
+      if (inside) position += index * (flat ? 1 : strides[d]);
+    }
+    if (!inside || position >= dense.value.elements()) {
       return bad(sparse.values, Code::kInvalidArgument, "a sparse tensor's index is out of range");
     }
     std::memcpy(dense.data + static_cast<size_t>(position) * size, values.bytes.data() + i * size,
@@ -274,6 +332,9 @@ Result<ir::OpenType> decode_type(const TypeProto& type) {
   if (type.has_shape) {
     out.shape.emplace();
     for (const TypeProto::Dim& d : type.shape) {
+      if (d.value < -1 || d.value > ir::kMaxElements) {  // -1 is how some write "not fixed"
+        return Status(Code::kInvalidArgument, fmt::format("a dim of {} is declared", d.value));
+      }
       out.shape->push_back({d.value, std::string(d.param)});
     }
   }

@@ -3,6 +3,7 @@
 // ONNX tensors as values. Raw data of the file's own byte order is used where it lies; everything
 // else is decoded.
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -12,11 +13,23 @@
 
 namespace pyc::onnx {
 
+// The files of external data mapped so far, by their path beneath the folder, and the ranges of
+// them that tensors use.
+struct ExternalFiles {
+  struct File {
+    SharedBytes bytes;
+    std::map<int64_t, int64_t> ranges;  // length by offset; none overlap
+  };
+  std::map<std::string, File> files;
+};
+
 // Where a tensor's bytes may lie: in the model file, or in files of its folder.
 struct Source {
   SharedBytes file;
   std::string folder;  // "" : the current one
   bool external_allowed = true;
+  MemoryBudget* budget = nullptr;  // null: no limit
+  ExternalFiles* files = nullptr;  // null: each tensor maps its file anew
 };
 
 // The dtype of TensorProto.DataType; nothing for strings, complex numbers and unknown ones.

@@ -1,0 +1,6 @@
+#include "fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  pyc::onnx::test::fuzz_reader({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,64 @@
+#pragma once
+
+// What the fuzz targets do with one input. Shared with the test that replays the seed corpus.
+
+#include "onnx/run_model.h"
+
+namespace pyc::onnx::test {
+
+// Reads the bytes: a Status or a graph, nothing else.
+inline void fuzz_reader(const Bytes& bytes) { (void)read(bytes); }
+
+constexpr int64_t kMaxFuzzElements = 1 << 12;
+constexpr size_t kMaxFuzzNodes = 64;
+// A loop may rightly run as long as its file says, and a few bytes can ask for a lot of memory:
+// only what is small by its types is run.
+constexpr int64_t kFuzzMemory = int64_t{1} << 24;
+
+// An input the model accepts, dims that are not fixed being 2; nothing for what is no small tensor.
+inline std::optional<DynValue> fuzz_input(const ir::OpenType& type) {
+  if (type.kind != ir::OpenType::Kind::kTensor || !type.dtype || !type.shape) return std::nullopt;
+  Ints shape;
+  int64_t elements = 1;
+  for (const auto& dim : *type.shape) {
+    shape.push_back(dim.value < 0 ? 2 : dim.value);
+    if (shape.back() > kMaxFuzzElements) return std::nullopt;
+    elements *= std::max<int64_t>(shape.back(), 1);
+    if (elements > kMaxFuzzElements) return std::nullopt;
+  }
+  auto made = new_tensor(*type.dtype, shape);
+  if (!made.ok()) return std::nullopt;
+  std::fill_n(made->data, made->value.bytes.size(), std::byte{1});
+  return made->value;
+}
+
+inline bool has_loops(const ir::OpenGraph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::OpenNode& node) {
+    const auto regions = ir::regions_of(node);
+    return node.op->name == "onnx.Loop" ||
+           std::any_of(regions.begin(), regions.end(), [](auto* r) { return has_loops(*r); });
+  });
+}
+
+// Reads, compiles and runs small graphs on the reference device.
+inline void fuzz_run(const Bytes& bytes) {
+  const auto imported = read(bytes);
+  if (!imported.ok() || imported->graph->nodes.size() > kMaxFuzzNodes) return;
+  const ir::OpenGraph& graph = *imported->graph;
+  if (has_loops(graph)) return;
+  std::vector<DynValue> inputs;
+  for (const ir::OpenId id : graph.inputs) {
+    auto input = fuzz_input(graph.values[id].type);
+    if (!input) return;
+    inputs.push_back(std::move(*input));
+  }
+  driver::CompileOptions options;
+  options.device = "reference";
+  options.threads = 1;
+  options.cache = false;
+  options.memory_budget = kFuzzMemory;
+  const auto made = driver::Session::create(imported->graph, options);
+  if (made.ok()) (void)(*made)->run(inputs);
+}
+
+}  // namespace pyc::onnx::test
