@@ -1,0 +1,37 @@
+#pragma once
+
+// How ONNX says what a Graph IR op means. The rules stand in files by family: rules_<family>.cpp.
+
+#include <span>
+#include <string_view>
+
+#include "export/onnx/emitter.h"
+
+namespace pyc::onnx::exporting {
+
+// One node of the ONNX op with the same inputs and outputs and the attributes `attrs` names
+// (Emitter::attrs), or what `emit` writes. `since` is the opset that brought the op or the form.
+struct Rule {
+  std::string_view op;
+  std::string_view onnx;
+  std::string_view attrs = "";
+  void (*emit)(Emitter& e) = nullptr;
+  int since = 1;
+  std::string_view domain = "";
+};
+using Rules = std::span<const Rule>;
+
+// Null when there is none.
+const Rule* find_rule(std::string_view op);
+
+// The families.
+Rules elementwise_rules();
+Rules norm_rules();
+Rules product_rules();
+Rules recurrent_rules();
+Rules reduce_rules();
+Rules shape_rules();
+Rules source_rules();
+Rules window_rules();
+
+}  // namespace pyc::onnx::exporting

@@ -1,0 +1,68 @@
+#include "export/onnx/rules.h"
+
+namespace pyc::onnx::exporting {
+namespace {
+
+// Axes are an input; none: all.
+void reduce(Emitter& e, const char* op) {
+  Names in{e.in(0)};
+  if (!e.ints("axes").empty()) in.push_back(e.int_list(e.ints("axes")));
+  e.emit(op, in, e.attrs("keepdims"));
+}
+void reduce_l1(Emitter& e) { reduce(e, "ReduceL1"); }
+void reduce_l2(Emitter& e) { reduce(e, "ReduceL2"); }
+void reduce_log_sum(Emitter& e) { reduce(e, "ReduceLogSum"); }
+void reduce_log_sum_exp(Emitter& e) { reduce(e, "ReduceLogSumExp"); }
+void reduce_max(Emitter& e) { reduce(e, "ReduceMax"); }
+void reduce_mean(Emitter& e) { reduce(e, "ReduceMean"); }
+void reduce_min(Emitter& e) { reduce(e, "ReduceMin"); }
+void reduce_prod(Emitter& e) { reduce(e, "ReduceProd"); }
+void reduce_sum(Emitter& e) { reduce(e, "ReduceSum"); }
+void reduce_sum_square(Emitter& e) { reduce(e, "ReduceSumSquare"); }
+
+void cumulate(Emitter& e, const char* op) {
+  e.emit(op, {e.in(0), e.int_scalar(e.integer("axis"))}, e.attrs("exclusive reverse"));
+}
+void cumsum(Emitter& e) { cumulate(e, "CumSum"); }
+void cumprod(Emitter& e) { cumulate(e, "CumProd"); }
+
+void top_k(Emitter& e) {
+  e.write("TopK", {e.in(0), e.int_list({e.integer("k")})}, e.all_outputs(),
+          e.attrs("axis largest sorted"));
+}
+
+// All of an axis, in order.
+void sort(Emitter& e) {
+  const ir::TensorType& x = e.in_type(0);
+  const auto axis = static_cast<size_t>(e.axis("axis", x.rank()));
+  e.write("TopK", {e.in(0), e.int_list({x.shape[axis]})}, e.all_outputs(),
+          e.attrs("axis largest=descending"));
+}
+
+constexpr Rule kRules[] = {
+    {"argmax", "ArgMax", "axis keepdims select_last_index=select_last"},
+    {"argmin", "ArgMin", "axis keepdims select_last_index=select_last"},
+    {"cumprod", "", "", cumprod, 26},
+    {"cumsum", "", "", cumsum},
+    {"hardmax", "Hardmax", "axis"},
+    {"log_softmax", "LogSoftmax", "axis"},
+    {"reduce_l1", "", "", reduce_l1},
+    {"reduce_l2", "", "", reduce_l2},
+    {"reduce_log_sum", "", "", reduce_log_sum},
+    {"reduce_log_sum_exp", "", "", reduce_log_sum_exp},
+    {"reduce_max", "", "", reduce_max},
+    {"reduce_mean", "", "", reduce_mean},
+    {"reduce_min", "", "", reduce_min},
+    {"reduce_prod", "", "", reduce_prod},
+    {"reduce_sum", "", "", reduce_sum},
+    {"reduce_sum_square", "", "", reduce_sum_square},
+    {"softmax", "Softmax", "axis"},
+    {"sort", "", "", sort},
+    {"top_k", "", "", top_k},
+};
+
+}  // namespace
+
+Rules reduce_rules() { return kRules; }
+
+}  // namespace pyc::onnx::exporting
