@@ -4,9 +4,13 @@ compares what ONNX Runtime computes with what `pyc run` does, on the same inputs
 
 Prints one line per file; exits 1 if one is invalid or differs by more than --tolerance of the largest magnitude. Prints
 NOT RUN and exits 0 when the packages onnx and onnxruntime are missing.
+
+--cases N does the same for the first N cases on f32 of every tests/ops/*.cases, each a graph of one node on constants; not
+those on NaN or infinity, of which ONNX says little. Valid models that ONNX Runtime refuses are named, not failed.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,10 +61,11 @@ def difference(found, expected):
     if expected.size == 0:
         return 0.0
     a, b = found.astype(np.float64), expected.astype(np.float64)
-    if not np.array_equal(np.isnan(a), np.isnan(b)):
+    differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    if not np.isfinite(a[differs]).all() or not np.isfinite(b[differs]).all():
         return float("inf")
-    scale = max(np.nanmax(np.abs(b)), 1e-30)
-    return float(np.nanmax(np.abs(a - b)) / scale)
+    scale = np.abs(b[np.isfinite(b)]).max(initial=1e-30)
+    return float(np.abs(a[differs] - b[differs]).max(initial=0.0) / scale)
 
 
 def check(pyc, source, optimized, seed):
@@ -69,7 +74,8 @@ def check(pyc, source, optimized, seed):
         folder = Path(name)
         path = folder / "model.onnx"
         flags = ["--optimized"] if optimized else []
-        subprocess.run([pyc, "export", source, "-o", path, *flags], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([pyc, "export", source, "-o", path, *flags], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
         model = onnx.load(path)
         onnx.checker.check_model(model, full_check=True)
         inputs = seeded_inputs(model, seed)
@@ -80,10 +86,61 @@ def check(pyc, source, optimized, seed):
         return len(model.graph.node), max(difference(results[n], expected[n]) for n in expected)
 
 
+def case_graphs(path, limit):
+    """Names and text IR of the first cases of an op whose first input (or, without one, first output) is f32."""
+    text = re.sub(r"\n +", " ", path.read_text())
+    found = []
+    for block in re.split(r"^case ", text, flags=re.M)[1:]:
+        lines = block.splitlines()
+        fields = {key: [x[len(key) + 1:] for x in lines if x.startswith(key + " ")] for key in ("op", "in", "out")}
+        kinds = [x.split("[")[0] for x in fields["in"] + fields["out"]]
+        if re.search(r"\b(nan|inf)\b", " ".join(fields["in"])):
+            continue
+        if not fields["out"] or kinds[0] != "f32" or not set(kinds) <= {"f32", "f64", "i64", "i32", "u8", "i8", "bool"}:
+            continue
+        constants = "".join(f"  %x{i} = const {x}\n" for i, x in enumerate(fields["in"]))
+        results = ", ".join(f"%y{i}" for i in range(len(fields["out"])))
+        op, _, attrs = fields["op"][0].partition(" ")
+        operands = ", ".join(f"%x{i}" for i in range(len(fields["in"])))
+        body = f"{constants}  {results} = {op}({operands}) {attrs}\n"
+        found.append((lines[0], f"graph @g() -> ({results}) {{\n{body}}}\n"))
+        if len(found) == limit:
+            break
+    return found
+
+
+def check_case(pyc, text, tolerance):
+    """What became of one case, and why."""
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name) / "case.ir"
+        source.write_text(text)
+        try:
+            _, worst = check(pyc, source, False, 0)
+        except subprocess.CalledProcessError as error:
+            return ("refused by PyC", "") if error.returncode == 5 else ("failed", str(error))
+        except Exception as error:
+            return ("refused by ONNX Runtime" if "ONNXRuntimeError" in str(error) else "failed"), str(error)
+        return ("ok", "") if worst <= tolerance else ("failed", f"difference {worst:.2e} of scale")
+
+
+def check_cases(pyc, limit, tolerance):
+    """The number of cases that failed."""
+    counts = {}
+    for path in sorted((ROOT / "tests" / "ops").glob("*.cases")):
+        for name, text in case_graphs(path, limit):
+            outcome, why = check_case(pyc, text, tolerance)
+            counts[outcome] = counts.get(outcome, 0) + 1
+            if why:
+                print(f"{outcome}: {path.stem} case {name}: {why.splitlines()[0][:200]}")
+    print("cases:", ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())))
+    return counts.get("failed", 0)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pyc", default=ROOT / "build" / "dev" / "pyc", type=Path)
     parser.add_argument("--tolerance", default=1e-5, type=float)
+    parser.add_argument("--cases", default=0, type=int, help="cases per op")
     parser.add_argument("--seed", default=0, type=int)
     args = parser.parse_args()
     failures = 0
@@ -99,6 +156,8 @@ def main():
             good = worst <= args.tolerance
             failures += not good
             print(f"{'ok    ' if good else 'FAILED'} {label}: {nodes} ONNX nodes, difference {worst:.2e} of scale")
+    if args.cases:
+        failures += check_cases(args.pyc, args.cases, args.tolerance)
     print(f"{failures} failures; onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}")
     return 1 if failures else 0
 

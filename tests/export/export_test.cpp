@@ -40,7 +40,7 @@ TEST(Export, AllNodesWithoutARuleAreNamed) {
             "numbers; 'c' (shift_left): shifts of signed integers");
 }
 
-TEST(Export, OutputsThatAreInputsConstantsOrNamedTwiceStayThree) {
+TEST(Export, OutputsThatAreInputsConstantsOrNamedTwiceStay) {
   const ir::Graph graph = parsed(
       "graph @g(%x: f32[2]) -> (%x, %k, %y, %y) {\n"
       "  %k = const f32[] dense(2.5)\n"
@@ -52,7 +52,7 @@ TEST(Export, OutputsThatAreInputsConstantsOrNamedTwiceStayThree) {
   const auto before = outputs_of(graph);
   const auto after = outputs_of(std::move(*again));
   ASSERT_TRUE(before.ok() && after.ok()) << after.status().to_string();
-  EXPECT_EQ(*before, *after);
+  EXPECT_TRUE(*before == *after);
 }
 
 TEST(Export, TheOpsetIsTheOldestThatHasEverything) {
@@ -74,7 +74,7 @@ TEST(Export, ElementsBelowAByteArePacked) {
   EXPECT_EQ(model->graph.initializers[1].raw.size(), 2u);
   auto again = import_again(bytes);
   ASSERT_TRUE(again.ok()) << again.status().to_string();
-  EXPECT_EQ(*outputs_of(graph), *outputs_of(std::move(*again)));
+  EXPECT_TRUE(*outputs_of(graph) == *outputs_of(std::move(*again)));
 }
 
 TEST(Export, MadeUpNamesAreNewOnes) {

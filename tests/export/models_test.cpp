@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "driver/optimize.h"
 #include "export/round_trip.h"
+#include "import/onnx/proto.h"
 
 namespace pyc::test {
 namespace {
@@ -47,12 +48,18 @@ TEST_P(Models, ComeBackWithTheSameNamesAndBits) {
   auto again = import_again(*bytes);
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   EXPECT_EQ(names(graph, graph.inputs), names(*again, again->inputs));
-  EXPECT_EQ(names(graph, graph.outputs), names(*again, again->outputs));
+  const auto model = onnx::parse_model(std::as_bytes(std::span(*bytes)));
+  ASSERT_TRUE(model.ok()) << model.status().to_string();
+  ASSERT_EQ(model->graph.outputs.size(), graph.outputs.size());
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    EXPECT_EQ(model->graph.outputs[i].name, graph.value(graph.outputs[i]).name);
+    EXPECT_EQ(again->type(again->outputs[i]), graph.type(graph.outputs[i]));
+  }
   const auto before = outputs_of(graph);
   const auto after = outputs_of(std::move(*again));
   ASSERT_TRUE(before.ok()) << before.status().to_string();
   ASSERT_TRUE(after.ok()) << after.status().to_string();
-  EXPECT_EQ(*before, *after);
+  EXPECT_TRUE(*before == *after);
 }
 
 // What the passes make of a model is expressible too. Resampling is a sum ONNX orders otherwise.
@@ -67,7 +74,11 @@ TEST_P(Models, ComeBackAfterThePasses) {
   const auto after = outputs_of(std::move(*again));
   ASSERT_TRUE(before.ok()) << before.status().to_string();
   ASSERT_TRUE(after.ok()) << after.status().to_string();
-  if (GetParam().stem() != "unet") EXPECT_EQ(*before, *after);
+  ASSERT_EQ(before->size(), after->size());
+  const bool resamples = GetParam().stem() == "unet";
+  for (size_t i = 0; i < before->size(); ++i) {
+    EXPECT_TRUE((*before)[i] == (*after)[i] || (resamples && close((*after)[i], (*before)[i])));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(models()),

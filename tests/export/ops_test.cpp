@@ -51,6 +51,17 @@ struct Count {
   int refused = 0;
 };
 
+// Whether an attribute is a number that no f32, which ONNX has them as, holds.
+bool has_wide_numbers(const ir::Graph& graph) {
+  const auto is_wide = [](double x) { return static_cast<double>(static_cast<float>(x)) != x; };
+  for (const auto& [name, attr] : graph.nodes[0].attrs) {
+    if (const auto* f = std::get_if<double>(&attr); f != nullptr && is_wide(*f)) return true;
+    const auto* list = std::get_if<std::vector<double>>(&attr);
+    if (list != nullptr && std::any_of(list->begin(), list->end(), is_wide)) return true;
+  }
+  return false;
+}
+
 void check(const Case& c, const ir::OpDef& op, Count& count) {
   SCOPED_TRACE(std::string(op.name) + " case " + c.name);
   auto graph = ir::parse(graph_text(c, op), ops::all_ops());
@@ -70,12 +81,16 @@ void check(const Case& c, const ir::OpDef& op, Count& count) {
   for (size_t i = 0; i < graph->outputs.size(); ++i) {
     EXPECT_EQ(again->type(again->outputs[i]), graph->type(graph->outputs[i]));
   }
-  if (kClose.contains(std::string(op.name))) return;
+  const bool may_differ = kClose.contains(std::string(op.name)) || has_wide_numbers(*graph);
   const auto before = outputs_of(std::move(*graph));
   const auto after = outputs_of(std::move(*again));
   ASSERT_EQ(before.ok(), after.ok()) << before.status().to_string() << after.status().to_string();
   if (!before.ok()) return;
-  EXPECT_EQ(*before, *after);
+  for (size_t i = 0; i < before->size(); ++i) {
+    const Output& x = (*before)[i];
+    const Output& y = (*after)[i];
+    EXPECT_TRUE(x == y || (may_differ && close(y, x))) << "output " << i;
+  }
   ++count.same;
 }
 
@@ -93,7 +108,7 @@ TEST_P(Ops, KeepTheirBits) {
   if (kRefused.contains(name)) {
     EXPECT_EQ(count.same, 0);
     EXPECT_GT(count.refused, 0);
-  } else if (!kClose.contains(name)) {
+  } else {
     EXPECT_GT(count.same, 0);
   }
 }

@@ -276,16 +276,33 @@ std::string Emitter::splat(const ir::TensorType& type, double value) {
 
 std::string Emitter::scalar(DType t, double value) { return splat({t, {}}, value); }
 
-std::string Emitter::floats(const std::vector<double>& values) {
+std::string Emitter::floats(const std::vector<double>& values, bool exact) {
   const std::vector<float> narrow(values.begin(), values.end());
+  const auto count = static_cast<int64_t>(values.size());
   std::string name = fresh();
-  add_initializer(name, {DType::kF32, {static_cast<int64_t>(values.size())}},
-                  std::as_bytes(std::span(narrow)));
+  if (exact && !std::equal(values.begin(), values.end(), narrow.begin())) {
+    add_initializer(name, {DType::kF64, {count}}, std::as_bytes(std::span(values)));
+  } else {
+    add_initializer(name, {DType::kF32, {count}}, std::as_bytes(std::span(narrow)));
+  }
   return name;
 }
 
 std::string Emitter::cast(const std::string& x, DType from, DType to) {
   return from == to ? x : make("Cast", {x}, {{"to", onnx_type(to)}});
+}
+
+std::string Emitter::wide_in(size_t i) {
+  const DType t = in_type(i).dtype;
+  return cast(in(i), t, compute_dtype(t));
+}
+
+void Emitter::emit_rounded(std::string_view op, const Names& inputs, const NodeAttrs& attrs) {
+  const DType t = out_type().dtype;
+  if (compute_dtype(t) == t) return emit(op, inputs, attrs);
+  NodeAttrs rounding{{"to", onnx_type(t)}};
+  if (dtype_bits(t) == 8) rounding.emplace_back("saturate", int64_t{0});
+  emit("Cast", {make(op, inputs, attrs)}, rounding);
 }
 
 void Emitter::need(int64_t opset) { opset_ = std::max(opset_, opset); }

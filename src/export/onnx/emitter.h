@@ -71,8 +71,12 @@ class Emitter {
   std::string int_list(const Ints& values);  // i64[n]
   std::string int_scalar(int64_t value);     // i64[]
   std::string scalar(DType t, double value);
-  std::string floats(const std::vector<double>& values);  // f32[n]
+  // f32[n], or `exact` f64[n] where an f32 cannot hold a value.
+  std::string floats(const std::vector<double>& values, bool exact = false);
   std::string splat(const ir::TensorType& type, double value);
+  // For what takes several ops: input i in the dtype that PyC computes in, and `emit` from there.
+  std::string wide_in(size_t i);
+  void emit_rounded(std::string_view op, const Names& inputs, const NodeAttrs& attrs = {});
   // x as another dtype, or itself.
   std::string cast(const std::string& x, DType from, DType to);
 

@@ -13,7 +13,7 @@ void shift(Emitter& e, const char* direction) {
 void shift_left(Emitter& e) { shift(e, "LEFT"); }
 void shift_right(Emitter& e) { shift(e, "RIGHT"); }
 
-// PyC saturates where ONNX keeps the low bits.
+// PyC saturates where ONNX keeps the low bits, and makes 6 of what f4e2m1 has not.
 void cast(Emitter& e) {
   const DType from = e.in_type(0).dtype;
   const DType to = e.dtype("to");
@@ -21,7 +21,11 @@ void cast(Emitter& e) {
   NodeAttrs attrs{{"to", onnx_type(to)}};
   if (!e.flag("saturate")) attrs.emplace_back("saturate", int64_t{0});
   if (to == DType::kF8E8M0) attrs.emplace_back("round_mode", e.text("round_mode"));
-  e.emit("Cast", {e.in(0)}, attrs);
+  std::string x = e.in(0);
+  if (to == DType::kF4E2M1 && is_float(from)) {
+    x = e.make("Where", {e.make("IsNaN", {x}), e.scalar(from, 6.0), x});
+  }
+  e.emit("Cast", {x}, attrs);
 }
 
 // Keeps -0 and NaN; integers have no fraction.
@@ -32,32 +36,37 @@ void trunc(Emitter& e) {
   e.emit("Where", {below, e.make("Ceil", {e.in(0)}), e.make("Floor", {e.in(0)})});
 }
 
-void exp2(Emitter& e) { e.emit("Pow", {e.scalar(e.out_type().dtype, 2.0), e.in(0)}); }
+void exp2(Emitter& e) {
+  e.emit_rounded("Pow", {e.scalar(compute_dtype(e.out_type().dtype), 2.0), e.wide_in(0)});
+}
 
 void log2(Emitter& e) {
   const double ln2 = 0.69314718055994530942;
-  e.emit("Div", {e.make("Log", {e.in(0)}), e.scalar(e.out_type().dtype, ln2)});
+  const std::string log = e.make("Log", {e.wide_in(0)});
+  e.emit_rounded("Div", {log, e.scalar(compute_dtype(e.out_type().dtype), ln2)});
 }
 
 // 2t / (1-t) with t = tanh(x/2) is exact near 0, where exp(x) - 1 is not.
 void expm1(Emitter& e) {
-  const DType t = e.out_type().dtype;
+  const DType t = compute_dtype(e.out_type().dtype);
+  const std::string x = e.wide_in(0);
   const std::string one = e.scalar(t, 1.0);
-  const std::string tanh = e.make("Tanh", {e.make("Mul", {e.in(0), e.scalar(t, 0.5)})});
+  const std::string tanh = e.make("Tanh", {e.make("Mul", {x, e.scalar(t, 0.5)})});
   const std::string near = e.make("Div", {e.make("Add", {tanh, tanh}), e.make("Sub", {one, tanh})});
-  const std::string far = e.make("Sub", {e.make("Exp", {e.in(0)}), one});
-  e.emit("Where", {e.make("Less", {e.make("Abs", {e.in(0)}), one}), near, far});
+  const std::string far = e.make("Sub", {e.make("Exp", {x}), one});
+  e.emit_rounded("Where", {e.make("Less", {e.make("Abs", {x}), one}), near, far});
 }
 
 // 2·atanh(x / (2+x)) is exact near 0, where log(1+x) is not.
 void log1p(Emitter& e) {
-  const DType t = e.out_type().dtype;
+  const DType t = compute_dtype(e.out_type().dtype);
+  const std::string x = e.wide_in(0);
   const std::string half =
-      e.make("Atanh", {e.make("Div", {e.in(0), e.make("Add", {e.in(0), e.scalar(t, 2.0)})})});
+      e.make("Atanh", {e.make("Div", {x, e.make("Add", {x, e.scalar(t, 2.0)})})});
   const std::string near = e.make("Add", {half, half});
-  const std::string far = e.make("Log", {e.make("Add", {e.in(0), e.scalar(t, 1.0)})});
-  const std::string is_near = e.make("Less", {e.make("Abs", {e.in(0)}), e.scalar(t, 0.5)});
-  e.emit("Where", {is_near, near, far});
+  const std::string far = e.make("Log", {e.make("Add", {x, e.scalar(t, 1.0)})});
+  const std::string is_near = e.make("Less", {e.make("Abs", {x}), e.scalar(t, 0.5)});
+  e.emit_rounded("Where", {is_near, near, far});
 }
 
 constexpr Rule kRules[] = {

@@ -120,21 +120,31 @@ void resample(Emitter& e) {
     e.emit("Gather", {e.in(0), reshaped(e, places, {taps[0]})}, {{"axis", axis}});
     return;
   }
-  const std::string picked = e.make("Gather", {e.in(0), places}, {{"axis", axis}});
+  const std::string picked = e.make("Gather", {e.wide_in(0), places}, {{"axis", axis}});
   ir::Shape shape = taps;
   shape.resize(2 + x.shape.size() - at - 1, 1);
-  const std::string weighted = e.make("Mul", {picked, reshaped(e, e.in(2), shape)});
-  e.emit("ReduceSum", {weighted, e.int_list({axis + 1})}, {{"keepdims", int64_t{0}}});
+  const std::string weighted = e.make("Mul", {picked, reshaped(e, e.wide_in(2), shape)});
+  e.emit_rounded("ReduceSum", {weighted, e.int_list({axis + 1})}, {{"keepdims", int64_t{0}}});
+}
+
+// Indices beyond the dim match none: those that no i64 holds either.
+std::string one_hot_indices(Emitter& e) {
+  if (e.in_type(0).dtype != DType::kU64) return index_input(e, 0, false);
+  const std::string depth = e.scalar(DType::kU64, static_cast<double>(e.integer("depth")));
+  return e.cast(e.make("Min", {e.in(0), depth}), DType::kU64, DType::kI64);
 }
 
 void one_hot(Emitter& e) {
-  e.emit("OneHot", {index_input(e, 0, false), e.int_scalar(e.integer("depth")), e.in(1)},
+  e.emit("OneHot", {one_hot_indices(e), e.int_scalar(e.integer("depth")), e.in(1)},
          e.attrs("axis"));
 }
 
 void tri(Emitter& e) { e.emit("Trilu", {e.in(0), e.int_scalar(e.integer("k"))}, e.attrs("upper")); }
 
 void resize(Emitter& e) {
+  const ir::TensorType& y = e.out_type();
+  if (y.rank() == 0) return e.emit("Identity", {e.in(0)});
+  if (y.elements() == 0) return e.emit("Identity", {e.splat(y, 0.0)});
   NodeAttrs attrs = e.attrs(
       "mode coordinate_transformation_mode=coordinates cubic_coeff_a exclude_outside antialias "
       "extrapolation_value");
@@ -148,7 +158,7 @@ void resize(Emitter& e) {
                                    static_cast<double>(static_cast<float>(scales[d])));
     by_scales = by_scales && size == static_cast<double>(e.ints("sizes")[d]);
   }
-  const std::string region = roi.empty() ? std::string() : e.floats(roi);
+  const std::string region = roi.empty() ? std::string() : e.floats(roi, true);
   if (by_scales) {
     e.emit("Resize", {e.in(0), region, e.floats(scales)}, attrs);
   } else {

@@ -75,6 +75,7 @@ void avg_pool(Emitter& e) {
 
 void max_unpool(Emitter& e) {
   const Ints& shape = e.ints("shape");
+  if (shape.size() < 3) return e.refuse("tensors without planes");
   e.emit("MaxUnpool", {e.in(0), e.in(1), e.int_list(shape)},
          {{"kernel_shape", Ints(shape.size() - 2, 1)}});
 }
