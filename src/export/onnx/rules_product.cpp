@@ -46,6 +46,12 @@ void linear_attention(Emitter& e) {
   e.emit("LinearAttention", e.optional_inputs(3, {"past_state", "decay", "beta"}), attrs);
 }
 
+void rotary_embedding(Emitter& e) {
+  Names in = e.all_inputs();
+  if (in.size() > 3) in[3] = e.cast(in[3], e.in_type(3).dtype, DType::kI64);
+  e.emit("RotaryEmbedding", in, e.attrs("interleaved rotary_embedding_dim=rotary_dim num_heads"));
+}
+
 void dft(Emitter& e) {
   const std::string length =
       e.integer("length") == 0 ? std::string() : e.int_scalar(e.integer("length"));
@@ -73,8 +79,7 @@ constexpr Rule kRules[] = {
     {"matmul", "MatMul"},
     {"matmul_integer", "", "", matmul_integer},
     {"quantize", "", "", quantize},
-    {"rotary_embedding", "RotaryEmbedding", "interleaved rotary_embedding_dim=rotary_dim num_heads",
-     nullptr, 23},
+    {"rotary_embedding", "", "", rotary_embedding, 23},
     {"stft", "", "", stft},
 };
 

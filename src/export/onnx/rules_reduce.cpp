@@ -26,9 +26,10 @@ void cumulate(Emitter& e, const char* op) {
 void cumsum(Emitter& e) { cumulate(e, "CumSum"); }
 void cumprod(Emitter& e) { cumulate(e, "CumProd"); }
 
+// Always in order, which is ONNX's default.
 void top_k(Emitter& e) {
   e.write("TopK", {e.in(0), e.int_list({e.integer("k")})}, e.all_outputs(),
-          e.attrs("axis largest sorted"));
+          e.attrs("axis largest"));
 }
 
 // All of an axis, in order.

@@ -43,6 +43,7 @@ void eye(Emitter& e) {
 }
 
 void window_function(Emitter& e) {
+  if (e.integer("size") == 0) return e.emit("Identity", {e.splat(e.out_type(), 0.0)});
   const std::string& kind = e.text("kind");
   const char* op = kind == "hann"      ? "HannWindow"
                    : kind == "hamming" ? "HammingWindow"
