@@ -87,7 +87,10 @@ int64_t onnx_type(DType t) {
 }
 
 Emitter::Emitter(const ir::Graph& graph) : graph_(graph), read_(graph.values.size(), false) {
-  for (const ir::Value& v : graph.values) names_.insert(v.name);
+  for (const ir::Value& v : graph.values) {
+    names_.insert(v.name);
+    need_dtype(v.type.dtype);
+  }
   for (const ir::Node& n : graph.nodes) {
     for (const ir::ValueId id : n.inputs) read_[id] = true;
   }
@@ -121,6 +124,7 @@ void Emitter::add_initializer(const std::string& name, const ir::TensorType& typ
 }
 
 void Emitter::need_dtype(DType t) {
+  if (t == DType::kBF16) need(22);
   if (t == DType::kF4E2M1) need(23);
   if (t == DType::kF8E8M0) need(24);
   if (t == DType::kI2 || t == DType::kU2) need(25);

@@ -11,6 +11,8 @@ namespace pyc::onnx::exporting {
 
 // One node of the ONNX op with the same inputs and outputs and the attributes `attrs` names
 // (Emitter::attrs), or what `emit` writes. `since` is the opset that brought the op or the form.
+// `dtypes` are those ONNX has the op for, names of the first input's with blanks; "": all but
+// floats of a byte and what is smaller (export.cpp).
 struct Rule {
   std::string_view op;
   std::string_view onnx;
@@ -18,6 +20,7 @@ struct Rule {
   void (*emit)(Emitter& e) = nullptr;
   int since = 1;
   std::string_view domain = "";
+  std::string_view dtypes = "";
 };
 using Rules = std::span<const Rule>;
 

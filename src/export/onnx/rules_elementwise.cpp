@@ -85,7 +85,7 @@ constexpr Rule kRules[] = {
     {"bitwise_xor", "BitwiseXor"},
     {"cast", "", "", cast},
     {"ceil", "Ceil"},
-    {"celu", "Celu", "alpha"},
+    {"celu", "Celu", "alpha", nullptr, 1, "", "f32"},
     {"clip", "Clip"},
     {"cos", "Cos"},
     {"cosh", "Cosh"},

@@ -33,9 +33,10 @@ void softmax_cross_entropy_loss(Emitter& e) { loss(e, "SoftmaxCrossEntropyLoss")
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 constexpr Rule kRules[] = {
-    {"adagrad", "Adagrad", "decay_factor epsilon norm_coefficient", nullptr, 1, kTraining},
+    {"adagrad", "Adagrad", "decay_factor epsilon norm_coefficient", nullptr, 1, kTraining,
+     "f32 f64"},
     {"adam", "Adam", "alpha beta epsilon norm_coefficient norm_coefficient_post", nullptr, 1,
-     kTraining},
+     kTraining, "f32 f64"},
     {"batch_norm", "BatchNormalization", "epsilon"},
     {"batch_norm_training", "", "", batch_norm_training},
     {"group_norm", "GroupNormalization", "epsilon num_groups"},
@@ -45,7 +46,7 @@ constexpr Rule kRules[] = {
     {"lp_normalization", "LpNormalization", "axis p"},
     {"lrn", "LRN", "size alpha beta bias"},
     {"mean_variance_normalization", "MeanVarianceNormalization", "axes"},
-    {"momentum", "Momentum", "alpha beta mode norm_coefficient", nullptr, 1, kTraining},
+    {"momentum", "Momentum", "alpha beta mode norm_coefficient", nullptr, 1, kTraining, "f32 f64"},
     {"nll_loss", "", "", nll_loss},
     {"rms_norm", "RMSNormalization", "axis epsilon", nullptr, 23},
     {"softmax_cross_entropy_loss", "", "", softmax_cross_entropy_loss},

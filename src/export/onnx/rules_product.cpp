@@ -67,7 +67,7 @@ void stft(Emitter& e) {
 
 constexpr Rule kRules[] = {
     {"attention", "", "", attention, 23},
-    {"causal_conv_with_state", "", "", causal_conv, 27},
+    {"causal_conv_with_state", "", "", causal_conv, 27, "", "f16 bf16 f32"},
     {"contract", "Einsum", "equation"},
     {"dequantize", "", "", dequantize},
     {"det", "Det"},
@@ -75,7 +75,7 @@ constexpr Rule kRules[] = {
     {"dynamic_quantize", "DynamicQuantizeLinear"},
     {"einsum", "Einsum", "equation"},
     {"gemm", "Gemm", "alpha beta transA=trans_a transB=trans_b"},
-    {"linear_attention", "", "", linear_attention, 27},
+    {"linear_attention", "", "", linear_attention, 27, "", "f16 bf16 f32"},
     {"matmul", "MatMul"},
     {"matmul_integer", "", "", matmul_integer},
     {"quantize", "", "", quantize},

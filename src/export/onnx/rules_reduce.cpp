@@ -40,11 +40,13 @@ void sort(Emitter& e) {
           e.attrs("axis largest=descending"));
 }
 
+constexpr std::string_view kSums = "f16 bf16 f32 f64 i32 i64 u32 u64";
+
 constexpr Rule kRules[] = {
     {"argmax", "ArgMax", "axis keepdims select_last_index=select_last"},
     {"argmin", "ArgMin", "axis keepdims select_last_index=select_last"},
-    {"cumprod", "", "", cumprod, 26},
-    {"cumsum", "", "", cumsum},
+    {"cumprod", "", "", cumprod, 26, "", kSums},
+    {"cumsum", "", "", cumsum, 1, "", kSums},
     {"hardmax", "Hardmax", "axis"},
     {"log_softmax", "LogSoftmax", "axis"},
     {"reduce_l1", "", "", reduce_l1},
