@@ -24,6 +24,11 @@ struct Rule {
 };
 using Rules = std::span<const Rule>;
 
+// Lists of dtypes that several rules have.
+inline constexpr std::string_view kFloats = "f16 bf16 f32 f64";
+inline constexpr std::string_view kFloatsAndWideInts = "f16 bf16 f32 f64 i32 i64 u32 u64";
+inline constexpr std::string_view kNumbersButBf16 = "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64";
+
 // Null when there is none.
 const Rule* find_rule(std::string_view op);
 

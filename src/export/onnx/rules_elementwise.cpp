@@ -69,6 +69,8 @@ void log1p(Emitter& e) {
   e.emit_rounded("Where", {is_near, near, far});
 }
 
+constexpr std::string_view kSigned = "f16 bf16 f32 f64 i8 i16 i32 i64";
+
 constexpr Rule kRules[] = {
     {"abs", "Abs"},
     {"acos", "Acos"},
@@ -120,17 +122,17 @@ constexpr Rule kRules[] = {
     {"mish", "Mish"},
     {"mod", "Mod", "fmod"},
     {"mul", "Mul"},
-    {"neg", "Neg"},
+    {"neg", "Neg", "", nullptr, 1, "", kSigned},
     {"not_equal", "", "", not_equal},
-    {"pow", "Pow"},
-    {"prelu", "PRelu"},
+    {"pow", "Pow", "", nullptr, 1, "", "f16 bf16 f32 f64 i32 i64"},
+    {"prelu", "PRelu", "", nullptr, 1, "", kFloatsAndWideInts},
     {"reciprocal", "Reciprocal"},
-    {"relu", "Relu"},
+    {"relu", "Relu", "", nullptr, 1, "", kSigned},
     {"round", "Round"},
     {"selu", "Selu", "alpha gamma"},
     {"shift_left", "", "", shift_left},
     {"shift_right", "", "", shift_right},
-    {"shrink", "Shrink", "bias lambd"},
+    {"shrink", "Shrink", "bias lambd", nullptr, 1, "", kNumbersButBf16},
     {"sigmoid", "Sigmoid"},
     {"sign", "Sign"},
     {"sin", "Sin"},

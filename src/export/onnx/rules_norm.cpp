@@ -45,7 +45,7 @@ constexpr Rule kRules[] = {
     {"layer_norm_stats", "", "", layer_norm_stats},
     {"lp_normalization", "LpNormalization", "axis p"},
     {"lrn", "LRN", "size alpha beta bias"},
-    {"mean_variance_normalization", "MeanVarianceNormalization", "axes"},
+    {"mean_variance_normalization", "MeanVarianceNormalization", "axes", nullptr, 1, "", "f32"},
     {"momentum", "Momentum", "alpha beta mode norm_coefficient", nullptr, 1, kTraining, "f32 f64"},
     {"nll_loss", "", "", nll_loss},
     {"rms_norm", "RMSNormalization", "axis epsilon", nullptr, 23},

@@ -9,11 +9,13 @@ void matmul_integer(Emitter& e) {
 
 void quantize(Emitter& e) {
   NodeAttrs attrs = e.attrs("axis block_size saturate");
+  if (e.in_type(1).dtype != e.in_type(0).dtype) e.need(23);
   if (e.inputs() == 2) attrs.emplace_back("output_dtype", onnx_type(e.dtype("to")));
   e.emit("QuantizeLinear", e.all_inputs(), attrs);
 }
 
 void dequantize(Emitter& e) {
+  if (e.in_type(1).dtype == DType::kF64) return e.refuse("ONNX has no scales in f64");
   NodeAttrs attrs = e.attrs("axis block_size");
   if (e.dtype("to") != e.in_type(1).dtype) {
     e.need(23);
@@ -68,18 +70,18 @@ void stft(Emitter& e) {
 constexpr Rule kRules[] = {
     {"attention", "", "", attention, 23},
     {"causal_conv_with_state", "", "", causal_conv, 27, "", "f16 bf16 f32"},
-    {"contract", "Einsum", "equation"},
+    {"contract", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
     {"dequantize", "", "", dequantize},
     {"det", "Det"},
     {"dft", "", "", dft},
     {"dynamic_quantize", "DynamicQuantizeLinear"},
-    {"einsum", "Einsum", "equation"},
+    {"einsum", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
     {"gemm", "Gemm", "alpha beta transA=trans_a transB=trans_b"},
     {"linear_attention", "", "", linear_attention, 27, "", "f16 bf16 f32"},
     {"matmul", "MatMul"},
     {"matmul_integer", "", "", matmul_integer},
-    {"quantize", "", "", quantize},
-    {"rotary_embedding", "", "", rotary_embedding, 23},
+    {"quantize", "", "", quantize, 1, "", "f16 bf16 f32 i32"},
+    {"rotary_embedding", "", "", rotary_embedding, 23, "", "f16 bf16 f32"},
     {"stft", "", "", stft},
 };
 

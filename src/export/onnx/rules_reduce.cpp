@@ -40,28 +40,28 @@ void sort(Emitter& e) {
           e.attrs("axis largest=descending"));
 }
 
-constexpr std::string_view kSums = "f16 bf16 f32 f64 i32 i64 u32 u64";
+constexpr std::string_view kExtremes = "bool f16 bf16 f32 f64 i8 i32 i64 u8 u32 u64";
 
 constexpr Rule kRules[] = {
     {"argmax", "ArgMax", "axis keepdims select_last_index=select_last"},
     {"argmin", "ArgMin", "axis keepdims select_last_index=select_last"},
-    {"cumprod", "", "", cumprod, 26, "", kSums},
-    {"cumsum", "", "", cumsum, 1, "", kSums},
+    {"cumprod", "", "", cumprod, 26, "", kFloatsAndWideInts},
+    {"cumsum", "", "", cumsum, 1, "", kFloatsAndWideInts},
     {"hardmax", "Hardmax", "axis"},
     {"log_softmax", "LogSoftmax", "axis"},
-    {"reduce_l1", "", "", reduce_l1},
-    {"reduce_l2", "", "", reduce_l2},
-    {"reduce_log_sum", "", "", reduce_log_sum},
-    {"reduce_log_sum_exp", "", "", reduce_log_sum_exp},
-    {"reduce_max", "", "", reduce_max},
-    {"reduce_mean", "", "", reduce_mean},
-    {"reduce_min", "", "", reduce_min},
-    {"reduce_prod", "", "", reduce_prod},
-    {"reduce_sum", "", "", reduce_sum},
-    {"reduce_sum_square", "", "", reduce_sum_square},
+    {"reduce_l1", "", "", reduce_l1, 1, "", kFloatsAndWideInts},
+    {"reduce_l2", "", "", reduce_l2, 1, "", kFloatsAndWideInts},
+    {"reduce_log_sum", "", "", reduce_log_sum, 1, "", kFloatsAndWideInts},
+    {"reduce_log_sum_exp", "", "", reduce_log_sum_exp, 1, "", kFloatsAndWideInts},
+    {"reduce_max", "", "", reduce_max, 1, "", kExtremes},
+    {"reduce_mean", "", "", reduce_mean, 1, "", kFloatsAndWideInts},
+    {"reduce_min", "", "", reduce_min, 1, "", kExtremes},
+    {"reduce_prod", "", "", reduce_prod, 1, "", kFloatsAndWideInts},
+    {"reduce_sum", "", "", reduce_sum, 1, "", kFloatsAndWideInts},
+    {"reduce_sum_square", "", "", reduce_sum_square, 1, "", kFloatsAndWideInts},
     {"softmax", "Softmax", "axis"},
-    {"sort", "", "", sort},
-    {"top_k", "", "", top_k},
+    {"sort", "", "", sort, 1, "", kNumbersButBf16},
+    {"top_k", "", "", top_k, 1, "", kNumbersButBf16},
 };
 
 }  // namespace

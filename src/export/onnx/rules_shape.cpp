@@ -135,6 +135,7 @@ std::string one_hot_indices(Emitter& e) {
 }
 
 void one_hot(Emitter& e) {
+  if (e.out_type().dtype == DType::kBF16) return e.refuse("ONNX does not have it for bf16");
   e.emit("OneHot", {one_hot_indices(e), e.int_scalar(e.integer("depth")), e.in(1)},
          e.attrs("axis"));
 }
@@ -182,7 +183,8 @@ constexpr Rule kRules[] = {
     {"reshape", "", "", reshape},
     {"resize", "", "", resize},
     {"reverse", "", "", reverse},
-    {"reverse_sequence", "", "", reverse_sequence},
+    {"reverse_sequence", "", "", reverse_sequence, 1, "",
+     "bool f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"},
     {"scatter_elements", "", "", scatter_elements},
     {"scatter_nd", "", "", scatter_nd},
     {"slice", "", "", slice},

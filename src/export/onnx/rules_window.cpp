@@ -98,6 +98,8 @@ void affine_grid(Emitter& e) {
   e.emit("AffineGrid", {e.in(0), e.int_list(e.ints("size"))}, e.attrs("align_corners"));
 }
 
+constexpr std::string_view kPooled = "f16 bf16 f32 f64 i8 u8";
+
 constexpr Rule kRules[] = {
     {"affine_grid", "", "", affine_grid},
     {"avg_pool", "", "", avg_pool},
@@ -108,12 +110,12 @@ constexpr Rule kRules[] = {
     {"deform_conv", "", "", deform_conv},
     {"global_avg_pool", "GlobalAveragePool"},
     {"global_lp_pool", "GlobalLpPool", "p"},
-    {"global_max_pool", "GlobalMaxPool"},
+    {"global_max_pool", "GlobalMaxPool", "", nullptr, 1, "", kFloats},
     {"grid_sample", "GridSample", "mode padding_mode=padding align_corners"},
     {"lp_pool", "LpPool", "kernel_shape=kernel strides pads dilations p"},
-    {"max_pool", "MaxPool", "kernel_shape=kernel strides pads dilations"},
-    {"max_pool_indices", "", "", max_pool_indices},
-    {"max_unpool", "", "", max_unpool},
+    {"max_pool", "MaxPool", "kernel_shape=kernel strides pads dilations", nullptr, 1, "", kPooled},
+    {"max_pool_indices", "", "", max_pool_indices, 1, "", kPooled},
+    {"max_unpool", "", "", max_unpool, 1, "", kFloats},
     {"roi_align", "", "", roi_align},
 };
 
