@@ -98,6 +98,9 @@ PYC_API pyc_status pyc_graph_print(const pyc_graph* graph, char** text, pyc_erro
 PYC_API pyc_status pyc_graph_verify(const pyc_graph* graph, pyc_error** error);
 /* 32 hexadecimal digits that cover everything that can change results. */
 PYC_API pyc_status pyc_graph_fingerprint(const pyc_graph* graph, char** text, pyc_error** error);
+/* Writes an ONNX model; values keep their names. PYC_STATUS_UNSUPPORTED names every node that ONNX
+   cannot express; no file is written then. */
+PYC_API pyc_status pyc_export_onnx(const pyc_graph* graph, const char* path, pyc_error** error);
 
 #ifdef __cplusplus
 }

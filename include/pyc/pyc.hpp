@@ -239,6 +239,9 @@ class Graph {
   std::string print() const {
     return take_text([&](char** text, pyc_error** e) { return pyc_graph_print(get(), text, e); });
   }
+  void export_onnx(const std::string& path) const {
+    check([&](pyc_error** e) { return pyc_export_onnx(get(), path.c_str(), e); });
+  }
   std::string fingerprint() const {
     return take_text(
         [&](char** text, pyc_error** e) { return pyc_graph_fingerprint(get(), text, e); });

@@ -4,6 +4,7 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "driver/export.h"
 #include "driver/load.h"
 #include "driver/tables.h"
 #include "ir/rules.h"
@@ -330,5 +331,13 @@ pyc_status pyc_graph_fingerprint(const pyc_graph* graph, char** text, pyc_error*
     PYC_TRY(require(graph, "graph"));
     PYC_ASSIGN(const ir::VerifiedGraph verified, ir::verify_graph(graph->graph()));
     return give_text(ir::fingerprint(*verified).hex(), text);
+  });
+}
+
+pyc_status pyc_export_onnx(const pyc_graph* graph, const char* path, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(graph, "graph"));
+    PYC_TRY(require(path, "path"));
+    return driver::export_onnx(graph->graph(), path);
   });
 }

@@ -143,6 +143,17 @@ TEST(Commands, CompareFindsTheFirstDivergentNode) {
   EXPECT_EQ(pyc("compare " + kMlp + " --b null --atol 1e9").exit, 0);
 }
 
+TEST(Commands, Export) {
+  const std::string path = std::string(PYC_BINARY_DIR) + "/commands_test.onnx";
+  const Json r = json_of("export " + kMlp + " --optimized -o " + path);
+  EXPECT_EQ(r["file"], path);
+  EXPECT_EQ(r["optimized"], true);
+  EXPECT_GT(r["bytes"].get<int>(), 0);
+  EXPECT_EQ(json_of("inspect " + path)["outputs"][0]["shape"], Json({8, 10}));
+  EXPECT_EQ(pyc("export " + kMlp).exit, 2);
+  EXPECT_EQ(pyc("export " + kMlp + " -o /no/such/folder/m.onnx").exit, 9);
+}
+
 TEST(Commands, DumpAndOpt) {
   EXPECT_EQ(json_of("dump " + kMlp + " --stage plan")["stage"], "plan");
   EXPECT_EQ(pyc("opt " + kMlp).text, pyc("dump " + kMlp + " --stage passes").text);

@@ -66,6 +66,7 @@ std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_dump();
 std::unique_ptr<Command> make_opt();
+std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_conformance();
 std::unique_ptr<Command> make_inspect();

@@ -1,0 +1,59 @@
+#include "export/onnx/rules.h"
+
+namespace pyc::onnx::exporting {
+namespace {
+
+void batch_norm_training(Emitter& e) {
+  NodeAttrs attrs = e.attrs("epsilon momentum");
+  attrs.emplace_back("training_mode", int64_t{1});
+  e.emit("BatchNormalization", e.all_inputs(), attrs);
+}
+
+// What LayerNormalization gives beside its result, which nobody reads here.
+void layer_norm_stats(Emitter& e) {
+  const ir::TensorType& x = e.in_type(0);
+  if (x.dtype == DType::kF64) return e.refuse("ONNX has these in f32 only");
+  const auto first = x.shape.begin() + e.axis("axis", x.rank());
+  const std::string gamma = e.splat({x.dtype, {first, x.shape.end()}}, 1.0);
+  e.write("LayerNormalization", {e.in(0), gamma}, {e.fresh(), e.out(0), e.out(1)},
+          e.attrs("axis epsilon"));
+}
+
+void loss(Emitter& e, const char* op) {
+  constexpr int64_t kNone = INT64_MIN;  // nothing is ignored
+  NodeAttrs attrs = e.attrs("reduction");
+  if (e.integer("ignore_index") != kNone) {
+    attrs.emplace_back("ignore_index", e.integer("ignore_index"));
+  }
+  e.write(op, e.all_inputs(), e.read_outputs(), attrs);
+}
+void nll_loss(Emitter& e) { loss(e, "NegativeLogLikelihoodLoss"); }
+void softmax_cross_entropy_loss(Emitter& e) { loss(e, "SoftmaxCrossEntropyLoss"); }
+
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
+
+constexpr Rule kRules[] = {
+    {"adagrad", "Adagrad", "decay_factor epsilon norm_coefficient", nullptr, 1, kTraining,
+     "f32 f64"},
+    {"adam", "Adam", "alpha beta epsilon norm_coefficient norm_coefficient_post", nullptr, 1,
+     kTraining, "f32 f64"},
+    {"batch_norm", "BatchNormalization", "epsilon"},
+    {"batch_norm_training", "", "", batch_norm_training},
+    {"group_norm", "GroupNormalization", "epsilon num_groups"},
+    {"instance_norm", "InstanceNormalization", "epsilon"},
+    {"layer_norm", "LayerNormalization", "axis epsilon"},
+    {"layer_norm_stats", "", "", layer_norm_stats},
+    {"lp_normalization", "LpNormalization", "axis p"},
+    {"lrn", "LRN", "size alpha beta bias"},
+    {"mean_variance_normalization", "MeanVarianceNormalization", "axes", nullptr, 1, "", "f32"},
+    {"momentum", "Momentum", "alpha beta mode norm_coefficient", nullptr, 1, kTraining, "f32 f64"},
+    {"nll_loss", "", "", nll_loss},
+    {"rms_norm", "RMSNormalization", "axis epsilon", nullptr, 23},
+    {"softmax_cross_entropy_loss", "", "", softmax_cross_entropy_loss},
+};
+
+}  // namespace
+
+Rules norm_rules() { return kRules; }
+
+}  // namespace pyc::onnx::exporting

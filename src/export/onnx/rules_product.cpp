@@ -1,0 +1,92 @@
+#include "export/onnx/rules.h"
+
+namespace pyc::onnx::exporting {
+namespace {
+
+void matmul_integer(Emitter& e) {
+  e.emit("MatMulInteger", e.optional_inputs(2, {"a_zero_point", "b_zero_point"}));
+}
+
+void quantize(Emitter& e) {
+  NodeAttrs attrs = e.attrs("axis block_size saturate");
+  if (e.in_type(1).dtype != e.in_type(0).dtype) e.need(23);
+  if (e.inputs() == 2) attrs.emplace_back("output_dtype", onnx_type(e.dtype("to")));
+  e.emit("QuantizeLinear", e.all_inputs(), attrs);
+}
+
+void dequantize(Emitter& e) {
+  if (e.in_type(1).dtype == DType::kF64) return e.refuse("ONNX has no scales in f64");
+  NodeAttrs attrs = e.attrs("axis block_size");
+  if (e.dtype("to") != e.in_type(1).dtype) {
+    e.need(23);
+    attrs.emplace_back("output_dtype", onnx_type(e.dtype("to")));
+  }
+  e.emit("DequantizeLinear", e.all_inputs(), attrs);
+}
+
+void attention(Emitter& e) {
+  NodeAttrs attrs = e.attrs("is_causal=causal softcap qk_matmul_output_mode=qk_output");
+  if (e.real("scale") != 0.0) attrs.emplace_back("scale", static_cast<float>(e.real("scale")));
+  const Names in = e.optional_inputs(3, {"mask", "past_key", "past_value", "nonpad_kv_seqlen"});
+  if (in.size() == 7) e.need(24);
+  if (e.integer("left_window") >= 0 || e.integer("right_window") >= 0) {
+    e.need(25);
+    attrs.emplace_back("left_window_size", e.integer("left_window"));
+    attrs.emplace_back("right_window_size", e.integer("right_window"));
+  }
+  e.write("Attention", in, e.read_outputs(), attrs);
+}
+
+void causal_conv(Emitter& e) {
+  e.emit("CausalConvWithState", e.optional_inputs(2, {"bias", "past_state"}),
+         e.attrs("activation"));
+}
+
+void linear_attention(Emitter& e) {
+  NodeAttrs attrs = e.attrs("q_num_heads=num_heads kv_num_heads update_rule");
+  if (e.real("scale") != 0.0) attrs.emplace_back("scale", static_cast<float>(e.real("scale")));
+  e.emit("LinearAttention", e.optional_inputs(3, {"past_state", "decay", "beta"}), attrs);
+}
+
+void rotary_embedding(Emitter& e) {
+  Names in = e.all_inputs();
+  if (in.size() > 3) in[3] = e.cast(in[3], e.in_type(3).dtype, DType::kI64);
+  e.emit("RotaryEmbedding", in, e.attrs("interleaved rotary_embedding_dim=rotary_dim num_heads"));
+}
+
+void dft(Emitter& e) {
+  const std::string length =
+      e.integer("length") == 0 ? std::string() : e.int_scalar(e.integer("length"));
+  e.emit("DFT", {e.in(0), length, e.int_scalar(e.integer("axis"))}, e.attrs("inverse onesided"));
+}
+
+void stft(Emitter& e) {
+  Names in{e.in(0), e.int_scalar(e.integer("frame_step")), e.inputs() > 1 ? e.in(1) : ""};
+  if (e.integer("frame_length") != 0) in.push_back(e.int_scalar(e.integer("frame_length")));
+  while (in.back().empty()) in.pop_back();
+  e.emit("STFT", in, e.attrs("onesided"));
+}
+
+constexpr Rule kRules[] = {
+    {"attention", "", "", attention, 23},
+    {"causal_conv_with_state", "", "", causal_conv, 27, "", "f16 bf16 f32"},
+    {"contract", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
+    {"dequantize", "", "", dequantize},
+    {"det", "Det"},
+    {"dft", "", "", dft},
+    {"dynamic_quantize", "DynamicQuantizeLinear"},
+    {"einsum", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
+    {"gemm", "Gemm", "alpha beta transA=trans_a transB=trans_b"},
+    {"linear_attention", "", "", linear_attention, 27, "", "f16 bf16 f32"},
+    {"matmul", "MatMul"},
+    {"matmul_integer", "", "", matmul_integer},
+    {"quantize", "", "", quantize, 1, "", "f16 bf16 f32 i32"},
+    {"rotary_embedding", "", "", rotary_embedding, 23, "", "f16 bf16 f32"},
+    {"stft", "", "", stft},
+};
+
+}  // namespace
+
+Rules product_rules() { return kRules; }
+
+}  // namespace pyc::onnx::exporting

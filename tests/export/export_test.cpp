@@ -1,0 +1,89 @@
+// What is refused, and the forms that need care.
+
+#include <gtest/gtest.h>
+
+#include "export/round_trip.h"
+#include "import/onnx/proto.h"
+#include "ops/registry.h"
+
+namespace pyc::test {
+namespace {
+
+ir::Graph parsed(std::string_view text) {
+  auto graph = ir::parse(text, ops::all_ops());
+  EXPECT_TRUE(graph.ok()) << graph.status().to_string();
+  return std::move(*graph);
+}
+
+std::string exported(const ir::Graph& graph) {
+  auto bytes = onnx::export_model(graph);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().to_string();
+  return bytes.ok() ? *bytes : std::string();
+}
+
+int64_t opset_of(const std::string& bytes) {
+  auto model = onnx::parse_model(std::as_bytes(std::span(bytes)));
+  EXPECT_TRUE(model.ok()) << model.status().to_string();
+  return model->opsets.at(0).version;
+}
+
+TEST(Export, AllNodesWithoutARuleAreNamed) {
+  const auto bytes =
+      onnx::export_model(parsed("graph @g(%x: i32[2]) -> (%b, %c) {\n"
+                                "  %a = random_uniform() {shape=[2], seed=1}\n"
+                                "  %b = add(%a, %a)\n"
+                                "  %c = shift_left(%x, %x)\n}\n"));
+  ASSERT_FALSE(bytes.ok());
+  EXPECT_EQ(bytes.status().code(), Code::kUnsupported);
+  EXPECT_EQ(bytes.status().message(),
+            "2 nodes cannot be exported to ONNX: 'a' (random_uniform): ONNX fixes no random "
+            "numbers; 'c' (shift_left): shifts of signed integers");
+}
+
+TEST(Export, OutputsThatAreInputsConstantsOrNamedTwiceStay) {
+  const ir::Graph graph = parsed(
+      "graph @g(%x: f32[2]) -> (%x, %k, %y, %y) {\n"
+      "  %k = const f32[] dense(2.5)\n"
+      "  %y = mul(%x, %k)\n}\n");
+  auto again = import_again(exported(graph));
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  ASSERT_EQ(again->outputs.size(), 4u);
+  EXPECT_EQ(again->value(again->outputs[1]).type.rank(), 0);
+  const auto before = outputs_of(graph);
+  const auto after = outputs_of(std::move(*again));
+  ASSERT_TRUE(before.ok() && after.ok()) << after.status().to_string();
+  EXPECT_TRUE(*before == *after);
+}
+
+TEST(Export, TheOpsetIsTheOldestThatHasEverything) {
+  EXPECT_EQ(opset_of(exported(parsed("graph @g(%x: f32[2]) -> (%y) {\n  %y = relu(%x)\n}\n"))), 21);
+  EXPECT_EQ(opset_of(exported(parsed("graph @g(%x: f32[2]) -> (%y) {\n  %y = swish(%x)\n}\n"))),
+            24);
+  EXPECT_EQ(opset_of(exported(parsed("graph @g(%x: f4e2m1[2]) -> (%x) {\n}\n"))), 23);
+}
+
+TEST(Export, ElementsBelowAByteArePacked) {
+  const ir::Graph graph = parsed(
+      "graph @g() -> (%a, %b) {\n"
+      "  %a = const i4[3] dense(-8, 7, -1)\n"
+      "  %b = const u2[5] dense(0, 1, 2, 3, 1)\n}\n");
+  const std::string bytes = exported(graph);
+  const auto model = onnx::parse_model(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->graph.initializers[0].raw, "\x78\x0f");
+  EXPECT_EQ(model->graph.initializers[1].raw.size(), 2u);
+  auto again = import_again(bytes);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_TRUE(*outputs_of(graph) == *outputs_of(std::move(*again)));
+}
+
+TEST(Export, MadeUpNamesAreNewOnes) {
+  const ir::Graph graph = parsed(
+      "graph @g(%export.0: f32[2]) -> (%y) {\n"
+      "  %y = reshape(%export.0) {shape=[2,1]}\n}\n");
+  auto again = import_again(exported(graph));
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+}
+
+}  // namespace
+}  // namespace pyc::test
