@@ -64,7 +64,8 @@ const Case kCases[] = {
      "[bad_constant] %c: there is no data"},
     {"constant too short",
      [](Graph& g) {
-       g.values[1].constant = changed(g.values[1], [](ConstData& d) { d.bytes = std::vector<std::byte>(11); });
+       g.values[1].constant =
+           changed(g.values[1], [](ConstData& d) { d.bytes = std::vector<std::byte>(11); });
      },
      "[bad_constant] %c: expected 12 bytes for f32[3], found 11"},
     {"constant of unknown form",
@@ -75,12 +76,11 @@ const Case kCases[] = {
      "[bad_constant] %c: form number 9 is unknown"},
     {"splat with unequal elements",
      [](Graph& g) {
-       g.values[1].constant =
-           changed(g.values[1], [](ConstData& d) {
-             std::vector<std::byte> bytes = d.bytes.copy();
-             bytes[11] = std::byte{1};
-             d.bytes = std::move(bytes);
-           });
+       g.values[1].constant = changed(g.values[1], [](ConstData& d) {
+         std::vector<std::byte> bytes = d.bytes.copy();
+         bytes[11] = std::byte{1};
+         d.bytes = std::move(bytes);
+       });
      },
      "[bad_constant] %c: the elements of a splat constant differ"},
     {"random with other elements",
