@@ -177,47 +177,45 @@ TEST(OnnxRefused, AttributesOfTheWrongKind) {
 
 TEST(OnnxRefused, NumbersThatOverflow) {
   const auto shape = [](const std::string& op, const Ints& v) { return one_node(op, {{"s", v}}); };
-  for (const Bytes& bytes :
-       {shape("Reshape", {kHuge, kHuge}),
-        shape("Reshape", {-1, kHuge, kHuge, 4}),
-        shape("Reshape", {-2, -3}),
-        shape("Reshape", {-1, -1}),
-        shape("Expand", {kHuge, 2, 3}),
-        shape("Expand", {-4, 2, 3}),
-        shape("Tile", {kHuge, kHuge}),
-        shape("Tile", {-1, 1}),
-        shape("Tile", {1}),
-        shape("Pad", {kHuge, kHuge, kHuge, kHuge}),
-        shape("Pad", {INT64_MIN, 0, INT64_MIN, 0}),
-        shape("Pad", {1, 2, 3}),
-        shape("CenterCropPad", {kHuge, INT64_MIN}),
-        shape("CenterCropPad", {1, 1, 1}),
-        shape("Unsqueeze", Ints(100, 0)),
-        shape("Unsqueeze", {kHuge}),
-        shape("Squeeze", {INT64_MIN}),
-        one_node("Slice", {{"a", {kHuge}}, {"b", {1, 2}}}),
-        one_node("Slice", {{"a", {0}}, {"b", {1}}, {"c", {9}}}),
-        one_node("Slice", {{"a", {0}}, {"b", {1}}, {"c", {0}}, {"d", {0}}}),
-        one_node("Pad", {{"p", {1, 1}}, {"v", {0}}, {"axes", {5}}}),
-        one_node("Split", {}, {attr_int("num_outputs", kHuge)}),
-        one_node("Split", {}, {attr_int("num_outputs", -5)}),
-        one_node("Split", {{"s", {kHuge, kHuge}}}),
-        one_node("Transpose", {}, {attr_ints("perm", {7, 7, 7})}),
-        one_node("Flatten", {}, {attr_int("axis", INT64_MIN)}),
-        one_node("Softmax", {}, {attr_int("axis", kHuge)}),
-        one_node("Softmax", {}, {attr_int("axis", kHuge)}, 9),
-        one_node("TopK", {{"k", {kHuge}}}),
-        one_node("DepthToSpace", {}, {attr_int("blocksize", kHuge)}),
-        one_node("SpaceToDepth", {}, {attr_int("blocksize", 0)}),
-        one_node("MaxPool", {}, {attr_ints("kernel_shape", {kHuge, kHuge})}),
-        one_node("GatherND", {{"i", {5}}}, {attr_int("batch_dims", kHuge)}),
-        one_node("Cast", {}, {attr_int("to", kHuge)}),
-        one_node("BatchNormalization", {}),
-        one_node("Einsum", {}, {attr_string("equation", "ab->")}, 18).substr(0, 40)}) {
+  for (const Bytes& bytes : {shape("Reshape", {kHuge, kHuge}),
+                             shape("Reshape", {-1, kHuge, kHuge, 4}),
+                             shape("Reshape", {-2, -3}),
+                             shape("Reshape", {-1, -1}),
+                             shape("Expand", {kHuge, 2, 3}),
+                             shape("Expand", {-4, 2, 3}),
+                             shape("Tile", {kHuge, kHuge}),
+                             shape("Tile", {-1, 1}),
+                             shape("Tile", {1}),
+                             shape("Pad", {kHuge, kHuge, kHuge, kHuge}),
+                             shape("Pad", {INT64_MIN, 0, INT64_MIN, 0}),
+                             shape("Pad", {1, 2, 3}),
+                             shape("CenterCropPad", {kHuge, INT64_MIN}),
+                             shape("CenterCropPad", {1, 1, 1}),
+                             shape("Unsqueeze", Ints(100, 0)),
+                             shape("Unsqueeze", {kHuge}),
+                             shape("Squeeze", {INT64_MIN}),
+                             one_node("Slice", {{"a", {kHuge}}, {"b", {1, 2}}}),
+                             one_node("Slice", {{"a", {0}}, {"b", {1}}, {"c", {9}}}),
+                             one_node("Slice", {{"a", {0}}, {"b", {1}}, {"c", {0}}, {"d", {0}}}),
+                             one_node("Pad", {{"p", {1, 1}}, {"v", {0}}, {"axes", {5}}}),
+                             one_node("Split", {}, {attr_int("num_outputs", kHuge)}),
+                             one_node("Split", {}, {attr_int("num_outputs", -5)}),
+                             one_node("Split", {{"s", {kHuge, kHuge}}}),
+                             one_node("Transpose", {}, {attr_ints("perm", {7, 7, 7})}),
+                             one_node("Flatten", {}, {attr_int("axis", INT64_MIN)}),
+                             one_node("Softmax", {}, {attr_int("axis", kHuge)}),
+                             one_node("Softmax", {}, {attr_int("axis", kHuge)}, 9),
+                             one_node("TopK", {{"k", {kHuge}}}),
+                             one_node("DepthToSpace", {}, {attr_int("blocksize", kHuge)}),
+                             one_node("SpaceToDepth", {}, {attr_int("blocksize", 0)}),
+                             one_node("MaxPool", {}, {attr_ints("kernel_shape", {kHuge, kHuge})}),
+                             one_node("GatherND", {{"i", {5}}}, {attr_int("batch_dims", kHuge)}),
+                             one_node("Cast", {}, {attr_int("to", kHuge)}),
+                             one_node("BatchNormalization", {})}) {
     const auto out = run(bytes, {kX});
     ASSERT_FALSE(out.ok()) << bytes;
-    const bool named = out.status().message().find("bad_node") != std::string::npos;
-    EXPECT_TRUE(named || out.status().code() == Code::kParseError) << out.status().to_string();
+    EXPECT_TRUE(out.status().message().find("bad_node") != std::string::npos)
+        << out.status().to_string();
   }
 }
 
@@ -321,7 +319,7 @@ TEST(OnnxRefused, AbsurdNesting) {
   expect_read_refused(model(g), Code::kParseError, "nest too deep");
 }
 
-// Loops in loops, each short enough to be written out, together 32^20 nodes.
+// Each loop is short enough to be written out; all together would multiply, so the host runs some.
 TEST(OnnxRefused, LoopsInLoopsAreNotWrittenOut) {
   Bytes body =
       graph({.inputs = {value("i", kI64, {}), value("go", kBool, {}), value("s", kF32, {2, 3})},
@@ -343,6 +341,7 @@ TEST(OnnxRefused, LoopsInLoopsAreNotWrittenOut) {
   const auto out = (*made)->run(std::vector<DynValue>{kX});
   ASSERT_TRUE(out.ok()) << out.status().to_string();
   EXPECT_EQ(numbers_of(out), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_GT((*made)->stats().host_calls, 0);
 }
 
 TEST(OnnxRefused, RegionsThatDoNotFit) {
