@@ -23,7 +23,8 @@ void cast(Emitter& e) {
   if (to == DType::kF8E8M0) attrs.emplace_back("round_mode", e.text("round_mode"));
   std::string x = e.in(0);
   if (to == DType::kF4E2M1 && is_float(from)) {
-    x = e.make("Where", {e.make("IsNaN", {x}), e.scalar(from, 6.0), x});
+    x = e.wide_in(0);
+    x = e.make("Where", {e.make("IsNaN", {x}), e.scalar(compute_dtype(from), 6.0), x});
   }
   e.emit("Cast", {x}, attrs);
 }
