@@ -100,7 +100,7 @@ Result<std::vector<DynValue>> read_inputs(const fs::path& set, const ir::OpenGra
       continue;
     }
     PYC_ASSIGN(SharedBytes bytes, map_file(file.string()));
-    PYC_ASSIGN(DynValue value, onnx::decode_value(std::move(bytes), type));
+    PYC_ASSIGN(DynValue value, onnx::decode_value(bytes, type));
     inputs.push_back(std::move(value));
   }
   return inputs;
@@ -117,7 +117,7 @@ Status compare_set(const fs::path& set, const ir::OpenGraph& graph,
     }
     PYC_ASSIGN(SharedBytes bytes, map_file(file.string()));
     PYC_ASSIGN(const DynValue expected,
-               onnx::decode_value(std::move(bytes), graph.values[graph.outputs[i]].type));
+               onnx::decode_value(bytes, graph.values[graph.outputs[i]].type));
     const std::string d = difference(outputs[i], expected, tol);
     ++result->compared;
     if (d.empty()) continue;

@@ -130,14 +130,16 @@ std::string CloseContext::attr_string(std::string_view name, std::string_view fa
   return v == nullptr ? std::string(fallback) : *v;
 }
 
-std::vector<int64_t> CloseContext::attr_ints(std::string_view name, std::vector<int64_t> fallback) {
+std::vector<int64_t> CloseContext::attr_ints(std::string_view name,
+                                             const std::vector<int64_t>& fallback) {
   const auto* v = find<std::vector<int64_t>>(name);
-  return v == nullptr ? std::move(fallback) : *v;
+  return v == nullptr ? fallback : *v;
 }
 
-std::vector<double> CloseContext::attr_floats(std::string_view name, std::vector<double> fallback) {
+std::vector<double> CloseContext::attr_floats(std::string_view name,
+                                              const std::vector<double>& fallback) {
   const auto* v = find<std::vector<double>>(name);
-  return v == nullptr ? std::move(fallback) : *v;
+  return v == nullptr ? fallback : *v;
 }
 
 const std::vector<std::string>* CloseContext::attr_strings(std::string_view name) {

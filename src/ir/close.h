@@ -67,8 +67,8 @@ class CloseContext {
   int64_t attr_int(std::string_view name);  // refused when absent
   double attr_float(std::string_view name, double fallback);
   std::string attr_string(std::string_view name, std::string_view fallback);
-  std::vector<int64_t> attr_ints(std::string_view name, std::vector<int64_t> fallback = {});
-  std::vector<double> attr_floats(std::string_view name, std::vector<double> fallback = {});
+  std::vector<int64_t> attr_ints(std::string_view name, const std::vector<int64_t>& fallback = {});
+  std::vector<double> attr_floats(std::string_view name, const std::vector<double>& fallback = {});
   const std::vector<std::string>* attr_strings(std::string_view name);
   const DynValue* attr_tensor(std::string_view name);
   const OpenGraph* attr_graph(std::string_view name);

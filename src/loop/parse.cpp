@@ -119,7 +119,7 @@ const std::map<std::string_view, std::pair<Op, int>>& calls() {
   return all;
 }
 
-constexpr int kMaxNesting = 500;
+constexpr int kMaxNesting = 250;
 
 // Reads on after an error without effect; the first error is the result.
 class Parser {

@@ -31,7 +31,7 @@ Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.inputs(); ++i) types.push_back(c.input_type(i));
   PYC_ASSIGN(const Equation e, parse_einsum(c.attrs().attr_string("equation"), types));
-  const auto contract = [&](std::vector<ValueId> inputs, Equation step) {
+  const auto contract = [&](std::vector<ValueId> inputs, const Equation& step) {
     return c.op("contract", std::move(inputs), {{"equation", step.text()}});
   };
   ValueId joined = c.input(0);

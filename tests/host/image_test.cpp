@@ -19,7 +19,7 @@ DynValue pixels(Ints shape, const Ints& values) {
 }
 
 TEST(Image, PnmInAllKinds) {
-  const DynValue color = encoded(std::string("P6 # two\n2 1 255\n\x01\x02\x03\xFF\xFE\xFD", 25));
+  const DynValue color = encoded(std::string("P6 # two\n2 1 255\n\x01\x02\x03\xFF\xFE\xFD", 23));
   expect_value(decode_image(color, PixelFormat::kRgb), pixels({1, 2, 3}, {1, 2, 3, 255, 254, 253}));
   expect_value(decode_image(color, PixelFormat::kBgr), pixels({1, 2, 3}, {3, 2, 1, 253, 254, 255}));
   expect_value(decode_image(encoded("P2 2 1 15 0 15"), PixelFormat::kGray),

@@ -192,7 +192,10 @@ Result<std::vector<const NodeProto*>> sorted_nodes(const GraphProto& graph) {
       if (it->second == visit.node || marks[it->second] == Mark::kOpen) {
         // A region may define a name of its own that a later node has, too.
         if (it->second == visit.node && !graph.nodes[visit.node].attributes.empty()) continue;
-        return Status(Code::kVerifyFailed, fmt::format("value '{}' depends on itself", it->first));
+        return Status(
+            Code::kVerifyFailed,
+            fmt::format("node '{}' needs value '{}' of node '{}', which needs it in turn",
+                        graph.nodes[visit.node].name, it->first, graph.nodes[it->second].name));
       }
       open(it->second);
     }

@@ -359,7 +359,7 @@ Result<DynValue> convert_value(const ValueProto& v, bool sequence, const Source&
 
 }  // namespace
 
-Result<DynValue> decode_value(SharedBytes bytes, const ir::OpenType& declared) {
+Result<DynValue> decode_value(const SharedBytes& bytes, const ir::OpenType& declared) {
   const Source source{.file = bytes, .folder = "", .external_allowed = false};
   if (declared.kind == ir::OpenType::Kind::kSequence) {
     PYC_ASSIGN(const ValueProto v, parse_sequence(bytes));

@@ -44,6 +44,6 @@ Result<DynValue> decode_sparse(const SparseTensorProto& sparse, const Source& so
 Result<ir::OpenType> decode_type(const TypeProto& type);
 
 // The content of a data-set file (*.pb), by the type the model declares.
-Result<DynValue> decode_value(SharedBytes bytes, const ir::OpenType& declared);
+Result<DynValue> decode_value(const SharedBytes& bytes, const ir::OpenType& declared);
 
 }  // namespace pyc::onnx
