@@ -79,7 +79,7 @@ bool draws_numbers(const onnx::ModelInfo& info) {
                      [&](const char* op) { return info.ops.contains(op); });
 }
 
-CaseResult refused(const Status& status, std::string where) {
+CaseResult refused(const Status& status, const std::string& where) {
   CaseResult r;
   r.verdict = Verdict::kRefused;
   r.reason = std::string(code_name(status.code()));
