@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "specialize/fold.h"
 
@@ -51,6 +52,7 @@ class SegmentBuilder final : public ir::Folder {
   bool specialize(ValueId missing);
   Status close_nodes();
   Status finish();
+  void name_outputs();
   Status place(OpenId value, std::unordered_map<ValueId, OpenId>& placed);
 
   const State& state_;
@@ -276,7 +278,21 @@ Result<Segment> SegmentBuilder::build_whole() {
     }
   }
   segment_.graph = std::move(builder_).take();
+  name_outputs();
   return std::move(segment_);
+}
+
+// Results that are model outputs get the model's names, where those are free.
+void SegmentBuilder::name_outputs() {
+  ir::Graph& graph = segment_.graph;
+  std::unordered_set<std::string> taken;
+  for (const ir::Value& v : graph.values) taken.insert(v.name);
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    ir::Value& value = graph.values[graph.outputs[i]];
+    const std::string& wanted = state_.graph->values[state_.graph->outputs[i]].name;
+    if (value.kind != ir::ValueKind::kResult || !taken.insert(wanted).second) continue;
+    value.name = wanted;
+  }
 }
 
 Status SegmentBuilder::close_nodes() {

@@ -120,11 +120,6 @@ DynValue number_tensor(DType dtype, Shape shape, std::span<const T> values) {
   return v;
 }
 
-bool same_tensor(const std::optional<DynValue>& a, const DynValue& b) {
-  return a && a->is_tensor() && b.is_tensor() && a->dtype == b.dtype && a->shape == b.shape &&
-         a->bytes == b.bytes;
-}
-
 // The value of a Constant node's attribute: value, value_int, value_floats, …
 Result<DynValue> constant_value(const ir::OpenAttr& attr) {
   if (const auto* t = std::get_if<DynValue>(&attr)) return *t;
@@ -412,8 +407,8 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
   if (!value.ok()) return std::move(value).status().with_context(describe(node));
   const auto known = scope.names.find(node.outputs[0]);
   if (known != scope.names.end() && known->second != kAbsentId &&
-      same_tensor(scope.graph->values[known->second].constant, *value)) {
-    return {};  // written down twice
+      scope.graph->values[known->second].constant) {
+    return {};  // exporters write constants down twice; the first is the one
   }
   const auto id = define(scope, node.outputs[0]);
   if (!id.ok()) return Status(id.status()).with_context(describe(node));
