@@ -408,7 +408,9 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
   const auto known = scope.names.find(node.outputs[0]);
   if (known != scope.names.end() && known->second != kAbsentId &&
       scope.graph->values[known->second].constant) {
-    return {};  // exporters write constants down twice; the first is the one
+    // Edited models write a constant down twice; the last is the one, as for other runtimes.
+    scope.graph->values[known->second].constant = std::move(*value);
+    return {};
   }
   const auto id = define(scope, node.outputs[0]);
   if (!id.ok()) return Status(id.status()).with_context(describe(node));
