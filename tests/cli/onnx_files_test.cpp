@@ -34,8 +34,9 @@ bool allowed(const std::string& opened, const std::string& folder) {
 
 // The paths the program opened, or tried to.
 std::vector<std::string> opened(const std::string& command, const std::string& log) {
-  shell("strace -f -qq -e trace=open,openat,openat2 -o " + log + " " + std::string(PYC_CLI) + " " +
-        command + " > /dev/null 2>&1");
+  // The leak checker cannot work under strace.
+  shell("ASAN_OPTIONS=detect_leaks=0 strace -f -qq -e trace=open,openat,openat2 -o " + log + " " +
+        std::string(PYC_CLI) + " " + command + " > /dev/null 2>&1");
   std::ifstream file(log);
   std::vector<std::string> paths;
   const std::regex call(R"re(open(?:at2?)?\((?:(AT_FDCWD|\d+), )?"([^"]*)")re");
