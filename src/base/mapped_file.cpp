@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -82,6 +83,11 @@ std::vector<std::string> components_of(const std::string& path) {
 }
 
 }  // namespace
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, std::max<size_t>(slash, 1));
+}
 
 Result<SharedBytes> map_file(const std::string& path) {
   // Not to wait for the other end of a pipe.

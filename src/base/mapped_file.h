@@ -10,6 +10,9 @@
 
 namespace pyc {
 
+// The folder a file lies in, without a slash at its end; "" for the current one.
+std::string folder_of(const std::string& path);
+
 // A file's content mapped read-only; shared bytes keep the mapping. kNotFound or kIoError with path
 // and reason. The file must not shrink while it is mapped.
 Result<SharedBytes> map_file(const std::string& path);

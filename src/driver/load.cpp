@@ -43,11 +43,8 @@ Result<ir::Graph> load_model(std::string_view bytes) {
 
 Result<ir::Graph> load_model_file(const std::string& path) {
   PYC_ASSIGN(SharedBytes bytes, map_file(path));
-  const size_t slash = path.rfind('/');
-  const std::string folder =
-      slash == std::string::npos ? "" : path.substr(0, std::max<size_t>(slash, 1));
   auto graph = is_text(text_of(bytes)) ? parse_model(text_of(bytes))
-                                       : load_onnx(std::move(bytes), folder, true);
+                                       : load_onnx(std::move(bytes), folder_of(path), true);
   if (!graph.ok()) return std::move(graph).status().with_context(path);
   return graph;
 }

@@ -2,22 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
-#include "base/convert.h"
-
 namespace pyc::ir {
 namespace {
-
-template <class T, class Convert>
-std::vector<T> elements_of(const TensorType& type, const ConstData& data, Convert convert) {
-  const auto size = static_cast<size_t>(dtype_size(type.dtype));
-  std::vector<T> out;
-  for (size_t at = 0; at + size <= data.bytes.size(); at += size) {
-    out.push_back(convert(load_word(data.bytes.data() + at, type.dtype)));
-  }
-  return out;
-}
 
 std::string_view kind_name(const OpenAttr& attr) {
   constexpr std::string_view kNames[] = {"an integer", "a float",  "a string", "integers", "floats",
@@ -58,28 +44,29 @@ bool CloseContext::is_known(ValueId v) {
   return ok() && v != kNoId && folder_.known(builder_.graph(), v) != nullptr;
 }
 
-std::vector<int64_t> CloseContext::ints(ValueId v) {
-  if (!ok() || v == kNoId) return {};
+std::optional<DynValue> CloseContext::content(ValueId v) {
+  if (!ok() || v == kNoId) return std::nullopt;
   const auto data = folder_.known(builder_.graph(), v);
   if (data == nullptr) {
     missing_ = v;
-    return {};
+    return std::nullopt;
   }
-  const DType t = dtype(v);
-  return elements_of<int64_t>(type(v), *data, [&](Word w) {
-    return static_cast<int64_t>(convert_word(w, t, DType::kI64));
-  });
+  DynValue value;
+  value.kind = DynValue::Kind::kTensor;
+  value.dtype = dtype(v);
+  value.shape = shape(v);
+  value.bytes = data->bytes;
+  return value;
+}
+
+std::vector<int64_t> CloseContext::ints(ValueId v) {
+  const auto known = content(v);
+  return known ? to_ints(*known) : std::vector<int64_t>{};
 }
 
 std::vector<double> CloseContext::floats(ValueId v) {
-  if (!ok() || v == kNoId) return {};
-  const auto data = folder_.known(builder_.graph(), v);
-  if (data == nullptr) {
-    missing_ = v;
-    return {};
-  }
-  const DType t = dtype(v);
-  return elements_of<double>(type(v), *data, [&](Word w) { return word_to_double(w, t); });
+  const auto known = content(v);
+  return known ? to_doubles(*known) : std::vector<double>{};
 }
 
 int64_t CloseContext::int_value(ValueId v) {

@@ -116,6 +116,8 @@ class CloseContext {
 
  private:
   ValueId take(Result<ValueId> result);
+  // What `v` holds; nothing, and the node waits, when that is not known.
+  std::optional<DynValue> content(ValueId v);
   template <class T>
   const T* find(std::string_view name);
 

@@ -562,11 +562,6 @@ Result<std::shared_ptr<const OpenGraph>> Importer::run() {
   return std::shared_ptr<const OpenGraph>(std::move(graph));
 }
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, std::max<size_t>(slash, 1));
-}
-
 }  // namespace
 
 Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/rules.h"
+
 namespace pyc::onnx {
 namespace {
 
@@ -53,21 +55,6 @@ const Table& table() {
   return made;
 }
 
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version) {
@@ -82,17 +69,11 @@ const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_
 }
 
 std::string_view suggest_op(std::string_view op) {
-  std::string_view best;
-  size_t nearest = 3;
+  std::vector<std::string_view> names;
   for (const auto& [key, entries] : table()) {
-    const std::string_view name = std::string_view(key).substr(key.find("::") + 2);
-    const size_t d = distance(op, name);
-    if (d < nearest) {
-      nearest = d;
-      best = name;
-    }
+    names.push_back(std::string_view(key).substr(key.find("::") + 2));
   }
-  return best;
+  return ir::closest_name(op, names);
 }
 
 }  // namespace pyc::onnx
