@@ -1,16 +1,12 @@
 #pragma once
 
-// Loop IR → machine code for a CPU, in three steps that stand alone: emit an object for a target
-// (this machine's or a foreign one), load an object made for this machine, call it. Nothing here
-// aborts, prints or calls back; all functions are thread-safe.
+// Loop IR → a relocatable object for a target: this machine's or a foreign one. What is made for
+// this machine is loaded by runtime/code_module.h. Nothing here aborts, prints or calls back; all
+// functions are thread-safe.
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/kernel_abi.h"
 #include "base/status.h"
 #include "loop/loop.h"
 
@@ -45,22 +41,5 @@ Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarg
 Result<std::string> emit_assembly(const loop::Kernel& kernel, const CodegenTarget& target);
 Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget& target,
                                 const std::string& symbol = std::string(kDefaultSymbol));
-
-// Names an ELF object refers to but does not define, in the object's order.
-Result<std::vector<std::string>> undefined_symbols(std::string_view object);
-
-// The machine code of one object, loaded into this process; unloaded with this handle. Loading
-// does not need LLVM.
-class CodeModule {
- public:
-  // Refuses an object of another machine (kInvalidArgument), one that refers to a symbol it does
-  // not define (kInternal, naming it) and one that is not well formed (kParseError).
-  static Result<std::unique_ptr<CodeModule>> load(std::string_view object);
-  virtual ~CodeModule() = default;
-  // The function of that name, or null.
-  virtual pyc_kernel_fn lookup(std::string_view symbol) const = 0;
-  // Bytes of memory mapped for it.
-  virtual int64_t mapped_bytes() const = 0;
-};
 
 }  // namespace pyc::cpu

@@ -18,6 +18,8 @@
 
 #include <mutex>
 
+#include "runtime/code_module.h"
+
 namespace pyc::cpu {
 namespace {
 
@@ -186,7 +188,7 @@ Result<std::string> Compilation::assembly() { return write(llvm::CGFT_AssemblyFi
 
 Result<std::string> Compilation::object() {
   PYC_ASSIGN(std::string object, write(llvm::CGFT_ObjectFile));
-  PYC_ASSIGN(const std::vector<std::string> missing, undefined_symbols(object));
+  PYC_ASSIGN(const std::vector<std::string> missing, runtime::undefined_symbols(object));
   if (!missing.empty()) {
     return named({Code::kInternal, "the object needs the undefined symbol '" + missing[0] + "'"});
   }
