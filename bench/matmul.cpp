@@ -19,6 +19,7 @@
 
 #include "backends/cpu/matmul.h"
 #include "base/aligned_buffer.h"
+#include "base/target_info.h"
 #include "base/thread_pool.h"
 #include "loop/builder.h"
 #include "runtime/code_module.h"
@@ -321,7 +322,7 @@ std::string json(const std::vector<Row>& rows, double peak, const Settings& sett
   std::string text = fmt::format(
       "{{\n  \"bench\": \"matmul\",\n  \"cpu\": \"{}\",\n  \"peak_gflops\": {:.2f},\n"
       "  \"quantile\": {},\n",
-      cpu::CodegenTarget::host().cpu, peak, settings.quantile);
+      host_target().features(), peak, settings.quantile);
 #ifdef PYC_HAVE_OPENBLAS
   text +=
       fmt::format("  \"rival\": \"{} core {}\",\n", openblas_get_config(), openblas_get_corename());

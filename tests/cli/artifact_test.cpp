@@ -83,5 +83,63 @@ TEST(ArtifactFiles, EachRefusalHasItsWordsAndExitCode) {
   EXPECT_EQ(pyc("compile " + kMlp + " -o " + folder.file("no/such/folder.pycm")).exit, 9);
 }
 
+// Which libraries the program maps, told by the dynamic linker itself.
+std::string libraries_of(const std::string& arguments, const TempFolder& folder) {
+  const std::string log = folder.file("libraries");
+  const Outcome o = shell("LD_DEBUG=files LD_DEBUG_OUTPUT=" + log + " " + std::string(PYC_CLI) +
+                          " " + arguments + " 2>&1");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (!entry.path().filename().string().starts_with("libraries")) continue;
+    all += *read_file(entry.path().string(), kPlenty);
+    std::filesystem::remove(entry.path());
+  }
+  EXPECT_NE(all.find("libstdc++"), std::string::npos) << "the linker says nothing here";
+  return all;
+}
+
+TEST(ArtifactFiles, RunWithoutLlvm) {
+  const TempFolder folder;
+  const std::string file = folder.file("m.pycm");
+  ASSERT_EQ(pyc("compile " + kMlp + " -o " + file).exit, 0);
+  for (const std::string command : {"run ", "inspect "}) {
+    const std::string mapped = libraries_of(command + file, folder);
+    EXPECT_EQ(mapped.find("LLVM"), std::string::npos) << command;
+    EXPECT_EQ(mapped.find("pyc_llvm"), std::string::npos) << command;
+  }
+  EXPECT_EQ(libraries_of("run " + kMlp + " --device reference", folder).find("LLVM"),
+            std::string::npos);
+  EXPECT_NE(libraries_of("run " + kMlp, folder).find("libLLVM"), std::string::npos);
+}
+
+// The program alone in a folder, and as an installation lays it out.
+TEST(ArtifactFiles, TheCodeGeneratorIsFoundBesideTheProgramOrRefusedWithACure) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  fs::create_directories(folder.file("bin"));
+  fs::create_directories(folder.file("lib"));
+  const std::string program = folder.file("bin/pyc");
+  fs::copy_file(PYC_CLI, program);
+  const std::string file = folder.file("m.pycm");
+  ASSERT_EQ(pyc("compile " + kMlp + " -o " + file).exit, 0);
+
+  const Outcome alone = shell(program + " run " + kMlp + " 2>&1");
+  EXPECT_EQ(alone.exit, 5);
+  EXPECT_TRUE(has(alone, "the code generator cannot be loaded")) << alone.text;
+  EXPECT_TRUE(has(alone, "put libpyc_llvm.so beside the program")) << alone.text;
+  EXPECT_EQ(shell(program + " run " + kMlp + " --device reference").exit, 0);
+  EXPECT_EQ(shell(program + " run " + file).exit, 0);
+
+  const std::string library = folder.file("lib/libpyc_llvm.so");
+  std::ofstream(library) << "no library";
+  EXPECT_EQ(shell(program + " run " + kMlp + " 2>&1").exit, 5);
+  fs::remove(library);
+  fs::copy_file(std::string(PYC_BINARY_DIR) + "/libpyc_llvm.so", library);
+  EXPECT_EQ(shell(program + " run " + kMlp).exit, 0);
+  fs::rename(library, folder.file("bin/libpyc_llvm.so"));
+  EXPECT_EQ(shell("cd " + folder.file("bin") + " && ./pyc run " + kMlp).exit, 0);
+}
+
 }  // namespace
 }  // namespace pyc::test

@@ -12,12 +12,16 @@
 
 namespace pyc::cpu {
 
+// The CPU that this process runs on, with all it has: LLVM finds out what that is.
+inline constexpr std::string_view kHostCpu = "host";
+
 // What code is made for. Results never depend on it, speed does.
 struct CodegenTarget {
   std::string triple;    // "aarch64-…" or "x86_64-…", Linux (ELF)
-  std::string cpu;       // LLVM's name
+  std::string cpu;       // LLVM's name, or kHostCpu
   std::string features;  // LLVM's list, "+avx2,-sve"; x86 must have FMA
   int lanes = 4;         // elements per vector body: 4, 8 or 16, whatever the hardware's width
+  bool avx512 = false;   // x86: 32 registers of 512 bits
 
   bool is_aarch64() const { return triple.starts_with("aarch64"); }
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cpu/value_ops.h"
+#include "backends/cpu/llvm/value_ops.h"
 #include "loop/loop.h"
 
 namespace pyc::cpu {
