@@ -5,8 +5,10 @@
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -134,6 +136,7 @@ TargetTraits Compilation::traits() const {
   t.f16c = !t.aarch64 && info->checkFeatures("+f16c");
   t.lanes = target_.lanes;
   t.vector_registers = t.aarch64 || info->checkFeatures("+avx512f,+avx512vl") ? 32 : 16;
+  t.slow_division = t.lanes == 16;
   return t;
 }
 
@@ -169,7 +172,25 @@ Status Compilation::emit(const Writer& writer) {
     return named({Code::kInternal, "invalid LLVM IR: " + broken});
   }
   optimise();
+  if (target_.is_aarch64()) compare_with_itself(*module_);
   return {};
+}
+
+// A test for NaN has become a comparison with zero: three instructions on vectors, where NEON
+// compares a vector with itself in one. Freezing keeps LLVM from seeing that it is itself.
+void Compilation::compare_with_itself(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* test = llvm::dyn_cast<llvm::FCmpInst>(&instruction);
+      if (test == nullptr || !test->getType()->isVectorTy()) continue;
+      const bool is_nan = test->getPredicate() == llvm::CmpInst::FCMP_UNO;
+      if (!is_nan && test->getPredicate() != llvm::CmpInst::FCMP_ORD) continue;
+      if (!llvm::PatternMatch::match(test->getOperand(1), llvm::PatternMatch::m_AnyZeroFP()))
+        continue;
+      test->setPredicate(is_nan ? llvm::CmpInst::FCMP_UNE : llvm::CmpInst::FCMP_OEQ);
+      test->setOperand(1, new llvm::FreezeInst(test->getOperand(0), "", test));
+    }
+  }
 }
 
 // We hoist and vectorize; what is left to clean up is repeated index arithmetic.

@@ -35,6 +35,7 @@ class Compilation {
   TargetTraits traits() const;
   void set_attributes();
   void optimise();
+  static void compare_with_itself(llvm::Module& module);
   Result<std::string> write(llvm::CodeGenFileType type);
   Status named(Status status) const;
 

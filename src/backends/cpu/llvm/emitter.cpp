@@ -23,6 +23,8 @@ constexpr uint32_t kWhole = 0;
 constexpr uint32_t kLane = 0x1000;
 constexpr uint32_t kSplat = 0x2000;
 constexpr uint32_t kI32 = 0x3000;
+constexpr uint32_t kReciprocal = 0x4000;
+constexpr uint32_t kReciprocalRest = 0x5000;
 
 bool fits_32(const ExprNode& n) {
   return n.lo >= std::numeric_limits<int32_t>::min() && n.hi <= std::numeric_limits<int32_t>::max();
@@ -256,6 +258,8 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
     at(scope_of(id));
     return ops_.convert(x, DType::kI32, n.dtype);
   }
+  const bool same_divisor = n.op == Op::kDiv && t == DType::kF32 && !is_varying(n.b);
+  if (same_divisor && width > 1 && ops_.traits().slow_division) return emit_division(id);
   Value* a = operand(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
     const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
@@ -280,6 +284,50 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
       break;
   }
   return b == nullptr ? ops_.unary(n.op, t, a) : ops_.binary(n.op, t, a, b);
+}
+
+// Vectors of 512 bits are divided slowly. A divisor c that is the same in all lanes is turned once
+// into 1/c = high + low in f64, and x/c is the f32 nearest to x·high + x·low. That is the exactly
+// rounded quotient: the f64 sum is off by less than 2^-52 of itself, while a quotient of two f32
+// either is a point halfway between two f32, which the sum then hits, or stays 2^-49 away from all
+// of them. Both parts have the sign of c, so that zeros and infinities come out right.
+llvm::Value* ExprEmitter::emit_division(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  const auto [high, low] = reciprocal(n.b);
+  Value* x = eval_wide(n.a);
+  at(scope_of(id));
+  Value* wide = b_.CreateFPExt(x, ops_.type(DType::kF64, width()));
+  Value* sum =
+      ops_.fma(wide, ops_.splat(high, width()), b_.CreateFMul(wide, ops_.splat(low, width())));
+  return b_.CreateFPTrunc(sum, x->getType());
+}
+
+std::pair<llvm::Value*, llvm::Value*> ExprEmitter::reciprocal(ExprId divisor) {
+  const auto as_f64 = [this](ExprId id) {
+    Value* scalar = eval(id);
+    at(scope_of(id));
+    return b_.CreateFPExt(scalar, b_.getDoubleTy());
+  };
+  // Slightly less than 1/c, so that the rest is not zero.
+  Value* high = cached(divisor, kReciprocal, [&] {
+    Value* c = as_f64(divisor);
+    Value* whole = b_.CreateFDiv(ops_.fp_like(c, 1.0), c);
+    Value* less = ops_.fma(whole, ops_.fp_like(c, -0x1p-52), whole);
+    return b_.CreateSelect(is_ordinary(c), less, whole);
+  });
+  Value* low = cached(divisor, kReciprocalRest, [&] {
+    Value* c = as_f64(divisor);
+    Value* rest = ops_.fma(b_.CreateFNeg(high), c, ops_.fp_like(c, 1.0));
+    return b_.CreateSelect(is_ordinary(c), b_.CreateFMul(rest, high), high);
+  });
+  return {high, low};
+}
+
+// Neither zero nor infinite nor NaN.
+llvm::Value* ExprEmitter::is_ordinary(Value* v) {
+  Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+  return b_.CreateAnd(b_.CreateFCmpOGT(size, ops_.fp_like(v, 0.0)),
+                      b_.CreateFCmpOLT(size, llvm::ConstantFP::getInfinity(v->getType())));
 }
 
 llvm::Value* ExprEmitter::eval_lane(ExprId id, int lane) {

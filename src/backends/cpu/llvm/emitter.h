@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/llvm/value_ops.h"
@@ -104,6 +105,10 @@ class ExprEmitter {
   Value* emit_var(ExprId id);
   Value* emit_lane(ExprId id, int lane);
   Value* emit_arithmetic(ExprId id, int width);
+  // A vector over a divisor that is the same in all lanes.
+  Value* emit_division(ExprId id);
+  std::pair<Value*, Value*> reciprocal(ExprId divisor);
+  Value* is_ordinary(Value* v);
   // i64 expressions that fit 32 bits, as vectors of i32.
   bool fits_i32(ExprId id, int depth = 0);
   Value* eval_i32(ExprId id);

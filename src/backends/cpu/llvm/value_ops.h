@@ -17,6 +17,7 @@ struct TargetTraits {
   bool f16c = false;  // x86: f16 conversions
   int lanes = 4;      // elements per vector body
   int vector_registers = 16;
+  bool slow_division = false;  // a division costs more than ten other operations
 };
 
 // Values are held like this: bool as i1, integers as themselves, f32 and f64 as float and double,
@@ -56,6 +57,8 @@ class ValueOps {
   Value* slice(Value* v, int begin, int count);
 
   static int width_of(const Value* v);
+  // The constant as wide as `like`.
+  llvm::Constant* fp_like(const Value* like, double v) const;
 
  private:
   Value* min_max(bool is_max, DType t, Value* a, Value* b);
@@ -80,7 +83,6 @@ class ValueOps {
 
   // Constants of the shape of `like` (an integer or float value or vector).
   llvm::Constant* int_like(const Value* like, uint64_t v) const;
-  llvm::Constant* fp_like(const Value* like, double v) const;
   llvm::Type* with_width(llvm::Type* scalar, const Value* like) const;
 
   llvm::IRBuilder<>& b_;
