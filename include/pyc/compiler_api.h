@@ -35,8 +35,10 @@ typedef struct pyc_compile_options {
       memory_budget; /* bytes for everything a run needs, or the compile is refused; 0: no limit */
   const char* const* excluded_kernels; /* candidates to leave out, by name or family */
   size_t excluded_kernel_count;
-  const char* target; /* pyc_dump and pyc_compile_to_file only: a machine to make code for, e.g.
-                         "x86_avx2"; NULL: this CPU */
+  const char* target;    /* pyc_dump and pyc_compile_to_file only: a machine to make code for, e.g.
+                            "x86_avx2"; NULL: this CPU */
+  const char* cache_dir; /* folder of a cache of artefacts on disk, used beside the cache of this
+                            process; NULL: what the environment's PYC_CACHE_DIR names, or none */
 } pyc_compile_options;
 
 /* Compiles a graph, which stays the caller's. `options` NULL asks for the defaults. */

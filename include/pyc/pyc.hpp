@@ -183,6 +183,7 @@ struct CompileOptions {
   int64_t memory_budget = 0;
   std::vector<std::string> excluded_kernels = {};
   std::string target = {};
+  std::string cache_dir = {};
 
   // Calls `use` with the options as the C ABI takes them.
   template <class Use>
@@ -199,6 +200,7 @@ struct CompileOptions {
     c.excluded_kernels = excluded.data();
     c.excluded_kernel_count = excluded.size();
     c.target = target.empty() ? nullptr : target.c_str();
+    c.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
     return use(&c);
   }
 };
@@ -402,6 +404,34 @@ class Artifact {
 
  private:
   Handle<pyc_artifact, pyc_artifact_destroy> handle_;
+};
+
+// The entries of the cache on disk.
+class CacheFiles {
+ public:
+  // `folder` "": the one PYC_CACHE_DIR names.
+  explicit CacheFiles(const std::string& folder, bool verify = false) {
+    check([&](pyc_error** e) {
+      return pyc_cache_files_read(folder.empty() ? nullptr : folder.c_str(), verify ? 1 : 0,
+                                  handle_.put(), e);
+    });
+  }
+  size_t size() const { return pyc_cache_files_count(handle_.get()); }
+  pyc_cache_file operator[](size_t i) const {
+    auto file = sized<pyc_cache_file>();
+    check([&](pyc_error** e) { return pyc_cache_files_get(handle_.get(), i, &file, e); });
+    return file;
+  }
+  static int64_t clear(const std::string& folder) {
+    int64_t removed = 0;
+    check([&](pyc_error** e) {
+      return pyc_cache_files_clear(folder.empty() ? nullptr : folder.c_str(), &removed, e);
+    });
+    return removed;
+  }
+
+ private:
+  Handle<pyc_cache_files, pyc_cache_files_destroy> handle_;
 };
 
 // An attribute's value; dtypes are written Dtype{PYC_DTYPE_F32}.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -121,7 +122,8 @@ Result<const ThreadViews*> take_views(const pyc_tensor_view* inputs, size_t inpu
 
 Result<driver::CompileOptions> capi::to_options(const pyc_compile_options* given) {
   pyc_compile_options o;
-  PYC_TRY(read_struct(given, "pyc_compile_options", sizeof(pyc_compile_options), o));
+  constexpr size_t kFirst = offsetof(pyc_compile_options, cache_dir);
+  PYC_TRY(read_struct(given, "pyc_compile_options", kFirst, o));
   driver::CompileOptions out;
   if (o.device != nullptr) out.device = o.device;
   PYC_ASSIGN(out.determinism, to_determinism(o.determinism));
@@ -147,6 +149,7 @@ Result<driver::CompileOptions> capi::to_options(const pyc_compile_options* given
     out.kernels.emplace_back(o.excluded_kernels[i]);
   }
   out.target = to_text(o.target);
+  out.cache_dir = to_text(o.cache_dir);
   return out;
 }
 

@@ -18,6 +18,10 @@ Result<artifact::Artifact> compile_artifact(ir::Graph graph, CompileOptions opti
 // Writes it, all or nothing.
 Status write_artifact(const artifact::Artifact& artifact, const std::string& path);
 
+// Loads the artefact's code into this process: what a compile for so many threads would have
+// produced. Refuses artefacts that this machine cannot run.
+Result<Compiled> from_artifact(artifact::Artifact artifact, int threads);
+
 struct LoadedModel {
   std::unique_ptr<runtime::Model> model;
   std::string fingerprint;

@@ -31,6 +31,9 @@ struct CompileOptions {
   bool fuse = true;   // off: one group per node
   bool reuse = true;  // off: no two buffers share memory
   bool cache = true;  // look in the in-memory compile cache
+  // Folder of a cache of artefacts on disk; "": what PYC_CACHE_DIR names, or none. Code from it is
+  // for the named target that this machine is.
+  std::string cache_dir = {};
 };
 
 // What a compile produced, before it became a model.

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 
 // Exit codes besides those of errors (docs/cli.md).
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitDifferent = 1;  // compare found a difference, doctor something broken
+inline constexpr int kExitDifferent =
+    1;  // compare found a difference, doctor or cache something broken
 int exit_code(pyc_status status);
 
 // The options of one command, declared by it and filled from the command line.
@@ -64,6 +65,7 @@ class Command {
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_compile();
+std::unique_ptr<Command> make_cache();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_dump();
 std::unique_ptr<Command> make_opt();

@@ -73,6 +73,8 @@ void ModelOptions::declare(Options& options, bool device) {
                   INT64_MAX);
   options.list("--exclude", compile.excluded_kernels,
                "Kernel candidates to leave out, by name or family", true);
+  options.text("--cache-dir", compile.cache_dir,
+               "Folder to keep compiled models in; default: what PYC_CACHE_DIR names, or none");
   options.flag("--no-fuse", no_fuse_, "One group per node");
   options.flag("--no-reuse", no_reuse_, "No two buffers share memory");
 }
