@@ -29,6 +29,7 @@ struct Capabilities {
   bool runs = true;    // false: compiles only
   bool strict = true;  // keeps the strict determinism level
   bool training = false;
+  bool ahead = false;  // makes objects for a named target
 };
 
 // One way to compute a group. If it is not applicable, `rejected` says why and the rest is void.

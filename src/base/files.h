@@ -20,5 +20,8 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes);
 // no such folder) with path and reason on failure; the temporary file is then removed.
 Status write_file_atomic(const std::string& path, std::span<const std::byte> bytes);
 Status write_file_atomic(const std::string& path, std::string_view text);
+// The pieces one behind the other.
+Status write_file_atomic(const std::string& path,
+                         std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace pyc

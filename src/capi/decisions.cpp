@@ -35,18 +35,13 @@ Json to_json(const DecisionLog& log) {
   return out;
 }
 
-std::string_view determinism_name(driver::Determinism d) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(d)];
-}
-
 Json log_document(const pyc_model& model) {
   const int64_t budget = model.options.memory_budget;
   const int64_t peak = model.model->memory().peak_bytes;
   const runtime::ModelStats stats = model.model->stats();
   Json out = {{"schema", "pyc.decision_log.v1"}};
   out["device"] = model.options.device;
-  out["determinism"] = determinism_name(model.options.determinism);
+  out["determinism"] = driver::determinism_name(model.options.determinism);
   out["fingerprint"] = model.fingerprint;
   out["contract"] = {{"memory_budget", budget < 0 ? Json(nullptr) : Json(budget)},
                      {"peak_bytes", peak},

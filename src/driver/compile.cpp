@@ -1,6 +1,7 @@
 #include "driver/compile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
@@ -19,11 +20,6 @@
 namespace pyc::driver {
 namespace {
 
-int thread_count(const CompileOptions& options) {
-  if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 Status check_options(const CompileOptions& o) {
   if (o.threads < 0 || o.threads > ThreadPool::kMaxThreads) {
     return {Code::kInvalidArgument, fmt::format("threads must be between 1 and {} (or 0 for one "
@@ -34,12 +30,12 @@ Status check_options(const CompileOptions& o) {
     return {Code::kInvalidArgument,
             fmt::format("lanes must be 4, 8 or 16 (or 0 for the CPU's own), found {}", o.lanes)};
   }
+  const auto targets = target_names();
+  if (!o.target.empty() && std::find(targets.begin(), targets.end(), o.target) == targets.end()) {
+    return {Code::kUnknownOption, fmt::format("target '{}' is not known; known targets: {}",
+                                              o.target, fmt::join(targets, ", "))};
+  }
   return {};
-}
-
-std::string_view determinism_name(Determinism d) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(d)];
 }
 
 // Everything up to the plan: what compile and dump share.
@@ -106,6 +102,16 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
 
 }  // namespace
 
+std::string_view determinism_name(Determinism level) {
+  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
+  return kNames[static_cast<int>(level)];
+}
+
+int thread_count(const CompileOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
 
 Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& o) {
@@ -132,12 +138,17 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
   return model;
 }
 
-Result<std::shared_ptr<const runtime::Program>> compile_ahead(ir::Graph graph,
-                                                              const CompileOptions& o) {
+Result<Compiled> compile_ahead(ir::Graph graph, const CompileOptions& o) {
   PYC_TRY(check_options(o));
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  if (!backend->capabilities().ahead) {
+    return Status(Code::kUnsupported,
+                  fmt::format("device '{}' makes no machine code that could be kept: compile ahead "
+                              "of time for the device cpu",
+                              o.device));
+  }
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
-  PYC_ASSIGN(Compiled compiled, build(std::move(given), o));
-  return compiled.program;
+  return build(std::move(given), o);
 }
 
 Result<std::string> dump(ir::Graph graph, const CompileOptions& o, std::string_view stage) {

@@ -231,10 +231,10 @@ TEST(Emit, ForeignObjects) {
         cpu::CodegenTarget::x86_avx512()}) {
     auto object = cpu::emit_object(b.k, target);
     ASSERT_TRUE(object.ok()) << object.status().to_string();
-    auto missing = cpu::undefined_symbols(*object);
+    auto missing = runtime::undefined_symbols(*object);
     ASSERT_TRUE(missing.ok());
     EXPECT_TRUE(missing->empty());
-    auto module = cpu::CodeModule::load(*object);
+    auto module = runtime::CodeModule::load(*object);
     const bool native = target.is_aarch64() == cpu::CodegenTarget::host().is_aarch64();
     EXPECT_EQ(module.ok(), native);
     if (!native) {

@@ -12,6 +12,7 @@
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/matmul.h"
 #include "base/clock.h"
+#include "runtime/code_module.h"
 
 namespace pyc::backends {
 namespace {
@@ -94,7 +95,7 @@ struct Unit {
   Recipe recipe;
   std::string symbol;
   std::shared_ptr<const std::string> object;
-  std::shared_ptr<const cpu::CodeModule> module;  // null for a foreign target
+  std::shared_ptr<const runtime::CodeModule> module;  // null for a foreign target
   Status status;
   int64_t ns = 0;
 };
@@ -108,7 +109,7 @@ void compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
                    ? cpu::emit_matmul_object(*unit.group, *unit.recipe.matmul, target, unit.symbol)
                    : cpu::emit_object(unit.group->kernel, target, unit.symbol));
     if (load) {
-      PYC_ASSIGN(unit.module, cpu::CodeModule::load(object));
+      PYC_ASSIGN(unit.module, runtime::CodeModule::load(object));
     } else {
       unit.object = std::make_shared<const std::string>(std::move(object));
     }
@@ -182,7 +183,7 @@ CompiledGroup make_group(const ir::Graph& graph, const lower::Group& group, cons
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.ahead = true}; }
 
   std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                     const BackendOptions& options) const override {

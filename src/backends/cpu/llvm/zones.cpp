@@ -1,4 +1,4 @@
-#include "backends/cpu/zones.h"
+#include "backends/cpu/llvm/zones.h"
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "backends/cpu/matmul_emit.h"
+#include "backends/cpu/llvm/matmul_emit.h"
 #include "base/kernel_abi.h"
 
 namespace pyc::cpu {

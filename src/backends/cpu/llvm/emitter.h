@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/value_ops.h"
+#include "backends/cpu/llvm/value_ops.h"
 #include "loop/loop.h"
 
 namespace pyc::cpu {

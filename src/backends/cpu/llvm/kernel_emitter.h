@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cpu/emitter.h"
-#include "backends/cpu/zones.h"
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/zones.h"
 
 namespace pyc::cpu {
 

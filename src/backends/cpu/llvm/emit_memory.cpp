@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/emitter.h"
+#include "backends/cpu/llvm/emitter.h"
 #include "base/status.h"
 
 namespace pyc::cpu {

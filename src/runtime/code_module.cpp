@@ -2,17 +2,18 @@
 // relocations that position-independent code with its own constants needs are applied, and the
 // pages get their final protection. An object is checked as if it came from a stranger.
 
+#include "runtime/code_module.h"
+
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
 
-#include "backends/cpu/codegen.h"
-
-namespace pyc::cpu {
+namespace pyc::runtime {
 namespace {
 
 #if defined(__aarch64__)
@@ -317,4 +318,4 @@ Result<std::unique_ptr<CodeModule>> CodeModule::load(std::string_view object) {
   return std::unique_ptr<CodeModule>(std::move(module));
 }
 
-}  // namespace pyc::cpu
+}  // namespace pyc::runtime

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/kernel_emitter.h"
+#include "backends/cpu/llvm/kernel_emitter.h"
 
 namespace pyc::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "backends/cpu/kernel_emitter.h"
+#include "backends/cpu/llvm/kernel_emitter.h"
 #include "base/status.h"
 
 namespace pyc::cpu {

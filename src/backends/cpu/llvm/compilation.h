@@ -12,7 +12,7 @@
 #include <string>
 
 #include "backends/cpu/codegen.h"
-#include "backends/cpu/value_ops.h"
+#include "backends/cpu/llvm/value_ops.h"
 
 namespace pyc::cpu {
 
@@ -20,9 +20,8 @@ class Compilation {
  public:
   using Writer = std::function<void(llvm::Module& module, const TargetTraits& traits)>;
 
-  // `name` says in messages what is compiled. The target must outlive this.
-  Compilation(const CodegenTarget& target, std::string name)
-      : target_(target), name_(std::move(name)) {}
+  // `name` says in messages what is compiled.
+  Compilation(CodegenTarget target, std::string name);
 
   // Lets `writer` fill the module. Once, before the others.
   Status emit(const Writer& writer);
@@ -40,7 +39,7 @@ class Compilation {
   Result<std::string> write(llvm::CodeGenFileType type);
   Status named(Status status) const;
 
-  const CodegenTarget& target_;
+  CodegenTarget target_;
   std::string name_;
   std::string errors_;
   llvm::LLVMContext context_;

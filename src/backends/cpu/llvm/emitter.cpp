@@ -1,4 +1,4 @@
-#include "backends/cpu/emitter.h"
+#include "backends/cpu/llvm/emitter.h"
 
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>

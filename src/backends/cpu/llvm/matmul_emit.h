@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/llvm/value_ops.h"
 #include "backends/cpu/matmul.h"
-#include "backends/cpu/value_ops.h"
 
 namespace pyc::cpu {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "backends/cpu/value_ops.h"
+#include "backends/cpu/llvm/value_ops.h"
 #include "base/status.h"
 
 namespace pyc::cpu {

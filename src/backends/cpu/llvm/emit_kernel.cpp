@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "backends/cpu/kernel_emitter.h"
+#include "backends/cpu/llvm/kernel_emitter.h"
 #include "base/kernel_abi.h"
 #include "base/status.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "backends/cpu/emitter.h"
-#include "backends/cpu/matmul_emit.h"
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/matmul_emit.h"
 
 namespace pyc::cpu {
 namespace {

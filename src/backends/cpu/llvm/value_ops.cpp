@@ -1,4 +1,4 @@
-#include "backends/cpu/value_ops.h"
+#include "backends/cpu/llvm/value_ops.h"
 
 #include <llvm/IR/Intrinsics.h>
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/matmul_emit.h"
+#include "backends/cpu/llvm/matmul_emit.h"
 
 namespace pyc::cpu {
 
