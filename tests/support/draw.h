@@ -40,7 +40,7 @@ enum class Values : uint8_t {
 struct DrawOptions {
   Values values = Values::kWild;
   std::vector<Pair> pairs = {};  // to draw from; none: all there are
-  int max_nodes = 6;             // not counting what adapts operands
+  int max_nodes = 4;             // not counting what adapts operands
 };
 
 struct DrawnGraph {
