@@ -16,6 +16,7 @@ struct Compiled {
   std::shared_ptr<const runtime::Program> program;
   DecisionLog log;
   runtime::MemoryReport memory;
+  runtime::CompileBreakdown times = {};
 };
 
 std::string cache_key(const ir::Graph& graph, const CompileOptions& options, int threads);

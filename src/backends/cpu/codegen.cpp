@@ -23,7 +23,9 @@ Compilation::Writer writer(const loop::Kernel& kernel, std::string symbol) {
 
 }  // namespace
 
-CodegenTarget CodegenTarget::host() {
+namespace {
+
+CodegenTarget find_host() {
   CodegenTarget t;
   t.triple = llvm::sys::getProcessTriple();
   t.cpu = llvm::sys::getHostCPUName().str();
@@ -47,6 +49,14 @@ CodegenTarget CodegenTarget::host() {
   };
   t.lanes = t.is_aarch64() ? 4 : has("avx512f") && has("avx512vl") ? 16 : has("avx2") ? 8 : 4;
   return t;
+}
+
+}  // namespace
+
+// Looked up once: LLVM reads files of the system for it.
+CodegenTarget CodegenTarget::host() {
+  static const CodegenTarget target = find_host();
+  return target;
 }
 
 CodegenTarget CodegenTarget::aarch64_neon() {
