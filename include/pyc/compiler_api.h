@@ -93,6 +93,16 @@ typedef struct pyc_model_stats {
   int64_t compile_ns;
   int32_t cache_hit; /* 1: the compile cache of this process had it */
   int32_t reserved;
+  /* Parts of compile_ns; zeros after a cache hit. */
+  int64_t passes_ns;
+  int64_t lower_ns;
+  int64_t select_ns;
+  int64_t plan_ns;
+  int64_t code_ns; /* machine code and packed weights */
+  int64_t assemble_ns;
+  int64_t kernels; /* asked for; equal ones are compiled once */
+  int64_t distinct_kernels;
+  int64_t slowest_kernel_ns; /* processor time */
 } pyc_model_stats;
 PYC_API pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats,
                                        pyc_error** error);

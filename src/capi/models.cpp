@@ -296,6 +296,15 @@ pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, p
     out.contexts = s.contexts;
     out.compile_ns = s.compile_ns;
     out.cache_hit = s.cache_hit ? 1 : 0;
+    out.passes_ns = s.compile.passes_ns;
+    out.lower_ns = s.compile.lower_ns;
+    out.select_ns = s.compile.select_ns;
+    out.plan_ns = s.compile.plan_ns;
+    out.code_ns = s.compile.code_ns;
+    out.assemble_ns = s.compile.assemble_ns;
+    out.kernels = s.compile.kernels;
+    out.distinct_kernels = s.compile.distinct_kernels;
+    out.slowest_kernel_ns = s.compile.slowest_kernel_ns;
     write_struct(stats, out);
     return {};
   });

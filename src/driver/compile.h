@@ -38,6 +38,7 @@ struct Compiled {
   std::shared_ptr<const runtime::Program> program;
   DecisionLog log;
   runtime::MemoryReport memory;
+  runtime::CompileBreakdown times = {};
 };
 
 // A graph from text IR over all of PyC's ops.
