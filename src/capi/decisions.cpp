@@ -35,22 +35,39 @@ Json to_json(const DecisionLog& log) {
   return out;
 }
 
+Json to_json(const driver::BreakReport& breaks) {
+  Json out = {{"nodes", breaks.nodes},
+              {"compiled", breaks.compiled},
+              {"compilability_score", breaks.compilability_score()},
+              {"count", breaks.breaks},
+              {"ops", Json::object()},
+              {"first", nullptr},
+              {"summary", breaks.summary}};
+  for (const auto& [op, count] : breaks.ops) out["ops"][op] = count;
+  if (breaks.breaks > 0) {
+    out["first"] = {
+        {"node", breaks.first_node}, {"op", breaks.first_op}, {"reason", breaks.first_reason}};
+  }
+  return out;
+}
+
 Json log_document(const pyc_model& model) {
   const int64_t budget = model.options.memory_budget;
-  const int64_t peak = model.model->memory().peak_bytes;
-  const runtime::ModelStats stats = model.model->stats();
+  const int64_t peak = model.session->memory().peak_bytes;
+  const driver::SessionStats stats = model.session->stats();
   Json out = {{"schema", "pyc.decision_log.v1"}};
   out["device"] = model.options.device;
   out["determinism"] = driver::determinism_name(model.options.determinism);
-  out["fingerprint"] = model.fingerprint;
+  out["fingerprint"] = model.session->fingerprint();
   out["contract"] = {{"memory_budget", budget < 0 ? Json(nullptr) : Json(budget)},
                      {"peak_bytes", peak},
                      {"kept", budget < 0 || peak <= budget}};
   out["fallback"] = {{"policy", "deny"}, {"count", 0}};
   out["runs"] = stats.runs;
   out["guard_miss_count"] = stats.guard_misses;
-  out["decisions"] = to_json(model.model->decisions());
-  out["refusals"] = to_json(model.model->refusals());
+  out["breaks"] = to_json(model.session->breaks());
+  out["decisions"] = to_json(model.session->decisions());
+  out["refusals"] = to_json(model.session->refusals());
   return out;
 }
 
@@ -71,7 +88,7 @@ pyc_decision to_c(const Decision& decision) {
 }  // namespace pyc::capi
 
 size_t pyc_model_decision_count(const pyc_model* model) {
-  return model == nullptr ? 0 : model->model->decisions().size();
+  return model == nullptr ? 0 : model->session->log().size();
 }
 
 pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_decision* decision,
@@ -79,8 +96,8 @@ pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_decision
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(decision, "pyc_decision", sizeof(pyc_decision)));
-    PYC_TRY(require_index(index, model->model->decisions().size(), "decision"));
-    write_struct(decision, to_c(model->model->decisions()[index]));
+    PYC_TRY(require_index(index, model->session->log().size(), "decision"));
+    write_struct(decision, to_c(model->session->log().at(index)));
     return {};
   });
 }
@@ -90,8 +107,8 @@ pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(alternative, "pyc_alternative", sizeof(pyc_alternative)));
-    PYC_TRY(require_index(decision, model->model->decisions().size(), "decision"));
-    const auto& rows = model->model->decisions()[decision].alternatives;
+    PYC_TRY(require_index(decision, model->session->log().size(), "decision"));
+    const auto& rows = model->session->log().at(decision).alternatives;
     PYC_TRY(require_index(index, rows.size(), "alternative"));
     pyc_alternative out{};
     out.name = rows[index].name.c_str();
@@ -116,7 +133,7 @@ pyc_status pyc_model_get_refusals(const pyc_model* model, pyc_refusals** refusal
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(require(refusals, "refusals"));
-    *refusals = new pyc_refusals{model->model->refusals()};
+    *refusals = new pyc_refusals{model->session->refusals()};
     return {};
   });
 }

@@ -77,9 +77,8 @@ Status write_artifact(const artifact::Artifact& artifact, const std::string& pat
   return write_file_atomic(path, spans);
 }
 
-Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& options) {
+Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileOptions& options) {
   const int64_t start = now_ns();
-  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(file)));
   PYC_TRY(artifact::check_machine(artifact, host_target()));
   PYC_ASSIGN(const Determinism level, determinism_of(artifact.determinism));
   PYC_TRY(check_options(options, level));
@@ -93,7 +92,7 @@ Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& option
                           .reason = "compiled_ahead",
                           .detail = "by PyC " + artifact.version,
                           .alternatives = {}});
-  LoadedModel out;
+  LoadedArtifact out;
   PYC_ASSIGN(out.model, runtime::Model::create(
                             std::make_shared<const runtime::Program>(std::move(artifact.program)),
                             std::move(pool), std::move(artifact.log), memory));
@@ -101,6 +100,11 @@ Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& option
   out.fingerprint = std::move(artifact.fingerprint);
   out.determinism = level;
   return out;
+}
+
+Result<LoadedArtifact> load_artifact(SharedBytes file, const CompileOptions& options) {
+  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(file)));
+  return load_artifact(std::move(artifact), options);
 }
 
 }  // namespace pyc::driver
