@@ -272,6 +272,7 @@ Scales scales(Draw& d) {
 }
 
 DType quantized(Draw& d) {
+  if (d.tame()) return d.choose({DType::kI8, DType::kU8, DType::kI16, DType::kU16});
   return d.choose({DType::kI8, DType::kU8, DType::kI4, DType::kU4, DType::kI16, DType::kU16,
                    DType::kF8E4M3FN, DType::kF8E5M2, DType::kI2, DType::kF4E2M1});
 }
