@@ -12,6 +12,7 @@
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/matmul.h"
 #include "base/clock.h"
+#include "base/exceptions.h"
 
 namespace pyc::backends {
 namespace {
@@ -99,10 +100,12 @@ struct Unit {
   int64_t ns = 0;
 };
 
-void compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
+// May run on a helper thread: nothing may leave it.
+void compile_unit(const cpu::CodegenTarget& given, bool load, Unit& unit) noexcept {
   const int64_t start = now_ns();
-  target.lanes = unit.recipe.lanes;
   const auto run = [&]() -> Status {
+    cpu::CodegenTarget target = given;
+    target.lanes = unit.recipe.lanes;
     PYC_ASSIGN(std::string object,
                unit.recipe.matmul
                    ? cpu::emit_matmul_object(*unit.group, *unit.recipe.matmul, target, unit.symbol)
@@ -116,8 +119,8 @@ void compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
   };
   try {
     unit.status = run();
-  } catch (const std::exception& e) {  // may be on a helper thread: nothing may leave it
-    unit.status = Status(Code::kInternal, e.what());
+  } catch (...) {
+    unit.status = status_of_exception();
   }
   unit.ns = now_ns() - start;
 }
