@@ -11,6 +11,7 @@ A configuration is made of lines:
   folder PATH               the current folder of the programs
   locale NAME               made with localedef if it is not installed
   args ARG...               arguments of the programs
+  shard PROGRAM I/N         of this program only every N-th test, from the I-th on
   skip PROGRAM TEST REASON  a test that cannot hold there, and why
 Prints one line per program and ends with "N passed, N failed, N skipped"; exits 1 if anything failed.
 """
@@ -33,7 +34,7 @@ class Config:
     def __init__(self, path):
         self.name = path.stem
         self.programs, self.args, self.env, self.limits, self.skips = [], [], {}, [], []
-        self.folder, self.locale = None, None
+        self.shards, self.folder, self.locale = {}, None, None
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             words = line.split()
             if not words or words[0].startswith("#"):
@@ -58,6 +59,9 @@ class Config:
             self.folder = rest[0]
         elif key == "locale" and len(rest) == 1:
             self.locale = rest[0]
+        elif key == "shard" and len(rest) == 2 and re.fullmatch(r"\d+/\d+", rest[1]):
+            index, total = rest[1].split("/")
+            self.shards[rest[0]] = {"GTEST_SHARD_INDEX": index, "GTEST_TOTAL_SHARDS": total}
         elif key == "skip" and len(rest) >= 3:
             self.skips.append((rest[0], rest[1]))
         else:
@@ -93,9 +97,9 @@ def run(config, program, build, extra):
     command = [str(build / f"pyc_{program}_tests"), "--gtest_brief=1", "--gtest_color=no", *config.args]
     if skipped:
         command.append("--gtest_filter=-" + ":".join(skipped))
-    began = time.monotonic()
+    began, env = time.monotonic(), {**os.environ, **config.env, **config.shards.get(program, {}), **extra}
     try:
-        done = subprocess.run(command, env={**os.environ, **config.env, **extra}, cwd=config.folder or build,
+        done = subprocess.run(command, env=env, cwd=config.folder or build,
                               preexec_fn=config.apply_limits, capture_output=True, text=True, errors="replace",
                               timeout=TIMEOUT_S, check=False)
         code, text = done.returncode, done.stdout + done.stderr
