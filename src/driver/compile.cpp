@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fp_state.h"
 #include "driver/assemble.h"
 #include "driver/cache.h"
 #include "driver/devices.h"
@@ -144,6 +145,7 @@ Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, op
 
 Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& o) {
   const int64_t start = now_ns();
+  const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
   if (!o.target.empty()) {
     return Status(Code::kUnsupported,

@@ -75,6 +75,7 @@ std::unique_ptr<Command> make_conformance();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_ops();
+std::unique_ptr<Command> make_errors();
 std::unique_ptr<Command> make_capabilities();
 
 struct InputOptions;

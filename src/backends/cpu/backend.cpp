@@ -12,6 +12,7 @@
 
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/matmul.h"
+#include "base/exceptions.h"
 #include "runtime/code_module.h"
 
 namespace pyc::backends {
@@ -133,8 +134,8 @@ Status on_all_cores(size_t count, const Work& work) {
     for (size_t i = next++; i < count; i = next++) {
       try {
         statuses[i] = work(i);
-      } catch (const std::exception& e) {  // may be on a helper thread: nothing may leave it
-        statuses[i] = Status(Code::kInternal, e.what());
+      } catch (...) {  // may be on a helper thread: nothing may leave it
+        statuses[i] = status_of_exception();
       }
     }
   };
