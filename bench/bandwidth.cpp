@@ -1,8 +1,8 @@
 // Fused softmax, layer norm and a chain of eight elementwise ops against a plain copy of the same
 // bytes, all in one run and interleaved. "of copy" is copy time / kernel time: 1.0 means the
 // kernel moves its bytes as fast as a copy does. A kernel can be bound by its arithmetic instead:
-// the same kernel over a few rows that stay in the cache shows how long that takes alone, and
-// "of bound" is the longer of the two times / kernel time.
+// the same kernel on one thread over a few rows that stay in the cache shows how long that takes
+// alone (shared by the threads), and "of bound" is the longer of the two times / kernel time.
 
 #include <fmt/format.h>
 
@@ -112,7 +112,7 @@ struct Row {
 
 Result<Row> measure(const Workload& w, int threads, CopyJob large_job) {
   PYC_ASSIGN(const Job job, Job::create(w, kRows, threads));
-  PYC_ASSIGN(const Job cached_job, Job::create(w, kCachedRows, threads));
+  PYC_ASSIGN(const Job cached_job, Job::create(w, kCachedRows, 1));
   PYC_ASSIGN(auto pool, driver::shared_pool(threads));
   const int64_t bytes = job.data->inputs()[0].bytes;
   PYC_ASSIGN(auto target, AlignedBuffer::create(static_cast<size_t>(bytes)));
@@ -123,7 +123,7 @@ Result<Row> measure(const Workload& w, int threads, CopyJob large_job) {
         timed_ms([&] { pool->parallel_for(bytes / kPart, copy_parts, &copy_job); });
     const double ran = timed_ms([&] { job.run(); });
     const double in_cache = timed_ms([&] {
-      for (int64_t k = 0; k < kRows / kCachedRows; ++k) cached_job.run();
+      for (int64_t k = 0; k < kRows / kCachedRows / threads; ++k) cached_job.run();
     });
     if (i < kWarmUp) continue;
     kernel.push_back(ran);

@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -139,6 +141,23 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
   } catch (const std::length_error&) {
     return no_memory();
   }
+}
+
+// Not std::filesystem's iterator: libstdc++'s ends the process when it gets no memory.
+Result<std::vector<std::string>> list_folder(const std::string& path) {
+  const std::unique_ptr<DIR, decltype([](DIR* folder) { ::closedir(folder); })> folder(
+      ::opendir(path.c_str()));
+  if (folder == nullptr) return io_failure("list", path);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return io_failure("list", path);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 Status write_file_atomic(const std::string& path,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -13,6 +14,9 @@ namespace pyc {
 // The whole content of the file at `path`. kNotFound when there is none, kBudgetExceeded when it
 // holds more than `max_bytes`, kOutOfMemory, or kIoError; the message has the path and the reason.
 Result<std::string> read_file(const std::string& path, uint64_t max_bytes);
+
+// The names in the folder at `path`, sorted, without "." and "..". kNotFound or kIoError.
+Result<std::vector<std::string>> list_folder(const std::string& path);
 
 // Makes `bytes` the content of the file at `path`, all or nothing: a reader, or a machine that
 // crashes, sees the old file or the new one. Writes a temporary file in the same folder, syncs it,

@@ -5,12 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 
+#include "base/exceptions.h"
+#include "base/fp_state.h"
 #include "base/status.h"
 #include "ir/types.h"
 #include "pyc/common.h"
@@ -28,15 +29,13 @@ pyc_status report(Status status, pyc_error** error) noexcept;
 template <class Body>
 pyc_status guard(pyc_error** error, Body body) noexcept {
   if (error != nullptr) *error = nullptr;
+  const FpStateGuard
+      fp_state;  // numbers are read and folded by the contract, whatever the caller's
   try {
     Status status = body();
     return status.ok() ? PYC_STATUS_OK : report(std::move(status), error);
-  } catch (const std::bad_alloc&) {
-    return report(Status(Code::kOutOfMemory, "out of memory"), error);
-  } catch (const std::exception& e) {
-    return report(Status(Code::kInternal, e.what()), error);
   } catch (...) {
-    return report(Status(Code::kInternal, "unknown exception"), error);
+    return report(status_of_exception(), error);
   }
 }
 
@@ -105,6 +104,9 @@ Result<DType> to_dtype(pyc_dtype dtype);
 Result<ir::TensorType> to_type(pyc_dtype dtype, const int64_t* shape, int64_t rank);
 // "" for NULL.
 inline std::string to_text(const char* text) { return text == nullptr ? "" : text; }
+
+// Of the first version of pyc_value_info, which ended with `kind`.
+inline constexpr size_t kFirstValueInfo = offsetof(pyc_value_info, type);
 
 pyc_value_info value_info(std::string_view name, DType dtype, const std::vector<int64_t>& shape,
                           int64_t bytes, int32_t kind);

@@ -12,12 +12,21 @@
 using namespace pyc;
 using namespace pyc::capi;
 
-namespace {
+namespace pyc::capi {
 
 Status give_graph(Result<ir::Graph> graph, pyc_graph** out) {
   if (!graph.ok()) return std::move(graph).status();
   *out = new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(*graph))};
   return {};
+}
+
+}  // namespace pyc::capi
+
+namespace {
+
+Result<ir::Graph> closed(Result<driver::LoadedModel> model) {
+  if (!model.ok()) return std::move(model).status();
+  return driver::graph_of(*model, {});
 }
 
 Status give_value(const Result<ir::ValueId>& made, pyc_value* value) {
@@ -76,7 +85,7 @@ pyc_status pyc_graph_load_bytes(const void* data, size_t size, pyc_graph** graph
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require_list(data, size, "data"));
-    return give_graph(driver::load_model({static_cast<const char*>(data), size}), graph);
+    return give_graph(closed(driver::load_model({static_cast<const char*>(data), size})), graph);
   });
 }
 
@@ -84,7 +93,7 @@ pyc_status pyc_graph_load_file(const char* path, pyc_graph** graph, pyc_error** 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
-    return give_graph(driver::load_model_file(path), graph);
+    return give_graph(closed(driver::load_model_file(path)), graph);
   });
 }
 
@@ -261,7 +270,7 @@ pyc_status pyc_graph_value(const pyc_graph* graph, pyc_value value, pyc_value_in
                            pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
-    PYC_TRY(check_out_struct(info, "pyc_value_info", sizeof(pyc_value_info)));
+    PYC_TRY(check_out_struct(info, "pyc_value_info", kFirstValueInfo));
     PYC_TRY(require_index(value, graph->graph().values.size(), "value"));
     const ir::Value& v = graph->graph().value(value);
     write_struct(info, value_info(v.name, v.type.dtype, v.type.shape, v.type.bytes(),

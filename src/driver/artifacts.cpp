@@ -87,10 +87,9 @@ Result<Compiled> from_artifact(artifact::Artifact artifact, int threads) {
   return out;
 }
 
-Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& options) {
+Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileOptions& options) {
   const int64_t start = now_ns();
-  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(file)));
-  LoadedModel out;
+  LoadedArtifact out;
   PYC_ASSIGN(out.determinism, determinism_of(artifact.determinism));
   out.fingerprint = artifact.fingerprint;
   PYC_TRY(check_options(options, out.determinism));
@@ -106,6 +105,11 @@ Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& option
                                                std::move(compiled.log), compiled.memory));
   out.model->set_compile_stats(now_ns() - start, false);
   return out;
+}
+
+Result<LoadedArtifact> load_artifact(SharedBytes file, const CompileOptions& options) {
+  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(file)));
+  return load_artifact(std::move(artifact), options);
 }
 
 }  // namespace pyc::driver

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/fp_state.h"
 #include "driver/artifacts.h"
 #include "driver/assemble.h"
 #include "driver/cache.h"
@@ -49,6 +51,19 @@ struct Front {
   const backends::Backend* backend;
   backends::BackendOptions backend_options;
   DecisionLog log;
+  runtime::CompileBreakdown times;
+};
+
+// Nanoseconds since the last call.
+class Lap {
+ public:
+  int64_t operator()() {
+    const int64_t before = std::exchange(last_, now_ns());
+    return last_ - before;
+  }
+
+ private:
+  int64_t last_ = now_ns();
 };
 
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
@@ -62,15 +77,21 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
+  runtime::CompileBreakdown times;
+  Lap lap;
   PYC_ASSIGN(ir::VerifiedGraph canonical,
              passes::run_pipeline(given, ops::all_ops(), {.off = o.passes_off}, &log));
+  times.passes_ns = lap();
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
+  times.lower_ns = lap();
   PYC_ASSIGN(tune::Selection selection,
              tune::select_kernels(lowered, *backend, backend_options, o.kernels));
+  times.select_ns = lap();
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = o.memory_budget,
                                                          .reuse = o.reuse}));
+  times.plan_ns = lap();
 
   for (const DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
     log.insert(log.end(), part->begin(), part->end());
@@ -81,17 +102,24 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                .plan = std::move(plan),
                .backend = backend,
                .backend_options = backend_options,
-               .log = std::move(log)};
+               .log = std::move(log),
+               .times = times};
 }
 
 Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
   backends::CompileStats stats;
+  Lap lap;
   PYC_ASSIGN(
       std::vector<backends::CompiledGroup> groups,
       front.backend->compile(front.lowered, front.selection.chosen, front.backend_options, &stats));
+  front.times.code_ns = lap();
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups));
+  front.times.assemble_ns = lap();
+  front.times.kernels = stats.kernels;
+  front.times.distinct_kernels = stats.distinct;
+  front.times.slowest_kernel_ns = stats.slowest_ns;
   front.log.push_back({.what = "compile",
                        .chosen = fmt::format("{} distinct kernels", stats.distinct),
                        .reason = "equal_kernels_once",
@@ -99,7 +127,8 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                        .alternatives = {}});
   return Compiled{.program = std::move(program),
                   .log = std::move(front.log),
-                  .memory = memory_report(front.plan, front.backend_options.threads)};
+                  .memory = memory_report(front.plan, front.backend_options.threads),
+                  .times = front.times};
 }
 
 std::string disk_key(const ir::Graph& graph, const CompileOptions& o, std::string_view target) {
@@ -163,6 +192,7 @@ Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, op
 
 Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& o) {
   const int64_t start = now_ns();
+  const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
   if (!o.target.empty()) {
     return Status(Code::kUnsupported,
@@ -181,7 +211,8 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
   PYC_ASSIGN(
       std::unique_ptr<runtime::Model> model,
       runtime::Model::create(compiled->program, std::move(pool), compiled->log, compiled->memory));
-  model->set_compile_stats(now_ns() - start, hit);
+  model->set_compile_stats(now_ns() - start, hit,
+                           hit ? runtime::CompileBreakdown{} : compiled->times);
   return model;
 }
 

@@ -34,6 +34,10 @@ struct CompileOptions {
   // Folder of a cache of artefacts on disk; "": what PYC_CACHE_DIR names, or none. Code from it is
   // for the named target that this machine is.
   std::string cache_dir = {};
+  // Iterations that all loops of one run on the host may take together.
+  int64_t loop_limit = kDefaultLoopLimit;
+
+  static constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 };
 
 // What a compile produced, before it became a model.
@@ -41,6 +45,7 @@ struct Compiled {
   std::shared_ptr<const runtime::Program> program;
   DecisionLog log;
   runtime::MemoryReport memory;
+  runtime::CompileBreakdown times = {};
 };
 
 // A graph from text IR over all of PyC's ops.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -282,8 +283,11 @@ class LoadedModule final : public CodeModule {
     const bool ok =
         mprotect(memory_, code_size_, PROT_READ | PROT_EXEC) == 0 &&
         (size_ == code_size_ || mprotect(memory_ + code_size_, size_ - code_size_, PROT_READ) == 0);
-    if (!ok) return {Code::kRuntimeFailed, "the system refuses memory for generated code"};
-    return {};
+    if (ok) return {};
+    const int error = errno;
+    return {error == ENOMEM ? Code::kOutOfMemory : Code::kCompileFailed,
+            std::string("the system refuses to make generated code executable: ") +
+                std::strerror(error)};
   }
 
   ElfObject object_;

@@ -151,9 +151,8 @@ TEST(Models, StructSizesOfOtherVersionsAreHandled) {
     });
   };
   pyc_compile_options options{};
-  EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);  // no size
-  // The first version ended before cache_dir.
-  options.struct_size = offsetof(pyc_compile_options, cache_dir) - 1;
+  EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);     // no size
+  options.struct_size = offsetof(pyc_compile_options, loop_limit) - 1;  // the first version's
   EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);
   options.struct_size = offsetof(pyc_compile_options, cache_dir);
   options.cache_dir = reinterpret_cast<const char*>(1);

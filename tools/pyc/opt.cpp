@@ -36,6 +36,7 @@ class Opt final : public Command {
   }
   void declare(Options& options) override {
     options.positional("model", model_, "Model file; its content says which format it has");
+    shapes_.declare(options);
     options.text("--passes", passes_,
                  "Names with commas, run in that order; all by default: " + pass_list());
   }
@@ -44,7 +45,9 @@ class Opt final : public Command {
     std::vector<std::string> names;
     std::istringstream in(passes_);
     for (std::string name; std::getline(in, name, ',');) names.push_back(name);
-    const Graph graph = Graph::load(model_);
+    CompileOptions shaped;
+    shapes_.finish(shaped);
+    const Graph graph = settled_graph(ModelFile::load(model_), shaped);
     const Graph result = graph.run_passes(names);
     if (!json) {
       fmt::print("{}", result.print());
@@ -62,6 +65,7 @@ class Opt final : public Command {
 
  private:
   std::string model_;
+  ShapeOptions shapes_;
   std::string passes_;
 };
 

@@ -18,9 +18,7 @@ Result<std::string> emit(const lower::Group& group, const MatmulPlan& plan,
   return made->matmul(group, plan, target, symbol, form);
 }
 
-}  // namespace
-
-CodegenTarget CodegenTarget::host() {
+CodegenTarget find_host() {
   const TargetInfo machine = host_target();
   CodegenTarget t;
   t.triple = machine.arch + "-unknown-linux-gnu";
@@ -28,6 +26,14 @@ CodegenTarget CodegenTarget::host() {
   t.avx512 = machine.has_avx512;
   t.lanes = machine.has_avx512 ? 16 : machine.has_avx2 ? 8 : 4;
   return t;
+}
+
+}  // namespace
+
+// Looked up once: it reads files of the system.
+CodegenTarget CodegenTarget::host() {
+  static const CodegenTarget target = find_host();
+  return target;
 }
 
 CodegenTarget CodegenTarget::aarch64_neon() {
