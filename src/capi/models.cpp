@@ -44,9 +44,9 @@ Status compile(Result<driver::LoadedModel> loaded, const pyc_compile_options* op
                pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!loaded.ok()) return std::move(loaded).status();
-  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
+  PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
   PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
-  return give_model(driver::make_session(*loaded, shapes, chosen), std::move(chosen), out);
+  return give_model(driver::make_session(*loaded, shapes, chosen), chosen, out);
 }
 
 int32_t type_number(ir::OpenType::Kind kind) {
@@ -136,9 +136,9 @@ pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* 
                              pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
-    return compile(
-        driver::LoadedModel{.graph = ir::Graph(graph->graph()), .open = nullptr, .info = {}},
-        options, model);
+    PYC_TRY(require(model, "model"));
+    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    return give_model(driver::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
   });
 }
 
