@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 
 #include "base/sanitizers.h"
 #include "onnx/run_model.h"
@@ -15,6 +17,8 @@ namespace pyc::onnx::test {
 namespace {
 
 constexpr int64_t kKiB = 1024;
+constexpr int64_t kMiB = kKiB * kKiB;
+constexpr size_t kShown = 512;     // bytes of a message
 constexpr unsigned kSeconds = 60;  // far more than any of them takes; a hang ends here
 
 // A line of /proc/self/status in bytes.
@@ -37,31 +41,26 @@ driver::CompileOptions options_for(const std::string& device) {
 
 struct Measured {
   bool ended = false;  // by itself, without a crash
-  bool compiled = false;
-  int64_t bytes = 0;  // peak beyond what was there before
+  int64_t bytes = 0;   // peak beyond what was there before
   std::string message = {};
 };
 
-// Reads and compiles in a child; the parent's libraries are loaded by then.
-Measured compile_in_child(const Bytes& bytes, const std::string& device) {
+// Does the work in a child; the parent's libraries are loaded by then.
+Measured measure(const std::function<Status()>& work) {
   int channel[2];
   if (pipe(channel) != 0) return {};
   const pid_t child = fork();
   if (child == 0) {
     alarm(kSeconds);
     const int64_t before = own_memory("VmRSS");
-    const auto imported = read(bytes);
-    Status status = imported.status();
-    if (imported.ok()) {
-      status = driver::Session::create(imported->graph, options_for(device)).status();
-    }
-    const std::string text = fmt::format("{} {} {}", status.ok() ? 1 : 0,
-                                         own_memory("VmHWM") - before, status.to_string());
+    const std::string message = work().to_string();
+    std::string text = fmt::format("{} {}", own_memory("VmHWM") - before, message);
+    text.resize(std::min(text.size(), kShown));
     const bool written = write(channel[1], text.data(), text.size()) > 0;
     _exit(written ? 0 : 1);
   }
   close(channel[1]);
-  std::string text(4096, '\0');
+  std::string text(kShown, '\0');
   const ssize_t got = ::read(channel[0], text.data(), text.size());
   close(channel[0]);
   int status = 0;
@@ -70,10 +69,14 @@ Measured compile_in_child(const Bytes& bytes, const std::string& device) {
   out.ended = WIFEXITED(status) && WEXITSTATUS(status) == 0 && got > 0;
   if (!out.ended) return out;
   text.resize(static_cast<size_t>(got));
-  out.compiled = text[0] == '1';
-  out.bytes = std::stoll(text.substr(2));
-  out.message = text;
+  out.bytes = std::stoll(text);
+  out.message = text.substr(text.find(' ') + 1);
   return out;
+}
+
+Status compile(const Bytes& bytes, const std::string& device) {
+  PYC_ASSIGN(const Imported imported, read(bytes));
+  return driver::Session::create(imported.graph, options_for(device)).status();
 }
 
 Bytes i64(const std::string& name, int64_t v) {
@@ -169,6 +172,15 @@ Bytes loop(int64_t trips, bool inner) {
                   {i64("n", trips)});
 }
 
+// Much for each byte of the file.
+Bytes many_nodes(const std::string& op) {
+  Graph g{.inputs = {value("x", kF32, {1})}, .outputs = {unshaped("y", kF32)}};
+  const Bytes small = texts(1, {"x"}) + text(4, op);
+  g.nodes.assign(200'000, small);
+  g.nodes.push_back(node("Neg", {"x"}, {"y"}));
+  return model(g);
+}
+
 struct Bomb {
   const char* name;
   Bytes bytes;
@@ -186,7 +198,9 @@ std::vector<Bomb> bombs() {
           {"Resize", resize()},
           {"Loop", loop(INT64_MAX, false)},
           {"Loop in Loop", loop(int64_t{1} << 40, true)},
-          {"short loops", loop(32, true)}};
+          {"short loops", loop(32, true)},
+          {"many nodes", many_nodes("Abs")},
+          {"many unknown nodes", many_nodes("Bogus")}};
 }
 
 void expect_small(const std::string& device) {
@@ -195,11 +209,23 @@ void expect_small(const std::string& device) {
   const auto small = read(model(small_graph()));
   ASSERT_TRUE(driver::Session::create(small->graph, options_for(device)).ok());
   for (const Bomb& bomb : bombs()) {
-    const Measured found = compile_in_child(bomb.bytes, device);
+    const Measured found = measure([&] { return compile(bomb.bytes, device); });
     EXPECT_TRUE(found.ended) << bomb.name << " crashed or hung";
-    const auto allowed = static_cast<int64_t>(4 * bomb.bytes.size()) + 64 * kKiB * kKiB;
+    const auto allowed = static_cast<int64_t>(4 * bomb.bytes.size()) + 64 * kMiB;
     EXPECT_LE(found.bytes, allowed) << bomb.name << ": " << found.message;
+    std::printf("%-20s file %8zu B, peak %6.1f MiB: %.80s\n", bomb.name, bomb.bytes.size(),
+                static_cast<double>(found.bytes) / kMiB, found.message.c_str());
   }
+}
+
+TEST(OnnxBombs, TheMeasureSeesMemory) {
+  const Measured found = measure([]() -> Status {
+    const std::vector<char> touched(100 * kMiB, 'x');
+    return {touched[touched.size() / 2] == 'x' ? Code::kBudgetExceeded : Code::kOk, "touched"};
+  });
+  ASSERT_TRUE(found.ended);
+  EXPECT_GE(found.bytes, 100 * kMiB);
+  EXPECT_EQ(found.message, "budget_exceeded: touched");
 }
 
 TEST(OnnxBombs, SmallOnTheReferenceDevice) { expect_small("reference"); }
