@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -18,12 +19,20 @@ constexpr double kLimitMs = 150.0;
 constexpr double kLimitMb = 20.0;
 constexpr int kRuns = 9;
 
-// Private pages of this process in MB, as the kernel counts them.
-double private_mb() {
-  std::ifstream rollup("/proc/self/smaps_rollup");
+// Private pages of this process in MB, as the kernel counts them, without those of mappings of
+// `file`.
+double private_mb(const std::string& file) {
+  std::ifstream smaps("/proc/self/smaps");
   int64_t kib = 0;
-  for (std::string line; std::getline(rollup, line);) {
-    if (line.starts_with("Private_")) kib += std::stoll(line.substr(line.find(':') + 1));
+  bool counted = true;
+  for (std::string line; std::getline(smaps, line);) {
+    // A mapping begins with its addresses; the lines about it begin with a capital letter.
+    if (std::islower(static_cast<unsigned char>(line[0])) != 0 ||
+        std::isdigit(static_cast<unsigned char>(line[0])) != 0) {
+      counted = !line.ends_with(file);
+    } else if (counted && line.starts_with("Private_")) {
+      kib += std::stoll(line.substr(line.find(':') + 1));
+    }
   }
   return static_cast<double>(kib) * 1024.0 / 1e6;
 }
@@ -54,9 +63,10 @@ std::string written_model() {
 // Whether both limits are kept.
 bool measure(const std::string& path) {
   read_through(path);
-  const double before = private_mb();
+  const std::string file_name = std::filesystem::canonical(path);
+  const double before = private_mb(file_name);
   const pyc::ModelFile first = pyc::ModelFile::load(path);
-  const double used = private_mb() - before;
+  const double used = private_mb(file_name) - before;
   std::vector<double> ms;
   for (int i = 0; i < kRuns; ++i) {
     const auto start = std::chrono::steady_clock::now();
