@@ -60,26 +60,32 @@ std::string written_model() {
   return path;
 }
 
+double load_ms(const std::string& path) {
+  const auto start = std::chrono::steady_clock::now();
+  const pyc::ModelFile file = pyc::ModelFile::load(path);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  return took.count();
+}
+
 // Whether both limits are kept.
 bool measure(const std::string& path) {
   read_through(path);
   const std::string file_name = std::filesystem::canonical(path);
   const double before = private_mb(file_name);
-  const pyc::ModelFile first = pyc::ModelFile::load(path);
+  const double first_ms = load_ms(path);
+  const pyc::ModelFile kept = pyc::ModelFile::load(path);
   const double used = private_mb(file_name) - before;
   std::vector<double> ms;
   for (int i = 0; i < kRuns; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const pyc::ModelFile file = pyc::ModelFile::load(path);
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    ms.push_back(took.count());
+    ms.push_back(load_ms(path));
   }
   std::sort(ms.begin(), ms.end());
   fmt::print(
-      "{{\"bench\": \"onnx_import\", \"file_bytes\": {}, \"ms\": {:.2f}, \"limit_ms\": {:.0f}, "
+      "{{\"bench\": \"onnx_import\", \"file_bytes\": {}, \"first_ms\": {:.2f}, \"ms\": {:.2f}, "
+      "\"limit_ms\": {:.0f}, "
       "\"private_mb\": {:.2f}, \"limit_mb\": {:.0f}}}\n",
-      std::filesystem::file_size(path), ms[kRuns / 2], kLimitMs, used, kLimitMb);
-  return ms[kRuns / 2] < kLimitMs && used < kLimitMb;
+      std::filesystem::file_size(path), first_ms, ms[kRuns / 2], kLimitMs, used, kLimitMb);
+  return std::max(first_ms, ms[kRuns / 2]) < kLimitMs && used < kLimitMb;
 }
 
 }  // namespace
