@@ -252,6 +252,12 @@ class Graph {
           [&](char** text, pyc_error** e) { return pyc_dump(get(), o, stage.c_str(), text, e); });
     });
   }
+  // Compiles ahead of time, for options.target.
+  void compile_to_file(const std::string& path, const CompileOptions& options = {}) const {
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) { return pyc_compile_to_file(get(), o, path.c_str(), e); });
+    });
+  }
   void verify() const {
     check([&](pyc_error** e) { return pyc_graph_verify(get(), e); });
   }
@@ -370,6 +376,32 @@ class Model {
  private:
   Model() = default;
   Handle<pyc_model, pyc_destroy_model> handle_;
+};
+
+// What a file compiled ahead of time holds. Model::load runs it.
+class Artifact {
+ public:
+  explicit Artifact(const std::string& path) {
+    check([&](pyc_error** e) { return pyc_artifact_open(path.c_str(), handle_.put(), e); });
+  }
+  pyc_artifact_info info() const {
+    auto info = sized<pyc_artifact_info>();
+    check([&](pyc_error** e) { return pyc_artifact_get_info(handle_.get(), &info, e); });
+    return info;
+  }
+  pyc_value_info input(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_artifact_input(handle_.get(), i, &info, e); });
+    return info;
+  }
+  pyc_value_info output(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_artifact_output(handle_.get(), i, &info, e); });
+    return info;
+  }
+
+ private:
+  Handle<pyc_artifact, pyc_artifact_destroy> handle_;
 };
 
 // An attribute's value; dtypes are written Dtype{PYC_DTYPE_F32}.

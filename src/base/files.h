@@ -24,5 +24,8 @@ Result<std::vector<std::string>> list_folder(const std::string& path);
 // no such folder) with path and reason on failure; the temporary file is then removed.
 Status write_file_atomic(const std::string& path, std::span<const std::byte> bytes);
 Status write_file_atomic(const std::string& path, std::string_view text);
+// The pieces one behind the other.
+Status write_file_atomic(const std::string& path,
+                         std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace pyc

@@ -39,11 +39,6 @@ void write(JsonWriter& json, const DecisionLog& log) {
   json.end_array();
 }
 
-std::string_view determinism_name(driver::Determinism d) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(d)];
-}
-
 void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
   json.begin_object();
   json.key("memory_budget");
@@ -63,7 +58,7 @@ std::string log_document(const pyc_model& model) {
   json.begin_object();
   json.key("schema").text("pyc.decision_log.v1");
   json.key("device").text(model.options.device);
-  json.key("determinism").text(determinism_name(model.options.determinism));
+  json.key("determinism").text(driver::determinism_name(model.options.determinism));
   json.key("fingerprint").text(model.fingerprint);
   json.key("contract");
   write_contract(json, model.options.memory_budget, model.model->memory().peak_bytes);

@@ -3,6 +3,7 @@
 // What stands behind the opaque handles.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ namespace pyc::capi {
 Status to_view(const pyc_tensor_view& view, runtime::TensorView& out);
 // That the view is whole: a known type, memory, exactly the bytes of its type.
 Result<ir::TensorType> check_view(const pyc_tensor_view* view);
+
+// Fills `info` with an input or output (`kind`).
+Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,
+                pyc_value_info* info);
 
 pyc_decision to_c(const Decision& decision);
 

@@ -3,9 +3,11 @@
 #include <set>
 #include <utility>
 
+#include "base/mapped_file.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/options.h"
+#include "driver/artifacts.h"
 #include "driver/cache.h"
 #include "driver/load.h"
 #include "pyc/compiler_api.h"
@@ -52,6 +54,11 @@ Result<driver::Determinism> to_determinism(int32_t level) {
   }
 }
 
+void give(std::unique_ptr<pyc_model> model, pyc_model** out) {
+  live_models().add(model.get());
+  *out = model.release();
+}
+
 Status compile(Result<ir::Graph> graph, const pyc_compile_options* options, pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!graph.ok()) return std::move(graph).status();
@@ -59,12 +66,21 @@ Status compile(Result<ir::Graph> graph, const pyc_compile_options* options, pyc_
   PYC_TRY(ir::verify_graph(*graph).status());
   std::string fingerprint = ir::fingerprint(*graph).hex();
   PYC_ASSIGN(std::unique_ptr<runtime::Model> model, driver::compile(std::move(*graph), chosen));
-  auto handle = std::make_unique<pyc_model>();
-  handle->model = std::move(model);
-  handle->fingerprint = std::move(fingerprint);
-  handle->options = std::move(chosen);
-  live_models().add(handle.get());
-  *out = handle.release();
+  give(std::make_unique<pyc_model>(
+           pyc_model{std::move(model), std::move(fingerprint), std::move(chosen)}),
+       out);
+  return {};
+}
+
+// A model that was compiled ahead of time.
+Status load(SharedBytes file, const pyc_compile_options* options, pyc_model** out) {
+  PYC_TRY(require(out, "model"));
+  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
+  PYC_ASSIGN(driver::LoadedModel loaded, driver::load_artifact(std::move(file), chosen));
+  chosen.determinism = loaded.determinism;
+  give(std::make_unique<pyc_model>(
+           pyc_model{std::move(loaded.model), std::move(loaded.fingerprint), std::move(chosen)}),
+       out);
   return {};
 }
 
@@ -99,15 +115,6 @@ Result<const ThreadViews*> take_views(const pyc_tensor_view* inputs, size_t inpu
   PYC_TRY(views.inputs.set(inputs, input_count, "inputs"));
   PYC_TRY(views.outputs.set(outputs, output_count, "outputs"));
   return &views;
-}
-
-Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,
-                pyc_value_info* info) {
-  PYC_TRY(check_out_struct(info, "pyc_value_info", sizeof(pyc_value_info)));
-  PYC_TRY(require_index(index, specs.size(), kind == PYC_VALUE_INPUT ? "input" : "output"));
-  const runtime::IoSpec& spec = specs[index];
-  write_struct(info, value_info(spec.name, spec.dtype, spec.shape, spec.bytes, kind));
-  return {};
 }
 
 }  // namespace
@@ -145,6 +152,15 @@ Result<driver::CompileOptions> capi::to_options(const pyc_compile_options* given
 
 namespace pyc::capi {
 
+Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,
+                pyc_value_info* info) {
+  PYC_TRY(check_out_struct(info, "pyc_value_info", sizeof(pyc_value_info)));
+  PYC_TRY(require_index(index, specs.size(), kind == PYC_VALUE_INPUT ? "input" : "output"));
+  const runtime::IoSpec& spec = specs[index];
+  write_struct(info, value_info(spec.name, spec.dtype, spec.shape, spec.bytes, kind));
+  return {};
+}
+
 Status to_view(const pyc_tensor_view& view, runtime::TensorView& out) {
   if (view.rank < 0 || view.rank > ir::kMaxRank) {
     return {Code::kRankMismatch,
@@ -175,6 +191,10 @@ pyc_status pyc_compile_model_bytes(const void* data, size_t size,
                                    pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require_list(data, size, "data"));
+    const std::span bytes(static_cast<const std::byte*>(data), size);
+    if (artifact::is_artifact(bytes)) {
+      return load(std::vector<std::byte>(bytes.begin(), bytes.end()), options, model);
+    }
     return compile(driver::load_model({static_cast<const char*>(data), size}), options, model);
   });
 }
@@ -183,6 +203,10 @@ pyc_status pyc_compile_model_file(const char* path, const pyc_compile_options* o
                                   pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(path, "path"));
+    auto bytes = map_file(path);
+    if (bytes.ok() && artifact::is_artifact(*bytes)) {
+      return load(std::move(*bytes), options, model).with_context(path);
+    }
     return compile(driver::load_model_file(path), options, model);
   });
 }
@@ -272,6 +296,15 @@ pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, p
     out.contexts = s.contexts;
     out.compile_ns = s.compile_ns;
     out.cache_hit = s.cache_hit ? 1 : 0;
+    out.passes_ns = s.compile.passes_ns;
+    out.lower_ns = s.compile.lower_ns;
+    out.select_ns = s.compile.select_ns;
+    out.plan_ns = s.compile.plan_ns;
+    out.code_ns = s.compile.code_ns;
+    out.assemble_ns = s.compile.assemble_ns;
+    out.kernels = s.compile.kernels;
+    out.distinct_kernels = s.compile.distinct_kernels;
+    out.slowest_kernel_ns = s.compile.slowest_kernel_ns;
     write_struct(stats, out);
     return {};
   });

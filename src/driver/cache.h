@@ -11,13 +11,6 @@
 
 namespace pyc::driver {
 
-// What a compile produced, before it became a model.
-struct Compiled {
-  std::shared_ptr<const runtime::Program> program;
-  DecisionLog log;
-  runtime::MemoryReport memory;
-};
-
 std::string cache_key(const ir::Graph& graph, const CompileOptions& options, int threads);
 // The entry whose key equals `key` byte for byte, or null.
 std::shared_ptr<const Compiled> cache_find(const std::string& key);

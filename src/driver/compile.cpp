@@ -1,9 +1,11 @@
 #include "driver/compile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/fp_state.h"
@@ -20,11 +22,6 @@
 namespace pyc::driver {
 namespace {
 
-int thread_count(const CompileOptions& options) {
-  if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 Status check_options(const CompileOptions& o) {
   if (o.threads < 0 || o.threads > ThreadPool::kMaxThreads) {
     return {Code::kInvalidArgument, fmt::format("threads must be between 1 and {} (or 0 for one "
@@ -35,12 +32,12 @@ Status check_options(const CompileOptions& o) {
     return {Code::kInvalidArgument,
             fmt::format("lanes must be 4, 8 or 16 (or 0 for the CPU's own), found {}", o.lanes)};
   }
+  const auto targets = target_names();
+  if (!o.target.empty() && std::find(targets.begin(), targets.end(), o.target) == targets.end()) {
+    return {Code::kUnknownOption, fmt::format("target '{}' is not known; known targets: {}",
+                                              o.target, fmt::join(targets, ", "))};
+  }
   return {};
-}
-
-std::string_view determinism_name(Determinism d) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(d)];
 }
 
 // Everything up to the plan: what compile and dump share.
@@ -52,6 +49,19 @@ struct Front {
   const backends::Backend* backend;
   backends::BackendOptions backend_options;
   DecisionLog log;
+  runtime::CompileBreakdown times;
+};
+
+// Nanoseconds since the last call.
+class Lap {
+ public:
+  int64_t operator()() {
+    const int64_t before = std::exchange(last_, now_ns());
+    return last_ - before;
+  }
+
+ private:
+  int64_t last_ = now_ns();
 };
 
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
@@ -65,15 +75,21 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
+  runtime::CompileBreakdown times;
+  Lap lap;
   PYC_ASSIGN(ir::VerifiedGraph canonical,
              passes::run_pipeline(given, ops::all_ops(), {.off = o.passes_off}, &log));
+  times.passes_ns = lap();
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
+  times.lower_ns = lap();
   PYC_ASSIGN(tune::Selection selection,
              tune::select_kernels(lowered, *backend, backend_options, o.kernels));
+  times.select_ns = lap();
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = o.memory_budget,
                                                          .reuse = o.reuse}));
+  times.plan_ns = lap();
 
   for (const DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
     log.insert(log.end(), part->begin(), part->end());
@@ -84,17 +100,24 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                .plan = std::move(plan),
                .backend = backend,
                .backend_options = backend_options,
-               .log = std::move(log)};
+               .log = std::move(log),
+               .times = times};
 }
 
 Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
   backends::CompileStats stats;
+  Lap lap;
   PYC_ASSIGN(
       std::vector<backends::CompiledGroup> groups,
       front.backend->compile(front.lowered, front.selection.chosen, front.backend_options, &stats));
+  front.times.code_ns = lap();
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups));
+  front.times.assemble_ns = lap();
+  front.times.kernels = stats.kernels;
+  front.times.distinct_kernels = stats.distinct;
+  front.times.slowest_kernel_ns = stats.slowest_ns;
   front.log.push_back({.what = "compile",
                        .chosen = fmt::format("{} distinct kernels", stats.distinct),
                        .reason = "equal_kernels_once",
@@ -102,10 +125,21 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                        .alternatives = {}});
   return Compiled{.program = std::move(program),
                   .log = std::move(front.log),
-                  .memory = memory_report(front.plan, front.backend_options.threads)};
+                  .memory = memory_report(front.plan, front.backend_options.threads),
+                  .times = front.times};
 }
 
 }  // namespace
+
+std::string_view determinism_name(Determinism level) {
+  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
+  return kNames[static_cast<int>(level)];
+}
+
+int thread_count(const CompileOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
 
@@ -130,16 +164,22 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
   PYC_ASSIGN(
       std::unique_ptr<runtime::Model> model,
       runtime::Model::create(compiled->program, std::move(pool), compiled->log, compiled->memory));
-  model->set_compile_stats(now_ns() - start, hit);
+  model->set_compile_stats(now_ns() - start, hit,
+                           hit ? runtime::CompileBreakdown{} : compiled->times);
   return model;
 }
 
-Result<std::shared_ptr<const runtime::Program>> compile_ahead(ir::Graph graph,
-                                                              const CompileOptions& o) {
+Result<Compiled> compile_ahead(ir::Graph graph, const CompileOptions& o) {
   PYC_TRY(check_options(o));
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  if (!backend->capabilities().ahead) {
+    return Status(Code::kUnsupported,
+                  fmt::format("device '{}' makes no machine code that could be kept: compile ahead "
+                              "of time for the device cpu",
+                              o.device));
+  }
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
-  PYC_ASSIGN(Compiled compiled, build(std::move(given), o));
-  return compiled.program;
+  return build(std::move(given), o);
 }
 
 Result<std::string> dump(ir::Graph graph, const CompileOptions& o, std::string_view stage) {

@@ -221,9 +221,9 @@ Stage& Session::Impl::root_of(const OpenGraph& g) {
 // The node as a graph whose inputs are those it has and whose outputs are those it gives.
 const OpenGraph& Session::Impl::graph_of(const ir::OpenNode& node) {
   const std::scoped_lock lock(mutex);
-  std::unique_ptr<OpenGraph>& graph = alone[&node];
-  if (graph != nullptr) return *graph;
-  graph = std::make_unique<OpenGraph>();
+  std::unique_ptr<OpenGraph>& known = alone[&node];
+  if (known != nullptr) return *known;
+  auto graph = std::make_unique<OpenGraph>();
   graph->name = "alone";
   graph->nodes.push_back(node);
   const auto rename = [&](std::vector<OpenId>& ids, std::vector<OpenId>& ends) {
@@ -236,7 +236,8 @@ const OpenGraph& Session::Impl::graph_of(const ir::OpenNode& node) {
   };
   rename(graph->nodes[0].inputs, graph->inputs);
   rename(graph->nodes[0].outputs, graph->outputs);
-  return *graph;
+  known = std::move(graph);  // whole, or not there
+  return *known;
 }
 
 Result<std::shared_ptr<Entry>> Session::Impl::make_entry(Stage& stage, const State& state) {

@@ -124,6 +124,7 @@ struct Model::Impl {
   std::atomic<int64_t> guard_misses{0};
   std::atomic<int64_t> compile_ns{0};
   std::atomic<bool> cache_hit{false};
+  CompileBreakdown compile;
   mutable std::mutex refusals_mutex;
   DecisionLog refusals;
 };
@@ -255,10 +256,12 @@ ModelStats Model::stats() const {
       .contexts = impl_->contexts.made(),
       .compile_ns = impl_->compile_ns.load(std::memory_order_relaxed),
       .cache_hit = impl_->cache_hit.load(std::memory_order_relaxed),
+      .compile = impl_->compile,
   };
 }
 
-void Model::set_compile_stats(int64_t compile_ns, bool cache_hit) {
+void Model::set_compile_stats(int64_t compile_ns, bool cache_hit, const CompileBreakdown& parts) {
+  impl_->compile = parts;
   impl_->compile_ns.store(compile_ns, std::memory_order_relaxed);
   impl_->cache_hit.store(cache_hit, std::memory_order_relaxed);
 }

@@ -63,6 +63,7 @@ class Command {
 // One maker per file of a command.
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_compile();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_dump();
 std::unique_ptr<Command> make_opt();
@@ -103,6 +104,9 @@ struct InputOptions {
 };
 
 std::vector<std::string> device_names();
+std::vector<std::string> target_names();
+// Whether the file starts with these bytes.
+bool starts_with(const std::string& path, std::string_view bytes);
 std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors);
 
 // Text for people.

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "command.h"
@@ -44,6 +45,19 @@ std::vector<std::string> device_names() {
     names.emplace_back(info.name);
   }
   return names;
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < pyc_target_count(); ++i) names.emplace_back(pyc_target_name(i));
+  return names;
+}
+
+bool starts_with(const std::string& path, std::string_view bytes) {
+  std::string start(bytes.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == bytes;
 }
 
 void ModelOptions::declare(Options& options, bool device) {
