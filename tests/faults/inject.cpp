@@ -39,8 +39,10 @@ Range find_llvm() {
   return range;
 }
 
+// Looked for until it is there: the library loads LLVM when it makes its first code.
 const Range& llvm() {
-  static const Range range = find_llvm();
+  static Range range;
+  if (range.begin == 0) range = find_llvm();
   return range;
 }
 
@@ -59,9 +61,10 @@ Stack stack_here() {
   std::array<void*, kMaxFrames> frames{};
   const int depth = backtrace(frames.data(), kMaxFrames);
   Stack stack;
+  const Range& range = llvm();
   for (int i = 0; i < depth; ++i) {
     const void* frame = frames[static_cast<size_t>(i)];
-    stack.in_llvm |= llvm().has(frame);
+    stack.in_llvm |= range.has(frame);
     if (i >= kPlaceFrames) continue;
     stack.hash = (stack.hash ^ reinterpret_cast<uintptr_t>(frame)) * 0x9E3779B97F4A7C15u;
     stack.hash ^= stack.hash >> 29;
@@ -149,8 +152,8 @@ constinit Blocks blocks;
 
 }  // namespace
 
-bool refused(Kind kind, const void* caller) {
-  if (!armed.load(std::memory_order_relaxed) || inside || llvm().has(caller)) return false;
+bool refused(Kind kind) {
+  if (!armed.load(std::memory_order_relaxed) || inside) return false;
   const int64_t number = calls.fetch_add(1) + 1;
   const bool due = number == refuse_at.load();
   if (!due && !recording) return false;

@@ -122,8 +122,8 @@ TEST(LittleMemory, IsRefusedAndNeverEndsTheProcess) {
   const Scenario& s = scenario("two_kernels_on_cpu");
   int refused = 0;
   int done = 0;
-  constexpr rlim_t kStep = rlim_t{4} << 20;
-  for (rlim_t more = 0; more <= 70 * kStep; more += kStep) {
+  constexpr rlim_t kStep = rlim_t{16} << 20;
+  for (rlim_t more = 0; more <= 40 * kStep; more += kStep) {
     const int code = in_child([&] {
       const rlim_t limit = address_space_bytes() + more;
       const rlimit limits{limit, limit};
