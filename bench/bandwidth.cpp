@@ -1,12 +1,16 @@
 // Fused softmax, layer norm and a chain of eight elementwise ops against a plain copy of the same
-// bytes, all in one run and interleaved. The figure is copy time / kernel time: 1.0 means the
-// kernel moves its bytes as fast as a copy does.
+// bytes, all in one run and interleaved. "of copy" is copy time / kernel time: 1.0 means the
+// kernel moves its bytes as fast as a copy does. A kernel can be bound by its arithmetic instead:
+// the same kernel on one thread over a few rows that stay in the cache shows how long that takes
+// alone (shared by the threads), and "of bound" is the longer of the two times / kernel time.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,23 +24,26 @@ namespace pyc {
 namespace {
 
 constexpr int kRounds = 60;
+constexpr int kWarmUp = 5;
+constexpr int64_t kRows = 4096;
+constexpr int64_t kCachedRows = 8;  // 32 KiB in, 32 KiB out
 constexpr int64_t kLargeBytes = int64_t{256} << 20;
 
 struct Workload {
   const char* name;
-  const char* text;
+  const char* body;
 };
 
 constexpr Workload kWorkloads[] = {
-    {"softmax_4096x1024", R"(graph @g(%x: f32[4096,1024]) -> (%y) {
+    {"softmax_4096x1024", R"(
   %y = softmax(%x) {axis=-1}
 })"},
-    {"layer_norm_4096x1024", R"(graph @g(%x: f32[4096,1024]) -> (%y) {
+    {"layer_norm_4096x1024", R"(
   %g = const f32[1024] random(seed=1, lo=0.5, hi=1.5)
   %b = const f32[1024] random(seed=2, lo=-0.5, hi=0.5)
   %y = layer_norm(%x, %g, %b)
 })"},
-    {"chain_of_8_4096x1024", R"(graph @g(%x: f32[4096,1024]) -> (%y) {
+    {"chain_of_8_4096x1024", R"(
   %c = const f32[1] splat(0.5)
   %d = const f32[1] splat(1.25)
   %a = mul(%x, %d)
@@ -64,10 +71,10 @@ void copy_parts(void* ctx, int, int64_t begin, int64_t end) {
               static_cast<size_t>((end - begin) * kPart));
 }
 
-int64_t timed(const std::function<void()>& f) {
+double timed_ms(const std::function<void()>& f) {
   const int64_t start = now_ns();
   f();
-  return now_ns() - start;
+  return static_cast<double>(now_ns() - start) / 1e6;
 }
 
 double median(std::vector<double> v) {
@@ -75,73 +82,99 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-int run() {
-  const TargetInfo host = host_target();
-  fmt::print("{:24} {:>7} {:>10} {:>12} {:>12} {:>9} {:>9}\n", "workload", "threads", "kernel ms",
-             "copy GB/s", "large GB/s", "of copy", "of large");
-  auto from = AlignedBuffer::create(kLargeBytes);
-  auto to = AlignedBuffer::create(kLargeBytes);
-  if (!from.ok() || !to.ok()) return 1;
-  std::memset(from->data(), 1, kLargeBytes);
-  std::memset(to->data(), 1, kLargeBytes);
-  CopyJob large_job{from->data(), to->data()};
-  for (int threads : {1, 2}) {
+// A workload over some rows, compiled, with its data.
+struct Job {
+  std::unique_ptr<runtime::Model> model;
+  std::unique_ptr<driver::SeededRun> data;
+
+  static Result<Job> create(const Workload& w, int64_t rows, int threads) {
+    driver::CompileOptions options;
+    options.threads = threads;
+    PYC_ASSIGN(
+        auto graph,
+        driver::parse_model(fmt::format("graph @g(%x: f32[{},1024]) -> (%y) {{", rows) + w.body));
+    Job job;
+    PYC_ASSIGN(job.model, driver::compile(std::move(graph), options));
+    PYC_ASSIGN(auto data, driver::SeededRun::create(*job.model, 1));
+    job.data = std::make_unique<driver::SeededRun>(std::move(data));
+    return job;
+  }
+
+  void run() const {
+    const Status status = model->run(data->inputs(), data->outputs());
+    if (!status.ok()) fmt::print("{}\n", status.to_string());
+  }
+};
+
+struct Row {
+  double kernel_ms, copy_ms, cached_ms, large_gbs, of_copy, of_large, of_bound;
+};
+
+Result<Row> measure(const Workload& w, int threads, CopyJob large_job) {
+  PYC_ASSIGN(const Job job, Job::create(w, kRows, threads));
+  PYC_ASSIGN(const Job cached_job, Job::create(w, kCachedRows, 1));
+  PYC_ASSIGN(auto pool, driver::shared_pool(threads));
+  const int64_t bytes = job.data->inputs()[0].bytes;
+  PYC_ASSIGN(auto target, AlignedBuffer::create(static_cast<size_t>(bytes)));
+  CopyJob copy_job{static_cast<const std::byte*>(job.data->inputs()[0].data), target.data()};
+  std::vector<double> kernel, copy, cached, large, of_copy, of_large, of_bound;
+  for (int i = 0; i < kRounds; ++i) {
+    const double copied =
+        timed_ms([&] { pool->parallel_for(bytes / kPart, copy_parts, &copy_job); });
+    const double ran = timed_ms([&] { job.run(); });
+    const double in_cache = timed_ms([&] {
+      for (int64_t k = 0; k < kRows / kCachedRows / threads; ++k) cached_job.run();
+    });
+    if (i < kWarmUp) continue;
+    kernel.push_back(ran);
+    copy.push_back(copied);
+    cached.push_back(in_cache);
+    of_copy.push_back(copied / ran);
+    of_bound.push_back(std::max(copied, in_cache) / ran);
+    if (i % 6 != 0) continue;
+    const double whole =
+        timed_ms([&] { pool->parallel_for(kLargeBytes / kPart, copy_parts, &large_job); });
+    large.push_back(2.0 * kLargeBytes / whole / 1e6);
+    of_large.push_back(whole * static_cast<double>(bytes) / kLargeBytes / ran);
+  }
+  return Row{median(kernel),  median(copy),     median(cached),  median(large),
+             median(of_copy), median(of_large), median(of_bound)};
+}
+
+void print(const Workload& w, int threads, const Row& r) {
+  const double copy_gbs = 2.0 * kRows * 4096 / r.copy_ms / 1e6;
+  fmt::print("{:22} {:7} {:10.3f} {:10.3f} {:10.3f} {:10.1f} {:8.1f}% {:8.1f}% {:8.1f}%\n", w.name,
+             threads, r.kernel_ms, r.copy_ms, r.cached_ms, r.large_gbs, 100.0 * r.of_copy,
+             100.0 * r.of_large, 100.0 * r.of_bound);
+  fmt::print(
+      "{{\"bench\": \"{}\", \"threads\": {}, \"kernel_ms\": {:.4f}, \"copy_gbs\": {:.2f}, "
+      "\"in_cache_ms\": {:.4f}, \"large_copy_gbs\": {:.2f}, \"of_copy\": {:.4f}, "
+      "\"of_large_copy\": {:.4f}, \"of_bound\": {:.4f}, \"arch\": \"{}\"}}\n",
+      w.name, threads, r.kernel_ms, copy_gbs, r.cached_ms, r.large_gbs, r.of_copy, r.of_large,
+      r.of_bound, host_target().arch);
+}
+
+Status run() {
+  PYC_ASSIGN(auto from, AlignedBuffer::create(kLargeBytes));
+  PYC_ASSIGN(auto to, AlignedBuffer::create(kLargeBytes));
+  std::memset(from.data(), 1, kLargeBytes);
+  std::memset(to.data(), 1, kLargeBytes);
+  fmt::print("{:22} {:>7} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}\n", "workload", "threads",
+             "kernel ms", "copy ms", "cached ms", "large GB/s", "of copy", "of large", "of bound");
+  for (const int threads : {1, 2}) {
     for (const Workload& w : kWorkloads) {
-      driver::CompileOptions options;
-      options.threads = threads;
-      auto graph = driver::parse_model(w.text);
-      auto model = graph.ok() ? driver::compile(std::move(*graph), options) : graph.status();
-      if (!model.ok()) {
-        fmt::print("{}: {}\n", w.name, model.status().to_string());
-        return 1;
-      }
-      auto data = driver::SeededRun::create(**model, 1);
-      auto pool = driver::shared_pool(threads);
-      const int64_t bytes = data->inputs()[0].bytes;
-      auto target = AlignedBuffer::create(static_cast<size_t>(bytes));
-      CopyJob job{static_cast<const std::byte*>(data->inputs()[0].data), target->data()};
-      std::vector<double> ratios;
-      std::vector<double> kernel_ms;
-      std::vector<double> copy_ms;
-      std::vector<double> large_ratios;
-      std::vector<double> large_gbs;
-      for (int i = 0; i < kRounds; ++i) {
-        const int64_t copy = timed([&] { (*pool)->parallel_for(bytes / kPart, copy_parts, &job); });
-        const int64_t kernel = timed([&] {
-          const Status s = (*model)->run(data->inputs(), data->outputs());
-          if (!s.ok()) fmt::print("{}\n", s.to_string());
-        });
-        const int64_t large =
-            i % 6 == 5
-                ? timed([&] { (*pool)->parallel_for(kLargeBytes / kPart, copy_parts, &large_job); })
-                : 0;
-        if (i < 5) continue;  // warm-up
-        if (large > 0) {
-          const double scaled =
-              static_cast<double>(large) * static_cast<double>(bytes) / kLargeBytes;
-          large_ratios.push_back(scaled / static_cast<double>(kernel));
-          large_gbs.push_back(2.0 * kLargeBytes / static_cast<double>(large));
-        }
-        ratios.push_back(static_cast<double>(copy) / static_cast<double>(kernel));
-        kernel_ms.push_back(static_cast<double>(kernel) / 1e6);
-        copy_ms.push_back(static_cast<double>(copy) / 1e6);
-      }
-      const double copy_gbs = 2.0 * static_cast<double>(bytes) / median(copy_ms) / 1e6;
-      fmt::print("{:24} {:7} {:10.3f} {:12.1f} {:12.1f} {:8.1f}% {:8.1f}%\n", w.name, threads,
-                 median(kernel_ms), copy_gbs, median(large_gbs), 100.0 * median(ratios),
-                 100.0 * median(large_ratios));
-      fmt::print(
-          "{{\"bench\": \"{}\", \"threads\": {}, \"kernel_ms\": {:.4f}, \"copy_gbs\": {:.2f}, "
-          "\"large_copy_gbs\": {:.2f}, \"of_copy\": {:.4f}, \"of_large_copy\": {:.4f}, "
-          "\"arch\": \"{}\", \"rounds\": {}}}\n",
-          w.name, threads, median(kernel_ms), copy_gbs, median(large_gbs), median(ratios),
-          median(large_ratios), host.arch, ratios.size());
+      PYC_ASSIGN(const Row row, measure(w, threads, {from.data(), to.data()}));
+      print(w, threads, row);
     }
   }
-  return 0;
+  return {};
 }
 
 }  // namespace
 }  // namespace pyc
 
-int main() { return pyc::run(); }
+int main() {
+  const pyc::Status status = pyc::run();
+  if (!status.ok()) fmt::print(stderr, "{}\n", status.to_string());
+  return status.ok() ? 0 : 1;
+}

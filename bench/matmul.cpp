@@ -19,8 +19,10 @@
 
 #include "backends/cpu/matmul.h"
 #include "base/aligned_buffer.h"
+#include "base/target_info.h"
 #include "base/thread_pool.h"
 #include "loop/builder.h"
+#include "runtime/code_module.h"
 
 #ifdef PYC_HAVE_OPENBLAS
 #include <cblas.h>
@@ -151,7 +153,7 @@ class Ours {
     const cpu::CodegenTarget target = cpu::CodegenTarget::host();
     Result<std::string> object = cpu::emit_matmul_object(group_, plan_, target);
     PYC_CHECK(object.ok(), object.status().to_string());
-    Result<std::unique_ptr<cpu::CodeModule>> module = cpu::CodeModule::load(*object);
+    Result<std::unique_ptr<runtime::CodeModule>> module = runtime::CodeModule::load(*object);
     PYC_CHECK(module.ok(), module.status().to_string());
     module_ = std::move(module).value();
     pool_ = std::move(ThreadPool::create(threads)).value();
@@ -201,7 +203,7 @@ class Ours {
 
   lower::Group group_;
   cpu::MatmulPlan plan_;
-  std::unique_ptr<cpu::CodeModule> module_;
+  std::unique_ptr<runtime::CodeModule> module_;
   std::unique_ptr<ThreadPool> pool_;
   runtime::Parameter packed_;
   AlignedBuffer workspace_;
@@ -231,7 +233,7 @@ double probe_rate() {
   const cpu::CodegenTarget target = cpu::CodegenTarget::host();
   Result<std::string> object = cpu::emit_fma_probe_object(target);
   PYC_CHECK(object.ok(), object.status().to_string());
-  Result<std::unique_ptr<cpu::CodeModule>> module = cpu::CodeModule::load(*object);
+  Result<std::unique_ptr<runtime::CodeModule>> module = runtime::CodeModule::load(*object);
   PYC_CHECK(module.ok(), module.status().to_string());
   const pyc_kernel_fn fn = (*module)->lookup(cpu::kDefaultSymbol);
   AlignedBuffer data = random_floats(2 * target.lanes, 1);
@@ -320,7 +322,7 @@ std::string json(const std::vector<Row>& rows, double peak, const Settings& sett
   std::string text = fmt::format(
       "{{\n  \"bench\": \"matmul\",\n  \"cpu\": \"{}\",\n  \"peak_gflops\": {:.2f},\n"
       "  \"quantile\": {},\n",
-      cpu::CodegenTarget::host().cpu, peak, settings.quantile);
+      host_target().features(), peak, settings.quantile);
 #ifdef PYC_HAVE_OPENBLAS
   text +=
       fmt::format("  \"rival\": \"{} core {}\",\n", openblas_get_config(), openblas_get_corename());

@@ -16,6 +16,7 @@ ALLOWED = {
     "ir": [],
     "loop": [],
     "runtime": [],
+    "artifact": ["runtime"],
     "io": ["ir", "import"],
     "ops": ["ir", "loop"],
     "import": ["ir", "ops", "host"],
@@ -30,8 +31,8 @@ ALLOWED = {
     "backends": ["loop", "lower/types.h", "plan/types.h", "runtime"],
     "tune": ["loop", "lower/types.h", "runtime", "backends/backend.h"],
     "driver": ["ir", "ops", "import", "export", "autograd", "host", "loop", "lower", "eval", "passes", "specialize", "plan",
-               "runtime", "backends", "tune", "io"],
-    "capi": ["driver", "runtime", "ir", "io", "pyc"],
+               "runtime", "artifact", "backends", "tune", "io"],
+    "capi": ["driver", "runtime", "artifact", "ir", "io", "pyc"],
     "include": ["pyc"],
     "tools": ["pyc"],
 }

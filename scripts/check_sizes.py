@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Prints the largest of the given source files; exits 1 if one is over the limit without a reason.
+"""Prints the largest source files; exits 1 if one is over the limit without a reason.
+
+usage: check_sizes.py [FILE...]   without arguments: every source file that git knows or that is new
 
 Reasons stand in docs/large-files.md as table rows: | `path` | reason |
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 LIMIT = 800
 SHOWN = 10
+SOURCES = ["*.c", "*.cpp", "*.cu", "*.cuh", "*.h", "*.hpp", "*.py"]
 REASONS = Path("docs/large-files.md")
 ROW = re.compile(r"^\|\s*`([^`]+)`\s*\|\s*(.*?)\s*\|\s*$")
 
@@ -21,10 +25,19 @@ def read_reasons():
     return {row[1]: row[2] for row in rows if row}
 
 
+def source_files():
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *SOURCES]
+    names = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")
+    return sorted({name for name in names if name and Path(name).is_file()})
+
+
 def main():
     reasons = read_reasons()
+    names = sys.argv[1:] or source_files()
+    if not names:
+        sys.exit("check_sizes.py: no source files here")
     sizes = []
-    for name in sys.argv[1:]:
+    for name in names:
         with open(name, "rb") as file:
             sizes.append((sum(1 for _ in file), name))
     sizes.sort(key=lambda item: (-item[0], item[1]))

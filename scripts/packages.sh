@@ -20,3 +20,5 @@ fi
 packages_lint=(git clang-format-16 clang-tidy-16)
 # Rivals and the measuring harness.
 packages_bench=(libopenblas-dev libbenchmark-dev)
+# A virtual environment for what PyC is compared with (scripts/oracles.txt).
+packages_oracles=(python3-venv)

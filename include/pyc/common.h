@@ -4,8 +4,9 @@
  *  - Handles are opaque and belong to the caller, who destroys each once; destroying NULL does
  * nothing.
  *  - Every call that can be refused returns a pyc_status. Its last parameter may be NULL, or points
- * to a pyc_error* that is set to NULL on success and to an error the caller destroys otherwise.
- * Results are written on success only.
+ * to a pyc_error* that is set to NULL on success and to an error the caller destroys otherwise
+ * (NULL when there is no memory left for one: the status is then all there is). Results are written
+ * on success only.
  *  - A struct that begins with `struct_size` grows at its end in later versions, never otherwise.
  * The caller sets struct_size to sizeof the struct it was compiled with; all other fields 0 ask for
  * the defaults. Sizes smaller than the first version's are refused; so are bytes other than 0
@@ -64,6 +65,8 @@ enum {
 };
 /* "shape_mismatch"; "unknown" for a number that is no status. */
 PYC_API const char* pyc_status_name(pyc_status status);
+/* What such a refusal means, without a full stop; "" for a number that is no status. */
+PYC_API const char* pyc_status_cause(pyc_status status);
 /* What to do about it, in one sentence; "" for PYC_STATUS_OK. */
 PYC_API const char* pyc_status_cure(pyc_status status);
 

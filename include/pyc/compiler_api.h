@@ -47,8 +47,8 @@ typedef struct pyc_compile_options {
       memory_budget; /* bytes for everything a run needs, or the compile is refused; 0: no limit */
   const char* const* excluded_kernels; /* candidates to leave out, by name or family */
   size_t excluded_kernel_count;
-  const char*
-      target; /* pyc_dump only: a machine to show code for, e.g. "x86_avx2"; NULL: this CPU */
+  const char* target; /* pyc_dump and pyc_compile_to_file only: a machine to make code for, e.g.
+                         "x86_avx2"; NULL: this CPU */
   /* Iterations all loops that run on the host may take in one run together, or it is refused with
    * PYC_STATUS_BUDGET_EXCEEDED; 0: 16,777,216. */
   int64_t loop_limit;
@@ -58,6 +58,8 @@ typedef struct pyc_compile_options {
   size_t dim_count;
   const pyc_shape_choice* shapes;
   size_t shape_count;
+  const char* cache_dir; /* folder of a cache of artefacts on disk, used beside the cache of this
+                            process; NULL: what the environment's PYC_CACHE_DIR names, or none */
 } pyc_compile_options;
 
 /* Compiles a graph, which stays the caller's. `options` NULL asks for the defaults. */
@@ -65,7 +67,8 @@ PYC_API pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_o
                                      pyc_model** model, pyc_error** error);
 /* The same for a model's bytes or file; their content says which format they have. A model with
  * open shapes, or with parts that are no tensor code, is compiled piece by piece when it runs:
- * pyc_model_is_open. */
+ * pyc_model_is_open. One compiled ahead of time (artifact.h) is loaded; of the options it takes
+ * threads and memory_budget, and a determinism that is not stricter than its own. */
 PYC_API pyc_status pyc_compile_model_bytes(const void* data, size_t size,
                                            const pyc_compile_options* options, pyc_model** model,
                                            pyc_error** error);
@@ -127,6 +130,16 @@ typedef struct pyc_model_stats {
   int64_t compile_ns;
   int32_t cache_hit; /* 1: the compile cache of this process had it */
   int32_t reserved;
+  /* Parts of compile_ns; zeros after a cache hit. */
+  int64_t passes_ns;
+  int64_t lower_ns;
+  int64_t select_ns;
+  int64_t plan_ns;
+  int64_t code_ns; /* machine code and packed weights */
+  int64_t assemble_ns;
+  int64_t kernels; /* asked for; equal ones are compiled once */
+  int64_t distinct_kernels;
+  int64_t slowest_kernel_ns; /* processor time */
   int64_t segments_compiled; /* programs made so far; 1 for a model that is not open */
   int64_t segments_run;
   int64_t host_calls; /* of functions that are no tensor code */

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* How near an output must be: |found - expected| <= atol + rtol * |expected|, or, with a scale over
- * 0, <= scale * the largest expected magnitude. */
+ * 0, <= scale * the largest expected magnitude. For bf16 rtol is at least 2^-6, two steps. */
 typedef struct pyc_tolerance {
   size_t struct_size;
   double rtol;

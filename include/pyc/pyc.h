@@ -2,6 +2,7 @@
 #ifndef PYC_PYC_H_
 #define PYC_PYC_H_
 
+#include "pyc/artifact.h"
 #include "pyc/common.h"
 #include "pyc/compiler_api.h"
 #include "pyc/conformance.h"

@@ -187,6 +187,7 @@ struct CompileOptions {
   // For what a model file leaves open: dims by name, inputs by name.
   std::vector<std::pair<std::string, int64_t>> dims = {};
   std::vector<std::pair<std::string, Shape>> shapes = {};
+  std::string cache_dir = {};
 
   // Calls `use` with the options as the C ABI takes them.
   template <class Use>
@@ -214,6 +215,7 @@ struct CompileOptions {
     c.dim_count = c_dims.size();
     c.shapes = c_shapes.data();
     c.shape_count = c_shapes.size();
+    c.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
     return use(&c);
   }
 };
@@ -265,6 +267,12 @@ class Graph {
     return options.with_c([&](const pyc_compile_options* o) {
       return take_text(
           [&](char** text, pyc_error** e) { return pyc_dump(get(), o, stage.c_str(), text, e); });
+    });
+  }
+  // Compiles ahead of time, for options.target.
+  void compile_to_file(const std::string& path, const CompileOptions& options = {}) const {
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) { return pyc_compile_to_file(get(), o, path.c_str(), e); });
     });
   }
   void verify() const {
@@ -508,6 +516,60 @@ class ModelFile {
  private:
   ModelFile() = default;
   Handle<pyc_model_file, pyc_model_file_destroy> handle_;
+};
+
+// What a file compiled ahead of time holds. Model::load runs it.
+class Artifact {
+ public:
+  explicit Artifact(const std::string& path) {
+    check([&](pyc_error** e) { return pyc_artifact_open(path.c_str(), handle_.put(), e); });
+  }
+  pyc_artifact_info info() const {
+    auto info = sized<pyc_artifact_info>();
+    check([&](pyc_error** e) { return pyc_artifact_get_info(handle_.get(), &info, e); });
+    return info;
+  }
+  pyc_value_info input(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_artifact_input(handle_.get(), i, &info, e); });
+    return info;
+  }
+  pyc_value_info output(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_artifact_output(handle_.get(), i, &info, e); });
+    return info;
+  }
+
+ private:
+  Handle<pyc_artifact, pyc_artifact_destroy> handle_;
+};
+
+// The entries of the cache on disk.
+class CacheFiles {
+ public:
+  // `folder` "": the one PYC_CACHE_DIR names.
+  explicit CacheFiles(const std::string& folder, bool verify = false) {
+    check([&](pyc_error** e) {
+      return pyc_cache_files_read(folder.empty() ? nullptr : folder.c_str(), verify ? 1 : 0,
+                                  handle_.put(), e);
+    });
+  }
+  size_t size() const { return pyc_cache_files_count(handle_.get()); }
+  pyc_cache_file operator[](size_t i) const {
+    auto file = sized<pyc_cache_file>();
+    check([&](pyc_error** e) { return pyc_cache_files_get(handle_.get(), i, &file, e); });
+    return file;
+  }
+  static int64_t clear(const std::string& folder) {
+    int64_t removed = 0;
+    check([&](pyc_error** e) {
+      return pyc_cache_files_clear(folder.empty() ? nullptr : folder.c_str(), &removed, e);
+    });
+    return removed;
+  }
+
+ private:
+  Handle<pyc_cache_files, pyc_cache_files_destroy> handle_;
 };
 
 // An attribute's value; dtypes are written Dtype{PYC_DTYPE_F32}.

@@ -155,6 +155,8 @@ def resize(op):
     run("scalar", lit("f32", 1.0), ())
     run("empty", lit("f32", [], (0, 2)), (0, 4))
     run("to_empty", seq("f32", 2, 3), (2, 0))
+    for mode in ("linear", "cubic"):
+        c.run(f"to_empty_{mode}", [rnd("f32", (2, 3), 6)], lit("f32", [], (0, 0)), listed(sizes=(0, 0), mode=mode))
     for dt in MOVED:
         run(f"{dt}_nearest", rnd(dt, (2, 3), 2, 0.0, 9.0), (3, 5))
     for mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"):

@@ -143,9 +143,10 @@ def depth_to_space(x, b, mode):
     return y.reshape(n, channels // b ** 2, h * b, w * b)
 
 
-def space_to_depth(x, b):
+def space_to_depth(x, b, mode="DCR"):
     n, channels, h, w = x.shape
-    y = x.reshape(n, channels, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    y = x.reshape(n, channels, h // b, b, w // b, b).transpose(order)
     return y.reshape(n, channels * b ** 2, h // b, w // b)
 
 
@@ -186,6 +187,7 @@ def s2d(op):
 
     def run(name, x, b):
         c.run(name, [x], space_to_depth(x.a, b), f"block={b}")
+        c.run(f"{name}_crd", [x], space_to_depth(x.a, b, "CRD"), f'block={b}, mode="CRD"')
 
     run("one_channel", seq("f32", 1, 1, 4, 6), 2)
     run("channels", seq("f32", 2, 3, 4, 2), 2)
@@ -202,6 +204,8 @@ def s2d(op):
              "block=-2")
     c.refuse("plane", ["f32[1,1,4,3]"], "shape_mismatch", "block 2 does not divide the plane of f32[1,1,4,3]",
              "block=2")
+    c.refuse("mode", ["f32[1,4,2,2]"], "invalid_argument", 'mode must be \\"DCR\\" or \\"CRD\\", found \\"RCD\\"',
+             'block=2, mode="RCD"')
     c.refuse("too_large", ["bool[1,1099511627776,0,0]"], "invalid_argument",
              "bool[1,1099511627776,0,0] times [1,4,1,1] is too large", "block=2")
     c.write()

@@ -29,6 +29,7 @@ struct Capabilities {
   bool runs = true;    // false: compiles only
   bool strict = true;  // keeps the strict determinism level
   bool training = false;
+  bool ahead = false;  // makes objects for a named target
 };
 
 // One way to compute a group. If it is not applicable, `rejected` says why and the rest is void.
@@ -66,7 +67,7 @@ struct CompiledGroup {
 struct CompileStats {
   int64_t kernels = 0;   // asked for
   int64_t distinct = 0;  // compiled after deduplication
-  int64_t slowest_ns = 0;
+  int64_t slowest_ns = 0;  // processor time of the kernel that took longest
 };
 
 class Backend {

@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -104,9 +106,9 @@ int create_temporary(const std::string& folder, std::string* path) {
   return -1;
 }
 
-Status write_temporary(Descriptor& file, std::span<const std::byte> bytes,
+Status write_temporary(Descriptor& file, std::span<const std::span<const std::byte>> pieces,
                        const std::string& path) {
-  PYC_TRY(write_all(file.get(), bytes, path));
+  for (const std::span<const std::byte> piece : pieces) PYC_TRY(write_all(file.get(), piece, path));
   if (retry_interrupted([&] { return ::fsync(file.get()); }) != 0) return io_failure("sync", path);
   if (!file.close()) return io_failure("close", path);
   return Status();
@@ -141,12 +143,32 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
   }
 }
 
-Status write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
+// Not std::filesystem's iterator: libstdc++'s ends the process when it gets no memory.
+Result<std::vector<std::string>> list_folder(const std::string& path) {
+  struct Close {
+    void operator()(DIR* folder) const { ::closedir(folder); }
+  };
+  const std::unique_ptr<DIR, Close> folder(::opendir(path.c_str()));
+  if (folder == nullptr) return io_failure("list", path);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return io_failure("list", path);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status write_file_atomic(const std::string& path,
+                         std::span<const std::span<const std::byte>> pieces) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);  // with its slash, or empty
   std::string temporary;
   Descriptor file(create_temporary(folder, &temporary));
   if (!file.valid()) return io_failure("create a temporary file for", path);
-  Status status = write_temporary(file, bytes, temporary);
+  Status status = write_temporary(file, pieces, temporary);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
     status = io_failure("replace", path);
   }
@@ -155,6 +177,10 @@ Status write_file_atomic(const std::string& path, std::span<const std::byte> byt
     return status;
   }
   return sync_folder(folder.empty() ? "." : folder);
+}
+
+Status write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
+  return write_file_atomic(path, std::span(&bytes, 1));
 }
 
 Status write_file_atomic(const std::string& path, std::string_view text) {

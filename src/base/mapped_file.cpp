@@ -35,8 +35,9 @@ class Descriptor {
 };
 
 Status io_error(const std::string& path, int error) {
-  return {error == ENOENT || error == ENOTDIR ? Code::kNotFound : Code::kIoError,
-          fmt::format("'{}': {}", path, std::strerror(error))};
+  Code code = error == ENOENT || error == ENOTDIR ? Code::kNotFound : Code::kIoError;
+  if (error == ENOMEM) code = Code::kOutOfMemory;
+  return {code, fmt::format("'{}': {}", path, std::strerror(error))};
 }
 
 Status outside(const std::string& path, std::string_view why) {
@@ -45,9 +46,11 @@ Status outside(const std::string& path, std::string_view why) {
 }
 
 struct Mapping {
-  void* data;
-  size_t size;
-  ~Mapping() { ::munmap(data, size); }
+  void* data = nullptr;
+  size_t size = 0;
+  ~Mapping() {
+    if (data != nullptr) ::munmap(data, size);
+  }
 };
 
 Result<SharedBytes> map_descriptor(const Descriptor& fd, const std::string& path) {
@@ -58,9 +61,11 @@ Result<SharedBytes> map_descriptor(const Descriptor& fd, const std::string& path
   }
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return SharedBytes();
+  const auto owner = std::make_shared<Mapping>();  // before there is something to own
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) return io_error(path, errno);
-  const std::shared_ptr<const Mapping> owner(new Mapping{data, size});
+  owner->data = data;
+  owner->size = size;
   return SharedBytes(owner, {static_cast<const std::byte*>(data), size});
 }
 

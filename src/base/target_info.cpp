@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <charconv>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 
@@ -59,6 +60,7 @@ void detect_features(TargetInfo* t) {
   const Registers leaf1 = cpuid(1, 0);
   const Registers leaf7 = cpuid(7, 0);
   const Registers leaf7_1 = leaf7.eax >= 1 ? cpuid(7, 1) : Registers{};
+  const Registers extended = cpuid(0x80000001, 0);
   const uint32_t saved = saved_state(leaf1);
   const bool ymm = (saved & kYmmState) == kYmmState && bit(leaf1.ecx, 28);
   const bool zmm = (saved & kZmmState) == kZmmState;
@@ -68,8 +70,10 @@ void detect_features(TargetInfo* t) {
   t->has_avx2 = ymm && bit(leaf7.ebx, 5);
   t->has_fma = ymm && bit(leaf1.ecx, 12);
   t->has_f16c = ymm && bit(leaf1.ecx, 29);
+  t->has_bmi = bit(leaf7.ebx, 3) && bit(leaf7.ebx, 8) && bit(extended.ecx, 5) &&
+               bit(leaf1.ecx, 22) && bit(leaf1.ecx, 23);
   t->has_avx512 = zmm && t->has_avx2 && bit(leaf7.ebx, 16) && bit(leaf7.ebx, 17) &&
-                  bit(leaf7.ebx, 30) && bit(leaf7.ebx, 31);
+                  bit(leaf7.ebx, 28) && bit(leaf7.ebx, 30) && bit(leaf7.ebx, 31);
   t->has_avx512_vnni = t->has_avx512 && bit(leaf7.ecx, 11);
   t->has_avx512_bf16 = t->has_avx512 && bit(leaf7_1.eax, 5);
   t->has_avx512_fp16 = t->has_avx512 && bit(leaf7.edx, 23);
@@ -174,6 +178,7 @@ std::string TargetInfo::features() const {
       {has_avx2, "avx2"},
       {has_fma, "fma"},
       {has_f16c, "f16c"},
+      {has_bmi, "bmi"},
       {has_avx512, "avx512"},
       {has_avx512_vnni, "avx512_vnni"},
       {has_avx512_bf16, "avx512_bf16"},
@@ -194,6 +199,67 @@ std::string TargetInfo::features() const {
     text += name;
   }
   return text;
+}
+
+namespace {
+
+struct NamedTarget {
+  std::string_view name;
+  std::string_view arch;
+  std::vector<std::pair<bool TargetInfo::*, std::string_view>> needs;
+};
+
+// Wider ones of an architecture stand behind.
+const std::vector<NamedTarget>& named_targets() {
+  using T = TargetInfo;
+  static const std::vector<NamedTarget> targets = {
+      {"aarch64_neon", "aarch64", {{&T::has_neon, "neon"}}},
+      {"x86_avx2",
+       "x86_64",
+       {{&T::has_avx2, "avx2"},
+        {&T::has_fma, "fma"},
+        {&T::has_f16c, "f16c"},
+        {&T::has_bmi, "bmi"}}},
+      {"x86_avx512",
+       "x86_64",
+       {{&T::has_avx512, "avx512"},
+        {&T::has_avx2, "avx2"},
+        {&T::has_fma, "fma"},
+        {&T::has_f16c, "f16c"},
+        {&T::has_bmi, "bmi"}}},
+  };
+  return targets;
+}
+
+}  // namespace
+
+std::span<const std::string_view> target_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> list;
+    for (const NamedTarget& target : named_targets()) list.push_back(target.name);
+    return list;
+  }();
+  return names;
+}
+
+std::string_view native_target(const TargetInfo& machine) {
+  std::string_view best;
+  for (const std::string_view name : target_names()) {
+    if (missing_for(name, machine).empty()) best = name;
+  }
+  return best;
+}
+
+std::string missing_for(std::string_view target, const TargetInfo& machine) {
+  for (const NamedTarget& known : named_targets()) {
+    if (known.name != target) continue;
+    if (known.arch != machine.arch) return "it is an " + machine.arch;
+    for (const auto& [feature, name] : known.needs) {
+      if (!(machine.*feature)) return "it has no " + std::string(name);
+    }
+    return "";
+  }
+  return "this target is not known";
 }
 
 }  // namespace pyc

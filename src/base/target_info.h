@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace pyc {
 
@@ -21,7 +23,8 @@ struct TargetInfo {
   bool has_avx2 = false;
   bool has_fma = false;
   bool has_f16c = false;
-  bool has_avx512 = false;  // F, BW, DQ and VL together
+  bool has_bmi = false;     // BMI1, BMI2, LZCNT, MOVBE and POPCNT together
+  bool has_avx512 = false;  // F, BW, CD, DQ and VL together
   bool has_avx512_vnni = false;
   bool has_avx512_bf16 = false;
   bool has_avx512_fp16 = false;
@@ -49,6 +52,14 @@ struct TargetInfo {
 
 // The machine this process runs on. What the system does not tell keeps the default above.
 TargetInfo host_target();
+
+// Fixed machines that code is made for ahead of time. Each names exactly what its code may use.
+std::span<const std::string_view> target_names();
+// The widest of them that the machine runs; "" when there is none.
+std::string_view native_target(const TargetInfo& machine);
+// "" when the machine runs code made for the target, else what is in the way: "it is an aarch64",
+// "it has no avx512".
+std::string missing_for(std::string_view target, const TargetInfo& machine);
 
 // The sizes told by a folder laid out like Linux's /sys/devices/system/cpu/cpu0/cache.
 CacheSizes read_cache_sizes(const std::string& folder);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -37,6 +38,15 @@ void spin_until(Done done, int64_t spin_ns) {
   } while (now_ns() < deadline);
 }
 
+Status refused(int threads, int error) noexcept {
+  try {
+    return {Code::kOutOfMemory, fmt::format("thread pool: cannot start {} threads: {}", threads,
+                                            std::generic_category().message(error))};
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, "no threads"};  // fits into a string without an allocation
+  }
+}
+
 }  // namespace
 
 struct alignas(64) ThreadPool::Worker {
@@ -61,11 +71,9 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
     pool->start();
     return pool;
   } catch (const std::system_error& error) {
-    return Status(Code::kOutOfMemory,
-                  fmt::format("thread pool: cannot start {} threads: {}", threads, error.what()));
+    return refused(threads, error.code().value());
   } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory,
-                  fmt::format("thread pool: no memory for {} threads", threads));
+    return refused(threads, ENOMEM);
   }
 }
 

@@ -1,40 +1,14 @@
 #include "pyc/common.h"
 
-#include <array>
 #include <cstdlib>
+#include <new>
 #include <vector>
 
+#include "base/codes.h"
 #include "capi/guard.h"
 #include "ir/rules.h"
 
 namespace pyc::capi {
-namespace {
-
-// By status.
-constexpr std::array<const char*, PYC_STATUS_INTERNAL + 1> kCures = {
-    "",
-    "Pass what the message asks for.",
-    "Mend the file at the line and column, or the place, the message gives.",
-    "Mend the graph by the rule in brackets; docs/IR.md lists them.",
-    "Make the two shapes the message names fit.",
-    "Convert the tensor to the element type the message asks for.",
-    "Reshape the tensor to the number of dims the message asks for.",
-    "Pass exactly the bytes that element type and shape say.",
-    "Align the tensor's memory to the size of its elements.",
-    "Pass memory or a handle where the message names NULL.",
-    "Use one of the known names; the message lists them or suggests one.",
-    "Use a known op: the message suggests one, docs/ops.md lists all.",
-    "Use another device, option or element type: the message says which part is not supported.",
-    "Raise the budget, or make the model smaller; the message has the sizes.",
-    "Free memory or use a smaller model or fewer threads.",
-    "Please report it with the model; `--device reference` runs it without generated code.",
-    "Change the input values the message names; the outputs of this run are void.",
-    "Look at the system's reason in the message: rights, space, the device.",
-    "Check the path or the name.",
-    "Please report it with the message: an invariant of PyC is broken.",
-};
-
-}  // namespace
 
 // Without memory for the error the code alone is left.
 pyc_status report(Status status, pyc_error** error) noexcept {
@@ -144,8 +118,12 @@ const char* pyc_status_name(pyc_status status) {
   return code_name(static_cast<Code>(status)).data();
 }
 
+const char* pyc_status_cause(pyc_status status) {
+  return code_info(static_cast<Code>(status)).cause.data();
+}
+
 const char* pyc_status_cure(pyc_status status) {
-  return status < 0 || status > PYC_STATUS_INTERNAL ? "" : kCures[static_cast<size_t>(status)];
+  return code_info(static_cast<Code>(status)).cure.data();
 }
 
 pyc_status pyc_error_code(const pyc_error* error) {

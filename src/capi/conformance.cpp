@@ -1,13 +1,32 @@
 #include "pyc/conformance.h"
 
-#include <nlohmann/json.hpp>
-
 #include "capi/guard.h"
+#include "capi/json.h"
 #include "capi/options.h"
 #include "driver/conformance.h"
 
 using namespace pyc;
 using namespace pyc::capi;
+
+namespace {
+
+std::string to_json(const driver::CaseResult& r) {
+  constexpr const char* kVerdicts[] = {"passed", "failed", "refused"};
+  JsonWriter json;
+  json.begin_object();
+  json.key("verdict").text(kVerdicts[static_cast<int>(r.verdict)]);
+  json.key("reason").text(r.reason);
+  json.key("detail").text(r.detail);
+  json.key("data_sets").integer(r.data_sets);
+  json.key("compared").integer(r.compared);
+  json.key("not_compared").integer(r.not_compared);
+  json.key("segments").integer(r.segments);
+  json.key("host_calls").integer(r.host_calls);
+  json.end_object();
+  return std::move(json).take();
+}
+
+}  // namespace
 
 pyc_status pyc_conformance_case(const char* folder, const pyc_compile_options* options,
                                 const pyc_tolerance* tolerance, char** json, pyc_error** error) {
@@ -21,17 +40,6 @@ pyc_status pyc_conformance_case(const char* folder, const pyc_compile_options* o
       PYC_TRY(read_struct(tolerance, "pyc_tolerance", sizeof(pyc_tolerance), t));
       allowed = {t.rtol, t.atol, t.scale};
     }
-    const driver::CaseResult r = driver::run_case(folder, chosen, allowed);
-    constexpr const char* kVerdicts[] = {"passed", "failed", "refused"};
-    const nlohmann::ordered_json text{{"verdict", kVerdicts[static_cast<int>(r.verdict)]},
-                                      {"reason", r.reason},
-                                      {"detail", r.detail},
-                                      {"data_sets", r.data_sets},
-                                      {"compared", r.compared},
-                                      {"not_compared", r.not_compared},
-                                      {"segments", r.segments},
-                                      {"host_calls", r.host_calls}};
-    return give_text(text.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace),
-                     json);
+    return give_text(to_json(driver::run_case(folder, chosen, allowed)), json);
   });
 }

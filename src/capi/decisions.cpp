@@ -1,10 +1,10 @@
 // The decision log: entry by entry, and as one JSON document.
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/json.h"
 #include "pyc/compiler_api.h"
 
 using namespace pyc;
@@ -12,68 +12,93 @@ using namespace pyc::capi;
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json to_json(const Decision& d) {
-  Json out = {{"what", d.what}, {"chosen", d.chosen}, {"reason", d.reason}, {"detail", d.detail}};
-  out["alternatives"] = Json::array();
+void write(JsonWriter& json, const Decision& d) {
+  json.begin_object();
+  json.key("what").text(d.what);
+  json.key("chosen").text(d.chosen);
+  json.key("reason").text(d.reason);
+  json.key("detail").text(d.detail);
+  json.key("alternatives").begin_array();
   for (const Alternative& a : d.alternatives) {
-    Json row = {{"name", a.name}};
+    json.begin_object();
+    json.key("name").text(a.name);
     if (a.rejected.empty()) {
-      row["cost_ns"] = a.cost_ns;
+      json.key("cost_ns").number(a.cost_ns);
     } else {
-      row["rejected"] = a.rejected;
+      json.key("rejected").text(a.rejected);
     }
-    out["alternatives"].push_back(std::move(row));
+    json.end_object();
   }
-  return out;
+  json.end_array();
+  json.end_object();
 }
 
-Json to_json(const DecisionLog& log) {
-  Json out = Json::array();
-  for (const Decision& d : log) out.push_back(to_json(d));
-  return out;
+void write(JsonWriter& json, const DecisionLog& log) {
+  json.begin_array();
+  for (const Decision& d : log) write(json, d);
+  json.end_array();
 }
 
-std::string_view determinism_name(driver::Determinism d) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(d)];
+void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
+  json.begin_object();
+  json.key("memory_budget");
+  if (budget < 0) {
+    json.null();
+  } else {
+    json.integer(budget);
+  }
+  json.key("peak_bytes").integer(peak);
+  json.key("kept").boolean(budget < 0 || peak <= budget);
+  json.end_object();
 }
 
-Json to_json(const driver::BreakReport& breaks) {
-  Json out = {{"nodes", breaks.nodes},
-              {"compiled", breaks.compiled},
-              {"compilability_score", breaks.compilability_score()},
-              {"count", breaks.breaks},
-              {"ops", Json::object()},
-              {"first", nullptr},
-              {"summary", breaks.summary}};
-  for (const auto& [op, count] : breaks.ops) out["ops"][op] = count;
+void write(JsonWriter& json, const driver::BreakReport& breaks) {
+  json.begin_object();
+  json.key("nodes").integer(breaks.nodes);
+  json.key("compiled").integer(breaks.compiled);
+  json.key("compilability_score").number(breaks.compilability_score());
+  json.key("count").integer(breaks.breaks);
+  json.key("ops").begin_object();
+  for (const auto& [op, count] : breaks.ops) json.key(op).integer(count);
+  json.end_object();
+  json.key("first");
   if (breaks.breaks > 0) {
-    out["first"] = {
-        {"node", breaks.first_node}, {"op", breaks.first_op}, {"reason", breaks.first_reason}};
+    json.begin_object();
+    json.key("node").text(breaks.first_node);
+    json.key("op").text(breaks.first_op);
+    json.key("reason").text(breaks.first_reason);
+    json.end_object();
+  } else {
+    json.null();
   }
-  return out;
+  json.key("summary").text(breaks.summary);
+  json.end_object();
 }
 
-Json log_document(const pyc_model& model) {
-  const int64_t budget = model.options.memory_budget;
-  const int64_t peak = model.session->memory().peak_bytes;
+std::string log_document(const pyc_model& model) {
   const driver::SessionStats stats = model.session->stats();
-  Json out = {{"schema", "pyc.decision_log.v1"}};
-  out["device"] = model.options.device;
-  out["determinism"] = determinism_name(model.options.determinism);
-  out["fingerprint"] = model.session->fingerprint();
-  out["contract"] = {{"memory_budget", budget < 0 ? Json(nullptr) : Json(budget)},
-                     {"peak_bytes", peak},
-                     {"kept", budget < 0 || peak <= budget}};
-  out["fallback"] = {{"policy", "deny"}, {"count", 0}};
-  out["runs"] = stats.runs;
-  out["guard_miss_count"] = stats.guard_misses;
-  out["breaks"] = to_json(model.session->breaks());
-  out["decisions"] = to_json(model.session->decisions());
-  out["refusals"] = to_json(model.session->refusals());
-  return out;
+  JsonWriter json(2);
+  json.begin_object();
+  json.key("schema").text("pyc.decision_log.v1");
+  json.key("device").text(model.options.device);
+  json.key("determinism").text(driver::determinism_name(model.options.determinism));
+  json.key("fingerprint").text(model.session->fingerprint());
+  json.key("contract");
+  write_contract(json, model.options.memory_budget, model.session->memory().peak_bytes);
+  json.key("fallback").begin_object();
+  json.key("policy").text("deny");
+  json.key("count").integer(0);
+  json.end_object();
+  json.key("runs").integer(stats.runs);
+  json.key("guard_miss_count").integer(stats.guard_misses);
+  json.key("breaks");
+  write(json, model.session->breaks());
+  json.key("decisions");
+  write(json, model.session->decisions());
+  json.key("refusals");
+  write(json, model.session->refusals());
+  json.end_object();
+  return std::move(json).take();
 }
 
 }  // namespace
@@ -127,9 +152,7 @@ pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t
 pyc_status pyc_model_last_decision_log(const pyc_model* model, char** json, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    // Names come from files and may be no UTF-8.
-    return give_text(log_document(*model).dump(2, ' ', false, Json::error_handler_t::replace),
-                     json);
+    return give_text(log_document(*model), json);
   });
 }
 

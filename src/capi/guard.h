@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 
+#include "base/exceptions.h"
+#include "base/fp_state.h"
 #include "base/status.h"
 #include "ir/types.h"
 #include "pyc/common.h"
@@ -29,15 +29,13 @@ pyc_status report(Status status, pyc_error** error) noexcept;
 template <class Body>
 pyc_status guard(pyc_error** error, Body body) noexcept {
   if (error != nullptr) *error = nullptr;
+  const FpStateGuard
+      fp_state;  // numbers are read and folded by the contract, whatever the caller's
   try {
     Status status = body();
     return status.ok() ? PYC_STATUS_OK : report(std::move(status), error);
-  } catch (const std::bad_alloc&) {
-    return report(Status(Code::kOutOfMemory, "out of memory"), error);
-  } catch (const std::exception& e) {
-    return report(Status(Code::kInternal, e.what()), error);
   } catch (...) {
-    return report(Status(Code::kInternal, "unknown exception"), error);
+    return report(status_of_exception(), error);
   }
 }
 

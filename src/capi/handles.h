@@ -71,6 +71,10 @@ Status to_view(const pyc_tensor_view& view, runtime::TensorView& out);
 // That the view is whole: a known type, memory, exactly the bytes of its type.
 Result<ir::TensorType> check_view(const pyc_tensor_view* view);
 
+// Fills `info` with an input or output (`kind`).
+Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,
+                pyc_value_info* info);
+
 pyc_decision to_c(const Decision& decision);
 
 // A session as a handle of the caller's.

@@ -52,7 +52,14 @@ void for_each_kernel(const pyc_model& model, Visit visit) {
 
 }  // namespace
 
-size_t pyc_op_count(void) { return driver::known_ops().all().size(); }
+size_t pyc_op_count(void) {
+  size_t count = 0;
+  guard(nullptr, [&]() -> Status {
+    count = driver::known_ops().all().size();
+    return {};
+  });
+  return count;
+}
 
 pyc_status pyc_op(size_t index, pyc_op_info* info, pyc_error** error) {
   return guard(error, [&]() -> Status {

@@ -1,18 +1,17 @@
 #include "pyc/model_file.h"
 
-#include <nlohmann/json.hpp>
+#include <map>
 #include <utility>
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/json.h"
 #include "capi/options.h"
 
 using namespace pyc;
 using namespace pyc::capi;
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 ir::OpenValue open_value(const ir::Value& value) {
   ir::OpenValue out{.name = value.name, .type = {}, .constant = {}};
@@ -41,12 +40,19 @@ void declare_closed(const ir::Graph& graph, pyc_model_file& out) {
   out.outputs = declare(outputs, PYC_VALUE_RESULT);
 }
 
+void declare_compiled(const runtime::Program& program, pyc_model_file& out) {
+  out.inputs = declare(driver::declared(program.inputs), PYC_VALUE_INPUT);
+  out.outputs = declare(driver::declared(program.outputs), PYC_VALUE_RESULT);
+}
+
 Status give_file(Result<driver::LoadedModel> model, pyc_model_file** out) {
   PYC_TRY(require(out, "file"));
   if (!model.ok()) return std::move(model).status();
   auto file = std::make_unique<pyc_model_file>();
   if (model->open != nullptr) {
     declare_open(*model->open, *file);
+  } else if (model->artifact != nullptr) {
+    declare_compiled(model->artifact->program, *file);
   } else {
     PYC_TRY(ir::verify_graph(*model->graph).status());
     declare_closed(*model->graph, *file);
@@ -56,17 +62,43 @@ Status give_file(Result<driver::LoadedModel> model, pyc_model_file** out) {
   return {};
 }
 
-Json to_json(const Declared& value) {
+void write(JsonWriter& json, const Declared& value) {
   constexpr const char* kTypes[] = {"tensor",   "strings", "sequence",
                                     "optional", "nothing", "unknown"};
   const pyc_value_info& info = value.info;
-  return {{"name", value.name},
-          {"dtype", info.dtype < 0 ? Json(nullptr) : Json(pyc_dtype_name(info.dtype))},
-          {"shape", info.rank < 0 ? Json(nullptr) : Json(value.shape)},
-          {"bytes", info.bytes < 0 ? Json(nullptr) : Json(info.bytes)},
-          {"type", kTypes[info.type]},
-          {"symbols", value.symbols},
-          {"text", value.type_text}};
+  json.begin_object();
+  json.key("name").text(value.name);
+  json.key("dtype");
+  info.dtype < 0 ? json.null() : json.text(pyc_dtype_name(info.dtype));
+  json.key("shape");
+  if (info.rank < 0) {
+    json.null();
+  } else {
+    json.begin_array();
+    for (const int64_t d : value.shape) json.integer(d);
+    json.end_array();
+  }
+  json.key("bytes");
+  info.bytes < 0 ? json.null() : json.integer(info.bytes);
+  json.key("type").text(kTypes[info.type]);
+  json.key("symbols").begin_array();
+  for (const std::string& symbol : value.symbols) json.text(symbol);
+  json.end_array();
+  json.key("text").text(value.type_text);
+  json.end_object();
+}
+
+void write(JsonWriter& json, const std::map<std::string, int64_t>& numbers) {
+  json.begin_object();
+  for (const auto& [name, number] : numbers) json.key(name).integer(number);
+  json.end_object();
+}
+
+template <class T>
+void write_list(JsonWriter& json, std::string_view key, const std::vector<T>& values) {
+  json.key(key).begin_array();
+  for (const T& value : values) write(json, *value);
+  json.end_array();
 }
 
 struct Counts {
@@ -75,12 +107,22 @@ struct Counts {
   int64_t constant_bytes = 0;
 };
 
+const char* format_of(const driver::LoadedModel& model) {
+  if (model.artifact != nullptr) return "pycm";
+  return model.open != nullptr ? "onnx" : "text";
+}
+
 Counts count(const driver::LoadedModel& model) {
   Counts out;
   if (model.open != nullptr) {
     out.ops = model.info.ops;
     out.constant_bytes = model.info.parameter_bytes;
     for (const ir::OpenValue& v : model.open->values) out.constants += v.constant ? 1 : 0;
+    return out;
+  }
+  if (model.artifact != nullptr) {
+    out.constants = static_cast<int64_t>(model.artifact->program.parameters.size());
+    for (const auto& p : model.artifact->program.parameters) out.constant_bytes += p.bytes;
     return out;
   }
   for (const ir::Node& node : model.graph->nodes) ++out.ops[std::string(node.op->name)];
@@ -92,35 +134,44 @@ Counts count(const driver::LoadedModel& model) {
   return out;
 }
 
-Json description(const pyc_model_file& file) {
+void write_unsupported(JsonWriter& json, const onnx::ModelInfo& info) {
+  json.key("unsupported").begin_array();
+  for (const auto& node : info.unsupported) {
+    json.begin_object();
+    json.key("name").text(node.name);
+    json.key("op").text(node.op);
+    json.key("domain").text(node.domain);
+    json.key("opset").integer(node.opset);
+    json.key("nearest").text(node.nearest);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+std::string description(const pyc_model_file& file) {
   const driver::LoadedModel& model = file.model;
-  const bool onnx = model.open != nullptr;
   const Counts counts = count(model);
   int64_t nodes = 0;
   for (const auto& [op, n] : counts.ops) nodes += n;
-  Json out = {{"format", onnx ? "onnx" : "text"},
-              {"inputs", Json::array()},
-              {"outputs", Json::array()},
-              {"nodes", nodes},
-              {"constants", counts.constants},
-              {"constant_bytes", counts.constant_bytes},
-              {"ops", counts.ops},
-              {"unsupported", Json::array()}};
-  for (const auto& value : file.inputs) out["inputs"].push_back(to_json(*value));
-  for (const auto& value : file.outputs) out["outputs"].push_back(to_json(*value));
-  for (const auto& node : model.info.unsupported) {
-    out["unsupported"].push_back({{"name", node.name},
-                                  {"op", node.op},
-                                  {"domain", node.domain},
-                                  {"opset", node.opset},
-                                  {"nearest", node.nearest}});
+  JsonWriter json(2);
+  json.begin_object();
+  json.key("format").text(format_of(model));
+  write_list(json, "inputs", file.inputs);
+  write_list(json, "outputs", file.outputs);
+  json.key("nodes").integer(nodes);
+  json.key("constants").integer(counts.constants);
+  json.key("constant_bytes").integer(counts.constant_bytes);
+  json.key("ops");
+  write(json, counts.ops);
+  write_unsupported(json, model.info);
+  if (model.open != nullptr) {
+    json.key("ir_version").integer(model.info.ir_version);
+    json.key("producer").text(model.info.producer);
+    json.key("opsets");
+    write(json, model.info.opsets);
   }
-  if (onnx) {
-    out["ir_version"] = model.info.ir_version;
-    out["producer"] = model.info.producer;
-    out["opsets"] = model.info.opsets;
-  }
-  return out;
+  json.end_object();
+  return std::move(json).take();
 }
 
 }  // namespace
@@ -192,7 +243,7 @@ pyc_status pyc_model_file_describe(const pyc_model_file* file, char** json, pyc_
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     // Names come from files and may be no UTF-8.
-    return give_text(description(*file).dump(2, ' ', false, Json::error_handler_t::replace), json);
+    return give_text(description(*file), json);
   });
 }
 
@@ -202,7 +253,8 @@ pyc_status pyc_model_file_compile(const pyc_model_file* file, const pyc_compile_
     PYC_TRY(require(file, "file"));
     PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
     PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
-    return give_model(driver::make_session(file->model, shapes, chosen), chosen, model);
+    auto session = driver::make_session(file->model, shapes, chosen);
+    return give_model(std::move(session), chosen, model);
   });
 }
 

@@ -33,7 +33,7 @@ class LiveModels {
 };
 
 // Of the first version of pyc_model_stats, which ended with `reserved`.
-constexpr size_t kFirstModelStats = offsetof(pyc_model_stats, segments_compiled);
+constexpr size_t kFirstModelStats = offsetof(pyc_model_stats, passes_ns);
 
 LiveModels& live_models() {
   static LiveModels instance;
@@ -44,9 +44,10 @@ Status compile(Result<driver::LoadedModel> loaded, const pyc_compile_options* op
                pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!loaded.ok()) return std::move(loaded).status();
-  PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
   PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
-  return give_model(driver::make_session(*loaded, shapes, chosen), chosen, out);
+  auto session = driver::make_session(*loaded, shapes, chosen);
+  return give_model(std::move(session), std::move(chosen), out);
 }
 
 int32_t type_number(ir::OpenType::Kind kind) {
@@ -113,6 +114,15 @@ Status describe(std::span<const std::unique_ptr<const Declared>> values, size_t 
   PYC_TRY(check_out_struct(info, "pyc_value_info", kFirstValueInfo));
   PYC_TRY(require_index(index, values.size(), what));
   write_struct(info, values[index]->info);
+  return {};
+}
+
+Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,
+                pyc_value_info* info) {
+  PYC_TRY(check_out_struct(info, "pyc_value_info", kFirstValueInfo));
+  PYC_TRY(require_index(index, specs.size(), kind == PYC_VALUE_INPUT ? "input" : "output"));
+  const runtime::IoSpec& spec = specs[index];
+  write_struct(info, value_info(spec.name, spec.dtype, spec.shape, spec.bytes, kind));
   return {};
 }
 
@@ -206,6 +216,15 @@ pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, p
     out.contexts = s.contexts;
     out.compile_ns = s.compile_ns;
     out.cache_hit = s.cache_hit ? 1 : 0;
+    out.passes_ns = s.compile.passes_ns;
+    out.lower_ns = s.compile.lower_ns;
+    out.select_ns = s.compile.select_ns;
+    out.plan_ns = s.compile.plan_ns;
+    out.code_ns = s.compile.code_ns;
+    out.assemble_ns = s.compile.assemble_ns;
+    out.kernels = s.compile.kernels;
+    out.distinct_kernels = s.compile.distinct_kernels;
+    out.slowest_kernel_ns = s.compile.slowest_kernel_ns;
     out.segments_compiled = s.segments_compiled;
     out.segments_run = s.segments_run;
     out.host_calls = s.host_calls;

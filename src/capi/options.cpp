@@ -55,6 +55,7 @@ Result<driver::CompileOptions> to_options(const pyc_compile_options* given) {
     out.kernels.emplace_back(o.excluded_kernels[i]);
   }
   out.target = to_text(o.target);
+  out.cache_dir = to_text(o.cache_dir);
   if (o.loop_limit < 0) {
     return Status(
         Code::kInvalidArgument,

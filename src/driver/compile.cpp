@@ -1,14 +1,19 @@
 #include "driver/compile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/fp_state.h"
+#include "driver/artifacts.h"
 #include "driver/assemble.h"
 #include "driver/cache.h"
 #include "driver/devices.h"
+#include "driver/disk_cache.h"
 #include "loop/loop.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
@@ -18,11 +23,6 @@
 
 namespace pyc::driver {
 namespace {
-
-int thread_count(const CompileOptions& options) {
-  if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 Status check_options(const CompileOptions& o) {
   if (o.threads < 0 || o.threads > ThreadPool::kMaxThreads) {
@@ -34,12 +34,12 @@ Status check_options(const CompileOptions& o) {
     return {Code::kInvalidArgument,
             fmt::format("lanes must be 4, 8 or 16 (or 0 for the CPU's own), found {}", o.lanes)};
   }
+  const auto targets = target_names();
+  if (!o.target.empty() && std::find(targets.begin(), targets.end(), o.target) == targets.end()) {
+    return {Code::kUnknownOption, fmt::format("target '{}' is not known; known targets: {}",
+                                              o.target, fmt::join(targets, ", "))};
+  }
   return {};
-}
-
-std::string_view determinism_name(Determinism d) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(d)];
 }
 
 // Everything up to the plan: what compile and dump share.
@@ -51,6 +51,19 @@ struct Front {
   const backends::Backend* backend;
   backends::BackendOptions backend_options;
   DecisionLog log;
+  runtime::CompileBreakdown times;
+};
+
+// Nanoseconds since the last call.
+class Lap {
+ public:
+  int64_t operator()() {
+    const int64_t before = std::exchange(last_, now_ns());
+    return last_ - before;
+  }
+
+ private:
+  int64_t last_ = now_ns();
 };
 
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
@@ -64,15 +77,21 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
+  runtime::CompileBreakdown times;
+  Lap lap;
   PYC_ASSIGN(ir::VerifiedGraph canonical,
              passes::run_pipeline(given, ops::all_ops(), {.off = o.passes_off}, &log));
+  times.passes_ns = lap();
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
+  times.lower_ns = lap();
   PYC_ASSIGN(tune::Selection selection,
              tune::select_kernels(lowered, *backend, backend_options, o.kernels));
+  times.select_ns = lap();
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = o.memory_budget,
                                                          .reuse = o.reuse}));
+  times.plan_ns = lap();
 
   for (const DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
     log.insert(log.end(), part->begin(), part->end());
@@ -83,17 +102,24 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                .plan = std::move(plan),
                .backend = backend,
                .backend_options = backend_options,
-               .log = std::move(log)};
+               .log = std::move(log),
+               .times = times};
 }
 
 Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
   backends::CompileStats stats;
+  Lap lap;
   PYC_ASSIGN(
       std::vector<backends::CompiledGroup> groups,
       front.backend->compile(front.lowered, front.selection.chosen, front.backend_options, &stats));
+  front.times.code_ns = lap();
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups));
+  front.times.assemble_ns = lap();
+  front.times.kernels = stats.kernels;
+  front.times.distinct_kernels = stats.distinct;
+  front.times.slowest_kernel_ns = stats.slowest_ns;
   front.log.push_back({.what = "compile",
                        .chosen = fmt::format("{} distinct kernels", stats.distinct),
                        .reason = "equal_kernels_once",
@@ -101,15 +127,72 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                        .alternatives = {}});
   return Compiled{.program = std::move(program),
                   .log = std::move(front.log),
-                  .memory = memory_report(front.plan, front.backend_options.threads)};
+                  .memory = memory_report(front.plan, front.backend_options.threads),
+                  .times = front.times};
+}
+
+std::string disk_key(const ir::Graph& graph, const CompileOptions& o, std::string_view target) {
+  return fmt::format("pyc={} target={} graph={} {}", artifact::version(), target,
+                     ir::fingerprint(graph).hex(), options_key(o, thread_count(o)));
+}
+
+Decision disk_decision(std::string_view chosen, std::string_view reason, std::string detail) {
+  return {"disk_cache", std::string(chosen), std::string(reason), std::move(detail), {}};
+}
+
+// What the cache on disk has, or a new compile that is put there. No failure of the cache stops a
+// compile; the log says what happened.
+Result<Compiled> build_on_disk(ir::VerifiedGraph given, CompileOptions o, const DiskCache& disk) {
+  o.target = native_target(host_target());
+  const std::string key = disk_key(*given, o, o.target);
+  auto found = disk.find(key);
+  if (found.ok()) {
+    auto compiled = from_artifact(std::move(*found), thread_count(o));
+    if (compiled.ok()) {
+      compiled->log.push_back(disk_decision("loaded", "found", key));
+      return compiled;
+    }
+    found = std::move(compiled).status();
+  }
+  PYC_ASSIGN(artifact::Artifact made, compile_artifact(*given, o));
+  const Status written = disk.insert(key, made);
+  PYC_ASSIGN(Compiled compiled, from_artifact(std::move(made), thread_count(o)));
+  if (found.status().code() != Code::kNotFound) {
+    compiled.log.push_back(
+        disk_decision("compiled_again", "unusable_entry", found.status().message()));
+  }
+  compiled.log.push_back(
+      written.ok() ? disk_decision("written", "not_found", key)
+                   : disk_decision("not_written", code_name(written.code()), written.message()));
+  return compiled;
+}
+
+Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o) {
+  const std::string folder = o.cache_dir.empty() ? DiskCache::default_folder() : o.cache_dir;
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  const bool possible =
+      backend->capabilities().ahead && !native_target(host_target()).empty() && o.target.empty();
+  if (folder.empty() || !possible) return build(std::move(given), o);
+  return build_on_disk(std::move(given), o, DiskCache(folder));
 }
 
 }  // namespace
+
+std::string_view determinism_name(Determinism level) {
+  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
+  return kNames[static_cast<int>(level)];
+}
+
+int thread_count(const CompileOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
 
 Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& o) {
   const int64_t start = now_ns();
+  const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
   if (!o.target.empty()) {
     return Status(Code::kUnsupported,
@@ -120,7 +203,7 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
   std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
   const bool hit = compiled != nullptr;
   if (!hit) {
-    PYC_ASSIGN(Compiled fresh, build(std::move(given), o));
+    PYC_ASSIGN(Compiled fresh, build_or_load(std::move(given), o));
     compiled = std::make_shared<const Compiled>(std::move(fresh));
     if (o.cache) cache_insert(key, compiled);
   }
@@ -128,16 +211,22 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
   PYC_ASSIGN(
       std::unique_ptr<runtime::Model> model,
       runtime::Model::create(compiled->program, std::move(pool), compiled->log, compiled->memory));
-  model->set_compile_stats(now_ns() - start, hit);
+  model->set_compile_stats(now_ns() - start, hit,
+                           hit ? runtime::CompileBreakdown{} : compiled->times);
   return model;
 }
 
-Result<std::shared_ptr<const runtime::Program>> compile_ahead(ir::Graph graph,
-                                                              const CompileOptions& o) {
+Result<Compiled> compile_ahead(ir::Graph graph, const CompileOptions& o) {
   PYC_TRY(check_options(o));
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  if (!backend->capabilities().ahead) {
+    return Status(Code::kUnsupported,
+                  fmt::format("device '{}' makes no machine code that could be kept: compile ahead "
+                              "of time for the device cpu",
+                              o.device));
+  }
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
-  PYC_ASSIGN(Compiled compiled, build(std::move(given), o));
-  return compiled.program;
+  return build(std::move(given), o);
 }
 
 Result<std::string> dump(ir::Graph graph, const CompileOptions& o, std::string_view stage) {

@@ -13,6 +13,8 @@
 namespace pyc::driver {
 
 enum class Determinism : uint8_t { kStrict, kBalanced, kFast };
+// "strict", "balanced", "fast".
+std::string_view determinism_name(Determinism level);
 
 struct CompileOptions {
   std::string device = "cpu";  // cpu, reference, null
@@ -29,10 +31,21 @@ struct CompileOptions {
   bool fuse = true;   // off: one group per node
   bool reuse = true;  // off: no two buffers share memory
   bool cache = true;  // look in the in-memory compile cache
+  // Folder of a cache of artefacts on disk; "": what PYC_CACHE_DIR names, or none. Code from it is
+  // for the named target that this machine is.
+  std::string cache_dir = {};
   // Iterations that all loops of one run on the host may take together.
   int64_t loop_limit = kDefaultLoopLimit;
 
   static constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
+};
+
+// What a compile produced, before it became a model.
+struct Compiled {
+  std::shared_ptr<const runtime::Program> program;
+  DecisionLog log;
+  runtime::MemoryReport memory;
+  runtime::CompileBreakdown times = {};
 };
 
 // A graph from text IR over all of PyC's ops.
@@ -41,10 +54,12 @@ Result<ir::Graph> parse_model(std::string_view text);
 // Refuses with the code and message of the stage that cannot go on.
 Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOptions& options);
 
-// The program for another machine (options.target): its steps name functions in relocatable
-// objects instead of pointing to them.
-Result<std::shared_ptr<const runtime::Program>> compile_ahead(ir::Graph graph,
-                                                              const CompileOptions& options);
+// The program for the machine options.target: its steps name functions in relocatable objects
+// instead of pointing to them.
+Result<Compiled> compile_ahead(ir::Graph graph, const CompileOptions& options);
+
+// The options' thread count, with one per core for 0.
+int thread_count(const CompileOptions& options);
 
 // The text of every stage of a compile, for `pyc dump` and docs/ARCHITECTURE.md.
 // stage: graph, passes, groups, loop, plan, llvm, asm.

@@ -13,11 +13,11 @@ namespace pyc::driver {
 namespace {
 
 const auto& backends_table() {
-  static const std::array<std::unique_ptr<backends::Backend>, 3> table = {
+  static const auto table = std::to_array<std::unique_ptr<backends::Backend>>({
       backends::make_cpu_backend(),
       backends::make_reference_backend(),
       backends::make_null_backend(),
-  };
+  });
   return table;
 }
 

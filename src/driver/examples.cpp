@@ -113,10 +113,9 @@ class Search {
     for (size_t i = 0; i < required_.size(); ++i) {
       attrs.emplace(required_[i]->name, values(i, use, dtype)[use.attrs[i]]);
     }
-    PYC_ASSIGN(const ir::ValueId first, builder.op(op_.name, inputs, std::move(attrs), "y"));
-    for (int i = 0; i < op_.outputs; ++i) {
-      PYC_TRY(builder.output(first + static_cast<ir::ValueId>(i)));
-    }
+    PYC_TRY(builder.op(op_.name, inputs, std::move(attrs), "y").status());
+    const std::vector<ir::ValueId> outputs = builder.graph().nodes.back().outputs;
+    for (const ir::ValueId output : outputs) PYC_TRY(builder.output(output));
     return std::move(builder).take();
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/mapped_file.h"
+#include "driver/artifacts.h"
 
 namespace pyc::driver {
 namespace {
@@ -22,20 +23,31 @@ bool is_text(std::string_view bytes) {
 
 Result<LoadedModel> load_onnx(SharedBytes bytes, const std::string& folder, bool external_allowed) {
   PYC_ASSIGN(onnx::Imported read, onnx::read_model(std::move(bytes), folder, external_allowed));
-  return LoadedModel{
-      .graph = std::nullopt, .open = std::move(read.graph), .info = std::move(read.info)};
+  LoadedModel model;
+  model.open = std::move(read.graph);
+  model.info = std::move(read.info);
+  return model;
 }
 
 Result<LoadedModel> load_text(std::string_view text) {
   PYC_ASSIGN(ir::Graph graph, parse_model(text));
-  return LoadedModel{.graph = std::move(graph), .open = nullptr, .info = {}};
+  LoadedModel model;
+  model.graph = std::move(graph);
+  return model;
+}
+
+Result<LoadedModel> load_compiled(SharedBytes bytes) {
+  PYC_ASSIGN(artifact::Artifact read, artifact::decode(std::move(bytes)));
+  LoadedModel model;
+  model.artifact = std::make_shared<const artifact::Artifact>(std::move(read));
+  return model;
 }
 
 std::string_view text_of(const SharedBytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Text IR leaves nothing to choose.
+// Text IR and compiled programs leave nothing to choose.
 Status check_no_choice(const ShapeChoice& shapes) {
   if (shapes.empty()) return {};
   return {Code::kInvalidArgument, "every shape of the model is fixed: there is none to choose"};
@@ -53,13 +65,16 @@ Result<std::shared_ptr<const ir::OpenGraph>> fixed_graph(const LoadedModel& mode
 Result<LoadedModel> load_model(std::string_view bytes) {
   if (is_text(bytes)) return load_text(bytes);
   const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-  return load_onnx(SharedBytes(std::vector<std::byte>(data, data + bytes.size())), "", false);
+  SharedBytes copy(std::vector<std::byte>(data, data + bytes.size()));
+  if (artifact::is_artifact(copy)) return load_compiled(std::move(copy));
+  return load_onnx(std::move(copy), "", false);
 }
 
 Result<LoadedModel> load_model_file(const std::string& path) {
   PYC_ASSIGN(SharedBytes bytes, map_file(path));
-  auto model = is_text(text_of(bytes)) ? load_text(text_of(bytes))
-                                       : load_onnx(std::move(bytes), folder_of(path), true);
+  auto model = artifact::is_artifact(bytes) ? load_compiled(std::move(bytes))
+               : is_text(text_of(bytes))    ? load_text(text_of(bytes))
+                                            : load_onnx(std::move(bytes), folder_of(path), true);
   if (!model.ok()) return std::move(model).status().with_context(path);
   return model;
 }
@@ -70,16 +85,25 @@ Result<ir::Graph> graph_of(const LoadedModel& model, const ShapeChoice& shapes) 
     return close_model(*graph);
   }
   PYC_TRY(check_no_choice(shapes));
+  if (model.artifact != nullptr) {
+    return Status(Code::kUnsupported,
+                  "the model is compiled already: the graph is in the file it was made from");
+  }
   return ir::Graph(*model.graph);
 }
 
 Result<std::unique_ptr<Session>> make_session(const LoadedModel& model, const ShapeChoice& shapes,
-                                              const CompileOptions& options) {
+                                              CompileOptions& options) {
   if (model.open != nullptr) {
     PYC_ASSIGN(std::shared_ptr<const ir::OpenGraph> graph, fixed_graph(model, shapes));
     return Session::create(std::move(graph), options);
   }
   PYC_TRY(check_no_choice(shapes));
+  if (model.artifact != nullptr) {
+    PYC_ASSIGN(LoadedArtifact loaded, load_artifact(*model.artifact, options));
+    options.determinism = loaded.determinism;
+    return Session::of(std::move(loaded.model), std::move(loaded.fingerprint));
+  }
   return Session::create(ir::Graph(*model.graph), options);
 }
 
@@ -89,7 +113,9 @@ Result<BreakReport> breaks_of_model(const LoadedModel& model, const ShapeChoice&
     return foresee_breaks(*graph);
   }
   PYC_TRY(check_no_choice(shapes));
-  return report_whole(static_cast<int64_t>(model.graph->nodes.size()));
+  const size_t nodes =
+      model.artifact != nullptr ? model.artifact->program.steps.size() : model.graph->nodes.size();
+  return report_whole(static_cast<int64_t>(nodes));
 }
 
 }  // namespace pyc::driver

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "artifact/artifact.h"
 #include "base/status.h"
 #include "driver/compile.h"
 #include "driver/session.h"
@@ -16,10 +17,12 @@
 
 namespace pyc::driver {
 
-// A model as its file has it: a graph (text IR) or an open graph (ONNX).
+// A model as its file has it: a graph (text IR), an open graph (ONNX) or a program that was
+// compiled ahead of time (.pycm).
 struct LoadedModel {
   std::optional<ir::Graph> graph;
-  std::shared_ptr<const ir::OpenGraph> open;  // null: `graph` is there
+  std::shared_ptr<const ir::OpenGraph> open;
+  std::shared_ptr<const artifact::Artifact> artifact;
   // Of ONNX files; nodes may be unsupported, then the model can be looked at only.
   onnx::ModelInfo info;
 };
@@ -32,9 +35,10 @@ Result<LoadedModel> load_model_file(const std::string& path);
 
 // The model as one closed graph with the chosen shapes. kUnsupported when there is none such.
 Result<ir::Graph> graph_of(const LoadedModel& model, const ShapeChoice& shapes);
-// The model, ready to run. Shapes that stay open are those of each run.
+// The model, ready to run. Shapes that stay open are those of each run. The determinism level of a
+// program that was compiled ahead of time is put into the options.
 Result<std::unique_ptr<Session>> make_session(const LoadedModel& model, const ShapeChoice& shapes,
-                                              const CompileOptions& options);
+                                              CompileOptions& options);
 // What cannot be compiled whole; models that cannot run have an answer, too.
 Result<BreakReport> breaks_of_model(const LoadedModel& model, const ShapeChoice& shapes);
 

@@ -72,19 +72,6 @@ std::vector<ir::OpenValue> declared(const OpenGraph& graph, std::span<const Open
   return values;
 }
 
-std::vector<ir::OpenValue> declared(std::span<const runtime::IoSpec> specs) {
-  std::vector<ir::OpenValue> values;
-  for (const runtime::IoSpec& spec : specs) {
-    ir::OpenValue value{.name = spec.name, .type = {}, .constant = {}};
-    value.type.kind = ir::OpenType::Kind::kTensor;
-    value.type.dtype = spec.dtype;
-    value.type.shape = std::vector<ir::OpenType::Dim>(spec.shape.size());
-    for (size_t i = 0; i < spec.shape.size(); ++i) (*value.type.shape)[i].value = spec.shape[i];
-    values.push_back(std::move(value));
-  }
-  return values;
-}
-
 Status check_inputs(std::span<const ir::OpenValue> expected, std::span<const DynValue> found) {
   if (expected.size() != found.size()) {
     return {Code::kInvalidArgument,
@@ -111,6 +98,19 @@ bool fits(std::span<const runtime::IoSpec> specs, std::span<const DynValue> valu
 }
 
 }  // namespace
+
+std::vector<ir::OpenValue> declared(std::span<const runtime::IoSpec> specs) {
+  std::vector<ir::OpenValue> values;
+  for (const runtime::IoSpec& spec : specs) {
+    ir::OpenValue value{.name = spec.name, .type = {}, .constant = {}};
+    value.type.kind = ir::OpenType::Kind::kTensor;
+    value.type.dtype = spec.dtype;
+    value.type.shape = std::vector<ir::OpenType::Dim>(spec.shape.size());
+    for (size_t i = 0; i < spec.shape.size(); ++i) (*value.type.shape)[i].value = spec.shape[i];
+    values.push_back(std::move(value));
+  }
+  return values;
+}
 
 struct Session::Impl {
   std::shared_ptr<const OpenGraph> graph;  // null: given as a closed graph
@@ -267,6 +267,18 @@ Result<std::unique_ptr<Session>> Session::create(ir::Graph graph, CompileOptions
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
+Result<std::unique_ptr<Session>> Session::of(std::unique_ptr<runtime::Model> whole,
+                                             std::string fingerprint) {
+  auto impl = std::make_unique<Impl>();
+  impl->whole = std::move(whole);
+  impl->fingerprint = std::move(fingerprint);
+  impl->log.add(impl->whole->decisions());
+  impl->foreseen = report_whole(static_cast<int64_t>(impl->whole->program().steps.size()));
+  impl->inputs = declared(impl->whole->inputs());
+  impl->outputs = declared(impl->whole->outputs());
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
 runtime::Model* Session::whole() const { return impl_->whole.get(); }
 const std::vector<ir::OpenValue>& Session::inputs() const { return impl_->inputs; }
 const std::vector<ir::OpenValue>& Session::outputs() const { return impl_->outputs; }
@@ -303,6 +315,7 @@ SessionStats Session::stats() const {
     out.contexts = s.contexts;
     out.cache_hit = s.cache_hit;
     out.compile_ns += s.compile_ns;
+    out.compile = s.compile;
     out.segments_compiled += 1;
     out.segments_run += s.runs - s.failed_runs;
   }

@@ -28,6 +28,9 @@ Result<ir::Graph> close_model(const ir::OpenGraph& graph);
 // Refuses with the code of a rule that the graph contradicts.
 Result<BreakReport> foresee_breaks(const ir::OpenGraph& graph);
 
+// Inputs or outputs of a program, as an open graph declares them.
+std::vector<ir::OpenValue> declared(std::span<const runtime::IoSpec> specs);
+
 struct SessionStats {
   int64_t runs = 0;
   int64_t failed_runs = 0;
@@ -37,6 +40,7 @@ struct SessionStats {
   int64_t host_calls = 0;
   int64_t contexts = 0;
   int64_t compile_ns = 0;
+  runtime::CompileBreakdown compile = {};  // of the whole program
   bool cache_hit = false;
 };
 
@@ -50,6 +54,9 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const ir::OpenGraph> graph,
                                                  CompileOptions options);
   static Result<std::unique_ptr<Session>> create(ir::Graph graph, CompileOptions options);
+  // Of a program that was compiled ahead of time.
+  static Result<std::unique_ptr<Session>> of(std::unique_ptr<runtime::Model> whole,
+                                             std::string fingerprint);
   ~Session();
 
   // The program, for those that run it into memory of their own; null when the model runs in

@@ -1,5 +1,10 @@
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +25,46 @@ namespace {
 
 // Part of every key: a new encoding never meets an old one.
 constexpr std::string_view kEncoding = "pyc-graph-1";
+
+// Digests of large constants, each computed once: the weights of a model are hashed by its first
+// compile and not again as long as anything keeps them.
+class Digests {
+ public:
+  Digest of(const std::shared_ptr<const ConstData>& data) {
+    if (data->bytes.size() < kLarge) return hash128(data->bytes);
+    if (const auto found = find(data)) return *found;
+    const Digest digest = hash128(data->bytes);  // meanwhile others may look
+    const std::lock_guard lock(mutex_);
+    if (known_.size() >= next_sweep_) sweep();
+    known_.emplace(data, digest);
+    return digest;
+  }
+
+ private:
+  static constexpr size_t kLarge = 4096;
+  static constexpr size_t kFirstSweep = 1024;
+
+  std::optional<Digest> find(const std::shared_ptr<const ConstData>& data) {
+    const std::lock_guard lock(mutex_);
+    const auto it = known_.find(data);
+    return it != known_.end() ? std::optional(it->second) : std::nullopt;
+  }
+
+  void sweep() {
+    std::erase_if(known_, [](const auto& entry) { return entry.first.expired(); });
+    next_sweep_ = std::max(kFirstSweep, 2 * known_.size());
+  }
+
+  std::mutex mutex_;
+  // By owner: an address that is used again is another owner as long as its entry is here.
+  std::map<std::weak_ptr<const ConstData>, Digest, std::owner_less<>> known_;
+  size_t next_sweep_ = kFirstSweep;
+};
+
+Digest digest_of(const std::shared_ptr<const ConstData>& data) {
+  static Digests digests;
+  return digests.of(data);
+}
 
 class KeyWriter {
  public:
@@ -66,7 +111,7 @@ class KeyWriter {
     type(value.type);
     word(value.constant != nullptr ? 1 : 0);
     if (value.constant != nullptr) {
-      const Digest digest = hash128(value.constant->bytes);
+      const Digest digest = digest_of(value.constant);
       word(digest.hi);
       word(digest.lo);
     }

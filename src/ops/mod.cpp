@@ -8,13 +8,7 @@ namespace {
 constexpr int kFractionBits = 52;
 constexpr int kExponentBits = 11;
 
-Types infer(const InferArgs& args) {
-  PYC_ASSIGN(auto types, infer_elementwise(args, kNumbers));
-  if (is_float(types[0].dtype) && !args.attr_bool("fmod")) {
-    return refuse(Code::kInvalidArgument, "fmod must be true for floats, found ", args.inputs[0]);
-  }
-  return types;
-}
+Types infer(const InferArgs& args) { return infer_elementwise(args, kNumbers); }
 
 Expr i64(Expr x, int64_t v) { return loop::index(*x.pool, v); }
 
@@ -74,12 +68,25 @@ Expr fmod(Expr x, Expr y) {
   return select(defined, select(lt(abs(x), abs(y)), x, found), nan);
 }
 
+// The remainder with the sign of y, zeros included, in f64.
+Expr floor_mod_of(Expr x, Expr y) {
+  const Expr zero = like(x, 0.0);
+  const Expr rest = fmod(x, y);
+  const Expr moved = select(ne(lt(rest, zero), lt(y, zero)), rest + y, rest);
+  const Expr signed_zero = select(lt(y, zero), like(x, -0.0), zero);
+  return select(eq(rest, zero), signed_zero, moved);
+}
+
+Expr float_remainder(LowerContext& context, Expr a, Expr b) {
+  const Expr x = convert(a, DType::kF64);
+  const Expr y = convert(b, DType::kF64);
+  return context.attr_bool("fmod") ? fmod(x, y) : floor_mod_of(x, y);
+}
+
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const Expr a = wide_operand(context, 0, index);
   const Expr b = wide_operand(context, 1, index);
-  if (is_float(a.dtype())) {
-    return rounded(context, fmod(convert(a, DType::kF64), convert(b, DType::kF64)));
-  }
+  if (is_float(a.dtype())) return rounded(context, float_remainder(context, a, b));
   const Expr rest = rem(a, b);
   if (context.attr_bool("fmod") || is_unsigned_int(a.dtype())) return rounded(context, rest);
   const Expr zero = like(a, 0.0);
@@ -93,8 +100,8 @@ const ir::OpDef& op_mod() {
   static const ir::OpDef def{
       .name = "mod",
       .summary =
-          "The remainder of a / b, broadcast: with b's sign, or with a's if fmod is set, "
-          "which floats need; x mod 0 = 0, NaN for floats.",
+          "The remainder of a / b, broadcast: with b's sign, or with a's if fmod is set; "
+          "x mod 0 = 0, NaN for floats.",
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("fmod", false)},

@@ -122,11 +122,12 @@ int64_t times_repeated(const ResizeTable& table, int64_t in) {
 // One dim of `x` resized by its table.
 Result<ValueId> resize_dim(ir::GraphBuilder& builder, Compose& c, ValueId x, size_t axis,
                            const ResizeTable& table) {
-  const TensorType type = builder.type(x);
+  const TensorType type = c.type(x);
   const Shape shape{static_cast<int64_t>(table.outside.size()), table.taps};
   const ir::Attrs attrs{{"axis", static_cast<int64_t>(axis)}};
   PYC_ASSIGN(const ValueId indices, builder.constant({DType::kI64, shape}, data_of(table.indices)));
-  if (table.weights.empty()) return c.op("resample", {x, indices}, attrs);
+  const bool nearest = table.taps == 1;
+  if (nearest) return c.op("resample", {x, indices}, attrs);
   const std::vector<float> rounded(table.weights.begin(), table.weights.end());
   const bool wide = type.dtype == DType::kF64;
   PYC_ASSIGN(
@@ -138,8 +139,9 @@ Result<ValueId> resize_dim(ir::GraphBuilder& builder, Compose& c, ValueId x, siz
 // `y` with `value` where the place of the result lies outside along `axis`.
 Result<ValueId> extrapolate(ir::GraphBuilder& builder, Compose& c, ValueId y, size_t axis,
                             const std::vector<bool>& outside, double value) {
-  if (std::find(outside.begin(), outside.end(), true) == outside.end()) return y;
-  Shape shape(builder.type(y).shape.size(), 1);
+  const bool any = std::find(outside.begin(), outside.end(), true) != outside.end();
+  if (!any || y == ir::kNoId) return y;
+  Shape shape(c.type(y).shape.size(), 1);
   shape[axis] = static_cast<int64_t>(outside.size());
   const std::vector<uint8_t> bytes(outside.begin(), outside.end());
   PYC_ASSIGN(const ValueId mask, builder.constant({DType::kBool, shape}, data_of(bytes)));

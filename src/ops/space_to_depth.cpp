@@ -13,6 +13,10 @@ Types infer(const InferArgs& args) {
   PYC_TRY(require_rank("input (NCHW)", x, 4));
   const int64_t block = args.attr_int("block");
   PYC_TRY(require_ints("block", {block}, 1, 1, kMaxBlock));
+  const std::string& mode = args.attr_string("mode");
+  if (mode != "DCR" && mode != "CRD") {
+    return refuse(Code::kInvalidArgument, "mode must be \"DCR\" or \"CRD\", found \"", mode, "\"");
+  }
   if (x.shape[2] % block != 0 || x.shape[3] % block != 0) {
     return refuse(Code::kShapeMismatch, "block ", block, " does not divide the plane of ", x);
   }
@@ -23,12 +27,17 @@ Types infer(const InferArgs& args) {
 }
 
 Expr lower(LowerContext& context, int, std::span<const Expr> index) {
-  const Expr block = context.index(context.attr_int("block"));
-  const Expr channels = context.index(std::max<int64_t>(context.input_type(0).shape[1], 1));
-  const Expr place = floor_div(index[1], channels);
-  return context.input(
-      0, Index{index[0], floor_mod(index[1], channels), index[2] * block + floor_div(place, block),
-               index[3] * block + floor_mod(place, block)});
+  const int64_t size = context.attr_int("block");
+  const Expr block = context.index(size);
+  const bool depth_first = context.attr_string("mode") == "DCR";
+  const Expr parts = context.index(
+      depth_first ? std::max<int64_t>(context.input_type(0).shape[1], 1) : size * size);
+  const Expr slow = floor_div(index[1], parts);
+  const Expr fast = floor_mod(index[1], parts);
+  const Expr place = depth_first ? slow : fast;
+  return context.input(0, Index{index[0], depth_first ? fast : slow,
+                                index[2] * block + floor_div(place, block),
+                                index[3] * block + floor_mod(place, block)});
 }
 
 }  // namespace
@@ -38,8 +47,8 @@ const ir::OpDef& op_space_to_depth() {
       .name = "space_to_depth",
       .summary =
           "Blocks of pixels of x (NCHW) as channels; the place in a block is the slower part "
-          "of the channel number.",
-      .attrs = {required("block", ir::AttrKind::kInt)},
+          "of the channel number (mode DCR) or the faster one (CRD).",
+      .attrs = {required("block", ir::AttrKind::kInt), optional("mode", std::string("DCR"))},
       .infer = infer,
       .lower = lower,
   };

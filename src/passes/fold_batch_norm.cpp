@@ -8,7 +8,7 @@
 
 #include "base/convert.h"
 #include "base/fp_state.h"
-#include "ir/patch.h"
+#include "passes/look.h"
 #include "passes/passes.h"
 
 namespace pyc::passes {
@@ -16,15 +16,6 @@ namespace {
 
 constexpr std::string_view kName = "fold_batch_norm";
 enum Parameter : size_t { kGamma = 1, kBeta, kMean, kVar };
-
-std::vector<int> count_readers(const ir::Graph& graph) {
-  std::vector<int> readers(graph.values.size(), 0);
-  for (const ir::Node& node : graph.nodes) {
-    for (const ir::ValueId v : node.inputs) ++readers[v];
-  }
-  for (const ir::ValueId v : graph.outputs) ++readers[v];
-  return readers;
-}
 
 // Whether every element is finite and, with `offset` added, above `above`.
 bool all_elements(const ir::Patch& patch, ir::ValueId v, double offset, double above) {

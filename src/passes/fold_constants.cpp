@@ -25,13 +25,14 @@ class Folder {
  public:
   Folder(ir::Patch& patch, const PassContext& context) : patch_(patch), context_(context) {}
 
-  void fold(ir::NodeId n) {
+  Status fold(ir::NodeId n) {
     const ir::NodeView node = patch_.node(n);
-    if (node.op().lower == nullptr || !inputs_are_constant(node)) return;
-    const std::string why_not = try_fold(n, node);
-    if (why_not.empty()) return;
+    if (node.op().lower == nullptr || !inputs_are_constant(node)) return {};
+    PYC_ASSIGN(const std::string why_not, try_fold(n, node));
+    if (why_not.empty()) return {};
     const std::string& name = patch_.graph().value(node.outputs()[0]).name;
     context_.decide(kName, name, "kept", why_not, node.type().to_string());
+    return {};
   }
 
  private:
@@ -42,8 +43,9 @@ class Folder {
     return true;
   }
 
-  // "" when the node's outputs became constants, or the reason why not.
-  std::string try_fold(ir::NodeId n, const ir::NodeView& node) {
+  // "" when the node's outputs became constants, or the reason why not. Refused memory is none: the
+  // canonical graph must not depend on it.
+  Result<std::string> try_fold(ir::NodeId n, const ir::NodeView& node) {
     std::vector<ir::TensorType> types;
     std::vector<std::span<const std::byte>> inputs;
     int64_t input_bytes = 0;
@@ -54,22 +56,25 @@ class Folder {
     }
     int64_t bytes = 0;
     for (const ir::ValueId v : node.outputs()) bytes += patch_.type(v).bytes();
-    if (node.op().traits.moves_data && bytes > kMaxMovedBytes) return "moves_large_data";
-    if (bytes > std::max(kMaxGrownBytes, input_bytes)) return "result_too_large";
-    if (bytes > bytes_left_) return "byte_budget_spent";
+    if (node.op().traits.moves_data && bytes > kMaxMovedBytes)
+      return std::string("moves_large_data");
+    if (bytes > std::max(kMaxGrownBytes, input_bytes)) return std::string("result_too_large");
+    if (bytes > bytes_left_) return std::string("byte_budget_spent");
 
     auto evaluator = eval::NodeEvaluator::create(context_.ops, node.op(), types, node.attrs());
-    if (!evaluator.ok()) return "not_evaluable";
-    if ((*evaluator)->work() > work_left_) return "work_budget_spent";
+    if (evaluator.status().code() == Code::kOutOfMemory) return evaluator.status();
+    if (!evaluator.ok()) return std::string("not_evaluable");
+    if ((*evaluator)->work() > work_left_) return std::string("work_budget_spent");
     bytes_left_ -= bytes;
     work_left_ -= (*evaluator)->work();
     auto results = (*evaluator)->run(inputs);
-    if (!results.ok()) return "check_failed";
+    if (results.status().code() == Code::kOutOfMemory) return results.status();
+    if (!results.ok()) return std::string("check_failed");
     patch_.at(n);
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       replace(node.outputs()[i], std::move((*results)[i]));
     }
-    return "";
+    return std::string();
   }
 
   void replace(ir::ValueId v, std::vector<std::byte> bytes) {
@@ -92,7 +97,7 @@ class Folder {
 Result<bool> fold_constants(ir::Graph& graph, const PassContext& context) {
   ir::Patch patch(graph, context.ops);
   Folder folder(patch, context);
-  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) folder.fold(n);
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) PYC_TRY(folder.fold(n));
   return patch.apply();
 }
 

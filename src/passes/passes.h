@@ -26,6 +26,20 @@ struct PassContext {
 // f64: becomes one conv with w' = w·s and b' = (b−mean)·s + beta, where s = gamma/sqrt(var+eps).
 Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context);
 
+// Value-changing. softmax(q·kᵀ·scale + mask)·v, as exporters write it, becomes the op `attention`:
+// the scale a constant on the scores, on q or on k, the mask added or chosen by `where`, keys and
+// values repeated for the heads that share them or not. A row without a key gives 0 instead of NaN.
+Result<bool> raise_attention(ir::Graph& graph, const PassContext& context);
+
+// Value-changing. conv, matmul and gemm of dequantized 8-bit integers become integer products,
+// exact in i32, and one factor. What only moves dequantized elements, or keeps their order, before
+// they are quantized by the same scale is done on the integers.
+Result<bool> integerize_qdq(ir::Graph& graph, const PassContext& context);
+
+// Value-changing. Elementwise ops on f16 or bf16 that follow one another compute in f32; what
+// leaves the chain is rounded there and nothing before.
+Result<bool> widen_half_chains(ir::Graph& graph, const PassContext& context);
+
 // Replaces every node whose op is a composite by the ops it is made of, until none is left.
 // Names of replaced values stay with what replaces them. Bits: this is the composite's definition.
 Result<bool> decompose(ir::Graph& graph, const PassContext& context);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "base/fp_state.h"
 #include "runtime/context.h"
 #include "runtime/guards.h"
@@ -18,27 +18,7 @@ namespace {
 // Fault codes that are no run-time checks of the model.
 constexpr int32_t kFaultOutOfBounds = -1;  // an interpreter's
 constexpr int32_t kFaultThrew = INT32_MIN;
-
-// Both messages fit into a string without an allocation.
-Status no_memory() { return {Code::kOutOfMemory, "out of memory"}; }
-Status unknown_error() { return {Code::kInternal, "internal error"}; }
-
-// What the exception that is being handled says; never throws.
-Status status_of_exception() noexcept {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  } catch (const std::exception& error) {
-    try {
-      return {Code::kInternal, error.what()};
-    } catch (...) {
-      return no_memory();
-    }
-  } catch (...) {
-    return unknown_error();
-  }
-}
+constexpr int32_t kFaultNoMemory = INT32_MIN + 1;
 
 // One step of one run, as the pool's threads see it.
 struct StepCall {
@@ -61,6 +41,8 @@ struct StepCall {
     };
     try {
       call.step.fn(&args, begin, end);
+    } catch (const std::bad_alloc&) {
+      fault = kFaultNoMemory;
     } catch (...) {
       fault = kFaultThrew;
     }
@@ -70,6 +52,9 @@ struct StepCall {
 Status fault_status(const Step& step, int32_t code) {
   if (code == kFaultOutOfBounds) {
     return {Code::kInternal, fmt::format("step '{}': out of bounds access", step.name)};
+  }
+  if (code == kFaultNoMemory) {
+    return {Code::kOutOfMemory, fmt::format("step '{}': no memory for the kernel", step.name)};
   }
   if (code == kFaultThrew) {
     return {Code::kInternal, fmt::format("step '{}': the kernel threw an exception", step.name)};
@@ -126,7 +111,7 @@ struct Model::Impl {
   Status execute(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                  RunStats& measured, std::span<int64_t> step_ns);
   Status run_step(size_t s, RunContext& context);
-  void record_refusal(const Status& status);
+  void record_refusal(const Status& status) noexcept;
 
   const std::shared_ptr<const Program> program;
   const std::shared_ptr<ThreadPool> pool;
@@ -139,6 +124,7 @@ struct Model::Impl {
   std::atomic<int64_t> guard_misses{0};
   std::atomic<int64_t> compile_ns{0};
   std::atomic<bool> cache_hit{false};
+  CompileBreakdown compile;
   mutable std::mutex refusals_mutex;
   DecisionLog refusals;
 };
@@ -206,11 +192,17 @@ Status Model::Impl::run_step(size_t s, RunContext& context) {
   return fault == 0 ? Status() : fault_status(step, fault);
 }
 
-void Model::Impl::record_refusal(const Status& status) {
-  Decision decision{"run", "refused", std::string(code_name(status.code())), status.message(), {}};
-  const std::lock_guard lock(refusals_mutex);
-  if (refusals.size() == kMaxRefusals) refusals.erase(refusals.begin());
-  refusals.push_back(std::move(decision));
+// Without memory for it a refusal is counted and returned, but not kept.
+void Model::Impl::record_refusal(const Status& status) noexcept {
+  try {
+    Decision decision{
+        "run", "refused", std::string(code_name(status.code())), status.message(), {}};
+    const std::lock_guard lock(refusals_mutex);
+    if (refusals.size() == kMaxRefusals) refusals.erase(refusals.begin());
+    refusals.push_back(std::move(decision));
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -264,10 +256,12 @@ ModelStats Model::stats() const {
       .contexts = impl_->contexts.made(),
       .compile_ns = impl_->compile_ns.load(std::memory_order_relaxed),
       .cache_hit = impl_->cache_hit.load(std::memory_order_relaxed),
+      .compile = impl_->compile,
   };
 }
 
-void Model::set_compile_stats(int64_t compile_ns, bool cache_hit) {
+void Model::set_compile_stats(int64_t compile_ns, bool cache_hit, const CompileBreakdown& parts) {
+  impl_->compile = parts;
   impl_->compile_ns.store(compile_ns, std::memory_order_relaxed);
   impl_->cache_hit.store(cache_hit, std::memory_order_relaxed);
 }

@@ -41,6 +41,19 @@ struct RunStats {
   int64_t allocations = 0;  // blocks of memory made for this run; 0 on the hot path
 };
 
+// Where the time of a compile went; all zero when the compile cache had the program.
+struct CompileBreakdown {
+  int64_t passes_ns = 0;
+  int64_t lower_ns = 0;
+  int64_t select_ns = 0;
+  int64_t plan_ns = 0;
+  int64_t code_ns = 0;      // generating and loading machine code, packing weights
+  int64_t assemble_ns = 0;  // the program and its parameters
+  int64_t kernels = 0;      // asked for
+  int64_t distinct_kernels = 0;
+  int64_t slowest_kernel_ns = 0;
+};
+
 struct ModelStats {
   int64_t runs = 0;          // calls of run and profile, whatever came of them
   int64_t failed_runs = 0;   // of those: the ones that did not return ok
@@ -48,6 +61,7 @@ struct ModelStats {
   int64_t contexts = 0;      // run contexts made: one per concurrent run at the peak
   int64_t compile_ns = 0;
   bool cache_hit = false;
+  CompileBreakdown compile = {};
 };
 
 class Model {
@@ -83,7 +97,8 @@ class Model {
   DecisionLog refusals() const;
   const MemoryReport& memory() const;
   ModelStats stats() const;
-  void set_compile_stats(int64_t compile_ns, bool cache_hit);
+  // Before the first call of stats().
+  void set_compile_stats(int64_t compile_ns, bool cache_hit, const CompileBreakdown& parts = {});
   // Nanoseconds each step took in one extra run, for reports.
   Result<std::vector<int64_t>> profile(std::span<const TensorView> inputs,
                                        std::span<const TensorView> outputs);

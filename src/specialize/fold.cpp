@@ -104,6 +104,7 @@ std::shared_ptr<const ir::ConstData> ConstantFinder::find(const ir::Graph& graph
   if (!part.ok()) return nullptr;
   auto computed = evaluate_(std::move(*part));
   if (computed.ok()) data = ir::dense_data((*computed)[0]);
+  if (computed.status().code() == Code::kOutOfMemory) refused_ = computed.status();
   return data;
 }
 

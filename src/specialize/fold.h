@@ -17,6 +17,8 @@ class ConstantFinder {
 
   ConstantFinder(const ir::OpSet& ops, const Evaluate& evaluate) : ops_(ops), evaluate_(evaluate) {}
   std::shared_ptr<const ir::ConstData> find(const ir::Graph& graph, ir::ValueId value);
+  // kOutOfMemory when a search failed for that alone: its value is then not unknown.
+  const Status& refused() const { return refused_; }
 
  private:
   bool derived(const ir::Graph& graph, ir::ValueId value);
@@ -24,6 +26,7 @@ class ConstantFinder {
   const ir::OpSet& ops_;
   const Evaluate& evaluate_;
   int64_t total_ = 0;
+  Status refused_;
   std::unordered_map<ir::ValueId, std::shared_ptr<const ir::ConstData>> found_;
   std::unordered_map<ir::ValueId, bool> derived_;
 };

@@ -124,6 +124,7 @@ Result<Outcome> SegmentBuilder::try_close(const OpenNode& node, Break* why, Valu
   ir::CloseContext context(builder_, node, std::move(inputs), *this);
   region_missing_ = kNoId;
   Status status = node.op->close(context);
+  PYC_TRY(finder_.refused());
   if (context.missing() != kNoId || context.open_region()) {
     *missing = context.missing() != kNoId ? context.missing() : region_missing_;
     const bool waits = context.missing() != kNoId;

@@ -43,7 +43,7 @@ TEST(EmitObject, UndefinedSymbolIsRefusedByName) {
   Builder b;
   build(b, 16);
   std::string object = object_of(b.k);
-  EXPECT_TRUE(cpu::undefined_symbols(object)->empty());
+  EXPECT_TRUE(runtime::undefined_symbols(object)->empty());
   each_section(object, [&](Elf64_Shdr& s) {
     if (s.sh_type != SHT_SYMTAB) return;
     for (uint64_t at = s.sh_offset; at < s.sh_offset + s.sh_size; at += sizeof(Elf64_Sym)) {
@@ -53,8 +53,8 @@ TEST(EmitObject, UndefinedSymbolIsRefusedByName) {
       std::memcpy(object.data() + at, &symbol, sizeof symbol);
     }
   });
-  EXPECT_EQ(cpu::undefined_symbols(object).value(), std::vector<std::string>{"pyc_kernel"});
-  auto module = cpu::CodeModule::load(object);
+  EXPECT_EQ(runtime::undefined_symbols(object).value(), std::vector<std::string>{"pyc_kernel"});
+  auto module = runtime::CodeModule::load(object);
   ASSERT_FALSE(module.ok());
   EXPECT_EQ(module.status().code(), Code::kInternal);
   EXPECT_NE(module.status().message().find("'pyc_kernel'"), std::string::npos);
@@ -76,7 +76,7 @@ TEST(EmitObject, UnknownRelocationIsRefused) {
     }
   });
   ASSERT_GT(changed, 0);
-  EXPECT_EQ(cpu::CodeModule::load(object).status().code(), Code::kInternal);
+  EXPECT_EQ(runtime::CodeModule::load(object).status().code(), Code::kInternal);
 }
 
 TEST(EmitObject, DamagedObjectsDoNotCrashTheLoader) {
@@ -84,14 +84,14 @@ TEST(EmitObject, DamagedObjectsDoNotCrashTheLoader) {
   build(b, 16);
   const std::string object = object_of(b.k);
   for (size_t size = 0; size < object.size(); ++size) {
-    auto module = cpu::CodeModule::load(std::string_view(object).substr(0, size));
+    auto module = runtime::CodeModule::load(std::string_view(object).substr(0, size));
     EXPECT_FALSE(module.ok()) << size;
   }
   std::mt19937_64 random(3);
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = object;
     for (int k = 0; k < 3; ++k) damaged[random() % damaged.size()] = static_cast<char>(random());
-    auto module = cpu::CodeModule::load(damaged);
+    auto module = runtime::CodeModule::load(damaged);
     EXPECT_TRUE(module.ok() || !module.status().message().empty());
   }
 }
@@ -101,7 +101,7 @@ TEST(EmitObject, LoadsAndUnloads) {
   build(b, 16);
   const std::string object = *cpu::emit_object(b.k, cpu::CodegenTarget::host(), "my_name");
   for (int i = 0; i < 100; ++i) {
-    auto module = cpu::CodeModule::load(object);
+    auto module = runtime::CodeModule::load(object);
     ASSERT_TRUE(module.ok()) << module.status().to_string();
     EXPECT_NE((*module)->lookup("my_name"), nullptr);
     EXPECT_EQ((*module)->lookup("pyc_kernel"), nullptr);
@@ -110,7 +110,7 @@ TEST(EmitObject, LoadsAndUnloads) {
 }
 
 void run_on_short_input(const std::string& object) {
-  auto module = cpu::CodeModule::load(object);
+  auto module = runtime::CodeModule::load(object);
   GuardedBuffer x(1000 * 4);  // shorter than the kernel was told
   GuardedBuffer y(1024 * 4);
   void* buffers[] = {x.data(), y.data()};

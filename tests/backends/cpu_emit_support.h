@@ -19,6 +19,7 @@
 #include "eval/interpreter.h"
 #include "loop/builder.h"
 #include "loop/loop.h"
+#include "runtime/code_module.h"
 
 namespace pyc::cpu_test {
 
@@ -182,7 +183,7 @@ class Harness {
       target.lanes = lanes;
       auto object = cpu::emit_object(k_, target);
       ASSERT_TRUE(object.ok()) << object.status().to_string();
-      auto module = cpu::CodeModule::load(*object);
+      auto module = runtime::CodeModule::load(*object);
       ASSERT_TRUE(module.ok()) << module.status().to_string();
       const pyc_kernel_fn fn = (*module)->lookup(cpu::kDefaultSymbol);
       ASSERT_NE(fn, nullptr);

@@ -74,6 +74,49 @@ TEST_P(EmitTypes, OperationsOnEdgeValues) {
   h.check();
 }
 
+// Rows of quotients with one divisor each: edge values, any bits, and quotients that lie halfway
+// between two subnormal numbers.
+TEST(EmitDivision, ByTheDivisorOfARow) {
+  const std::vector<Word> edges = edge_values(DType::kF32);
+  const auto rows = static_cast<int64_t>(edges.size()) + 400;
+  const int64_t n = 259;
+  Builder b;
+  const uint32_t x = b.in(DType::kF32, rows * n);
+  const uint32_t y = b.in(DType::kF32, rows);
+  const VarId p = b.parallel(rows);
+  const VarId i = b.loop_var(n);
+  const Expr at = b.var(p) * b.idx(n) + b.var(i);
+  const Expr quotient = b.load(x, at) / b.load(y, b.var(p));
+  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, rows * n), at, quotient)}));
+  Harness h(b.k);
+  std::mt19937_64 random(11);
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool edge = r < static_cast<int64_t>(edges.size());
+    const auto divisor = static_cast<uint32_t>(edge ? edges[static_cast<size_t>(r)] : random());
+    h.data<uint32_t>(y)[static_cast<size_t>(r)] = divisor;
+    const double c = word_to_double(divisor, DType::kF32);
+    for (int64_t k = 0; k < n; ++k) {
+      Word w = random();
+      if (k < static_cast<int64_t>(edges.size())) w = edges[static_cast<size_t>(k)];
+      // An odd multiple of half the smallest number, times the divisor.
+      const double halfway = static_cast<double>(2 * (random() % 4096) + 1) * 0x1p-150;
+      if (k % 4 == 3) w = word_from_double(c * halfway, DType::kF32);
+      h.data<uint32_t>(x)[static_cast<size_t>(r * n + k)] = static_cast<uint32_t>(w);
+    }
+  }
+  // Divisors with few bits, so that the product with them is exact.
+  for (int64_t r = static_cast<int64_t>(edges.size()); r < rows; r += 2) {
+    const double c =
+        std::ldexp(static_cast<double>(2 * (random() % 512) + 1), static_cast<int>(random() % 40));
+    h.data<float>(y)[static_cast<size_t>(r)] = static_cast<float>(c);
+    for (int64_t k = 3; k < n; k += 4) {
+      const double halfway = static_cast<double>(2 * (random() % 4096) + 1) * 0x1p-150;
+      h.data<float>(x)[static_cast<size_t>(r * n + k)] = static_cast<float>(c * halfway);
+    }
+  }
+  h.check();
+}
+
 // Every value of the 8- and 16-bit types, edge and random values of the others, into every type.
 TEST_P(EmitTypes, Conversions) {
   const DType t = GetParam();
@@ -188,10 +231,10 @@ TEST(Emit, ForeignObjects) {
         cpu::CodegenTarget::x86_avx512()}) {
     auto object = cpu::emit_object(b.k, target);
     ASSERT_TRUE(object.ok()) << object.status().to_string();
-    auto missing = cpu::undefined_symbols(*object);
+    auto missing = runtime::undefined_symbols(*object);
     ASSERT_TRUE(missing.ok());
     EXPECT_TRUE(missing->empty());
-    auto module = cpu::CodeModule::load(*object);
+    auto module = runtime::CodeModule::load(*object);
     const bool native = target.is_aarch64() == cpu::CodegenTarget::host().is_aarch64();
     EXPECT_EQ(module.ok(), native);
     if (!native) {

@@ -16,6 +16,7 @@
 #include "loop/builder.h"
 #include "loop/verify.h"
 #include "lower/kernel_builder.h"
+#include "runtime/code_module.h"
 
 namespace pyc::cpu {
 namespace {
@@ -208,7 +209,7 @@ void run_compiled(const lower::Group& group, const MatmulPlan& plan, const Codeg
                   int threads, const Buffers& buffers) {
   const Result<std::string> object = emit_matmul_object(group, plan, target);
   ASSERT_TRUE(object.ok()) << object.status().to_string();
-  const auto module = CodeModule::load(*object);
+  const auto module = runtime::CodeModule::load(*object);
   ASSERT_TRUE(module.ok()) << module.status().to_string();
   const lower::KernelNeeds needs = matmul_needs(group, plan);
   constexpr auto kGuarded = AlignedBuffer::Mode::kGuarded;

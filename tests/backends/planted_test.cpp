@@ -8,6 +8,7 @@
 #include "eval/interpreter.h"
 #include "loop/builder.h"
 #include "loop/verify.h"
+#include "runtime/code_module.h"
 
 namespace pyc {
 namespace {
@@ -34,7 +35,7 @@ loop::Kernel planted(int64_t first) {
 void run_compiled(const loop::Kernel& kernel, AlignedBuffer& memory) {
   auto object = cpu::emit_object(kernel, cpu::CodegenTarget::host());
   ASSERT_TRUE(object.ok()) << object.status().to_string();
-  auto module = cpu::CodeModule::load(*object);
+  auto module = runtime::CodeModule::load(*object);
   ASSERT_TRUE(module.ok()) << module.status().to_string();
   void* buffers[] = {memory.data()};
   int32_t fault = 0;

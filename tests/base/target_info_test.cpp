@@ -41,6 +41,23 @@ TEST(TargetInfo, FeaturesAreListedInAFixedOrder) {
   EXPECT_EQ(target.features(), "avx2,fma,sve");
 }
 
+TEST(TargetInfo, NamedTargetsSayWhatTheyNeed) {
+  EXPECT_EQ(target_names().size(), 3U);
+  TargetInfo machine;
+  machine.arch = "x86_64";
+  EXPECT_EQ(native_target(machine), "");
+  EXPECT_EQ(missing_for("x86_avx2", machine), "it has no avx2");
+  EXPECT_EQ(missing_for("aarch64_neon", machine), "it is an x86_64");
+  EXPECT_NE(missing_for("z80", machine), "");
+  machine.has_avx2 = machine.has_fma = machine.has_f16c = true;
+  EXPECT_EQ(missing_for("x86_avx2", machine), "it has no bmi");
+  machine.has_bmi = true;
+  EXPECT_EQ(native_target(machine), "x86_avx2");
+  machine.has_avx512 = true;
+  EXPECT_EQ(native_target(machine), "x86_avx512");
+  EXPECT_NE(native_target(host_target()), "");
+}
+
 class CacheFolder {
  public:
   void add(const std::string& index, const std::string& level, const std::string& type,

@@ -154,6 +154,9 @@ TEST(Models, StructSizesOfOtherVersionsAreHandled) {
   EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);     // no size
   options.struct_size = offsetof(pyc_compile_options, loop_limit) - 1;  // the first version's
   EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);
+  options.struct_size = offsetof(pyc_compile_options, cache_dir);
+  options.cache_dir = reinterpret_cast<const char*>(1);
+  EXPECT_EQ(compile(&options).status, PYC_STATUS_OK) << "what lies behind the struct is not read";
   options.struct_size = size_t{1} << 40;
   EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);
 

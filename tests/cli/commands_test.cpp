@@ -180,8 +180,8 @@ TEST(Commands, CapabilitiesAndOpsAsJson) {
   EXPECT_EQ(op[0]["attributes"][0]["name"], "axis");
 }
 
-// docs/ops.md and docs/capabilities.md are what the program prints; PYC_UPDATE_GOLDEN=1 rewrites
-// them.
+// docs/ops.md, docs/errors.md and docs/capabilities.md are what the program prints;
+// PYC_UPDATE_GOLDEN=1 rewrites them.
 void check_page(const std::string& page, const std::string& command) {
   const std::string path = std::string(PYC_SOURCE_DIR) + "/docs/" + page;
   const Outcome o = pyc_out(command + " --markdown");
@@ -195,6 +195,7 @@ void check_page(const std::string& page, const std::string& command) {
 }
 
 TEST(GeneratedPages, Ops) { check_page("ops.md", "ops"); }
+TEST(GeneratedPages, Errors) { check_page("errors.md", "errors"); }
 TEST(GeneratedPages, Capabilities) { check_page("capabilities.md", "capabilities"); }
 
 }  // namespace

@@ -26,7 +26,8 @@ bool allowed(const std::string& opened, const std::string& folder) {
   for (const std::string& start :
        {folder, std::string("/proc/"), std::string("/sys/"), std::string("/etc/"),
         std::string("/lib"), std::string("/usr/lib"), std::string("/usr/local/lib"),
-        std::string("/usr/share/"), std::string("/dev/")}) {
+        std::string("/usr/share/"), std::string("/dev/"),
+        std::string(PYC_BINARY_DIR) + "/libpyc_llvm.so"}) {
     if (path.starts_with(start)) return true;
   }
   return false;

@@ -20,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 // Exit codes besides those of errors (docs/cli.md).
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitDifferent = 1;  // compare found a difference, doctor something broken
+inline constexpr int kExitDifferent =
+    1;  // compare found a difference, doctor or cache something broken
 int exit_code(pyc_status status);
 
 // The options of one command, declared by it and filled from the command line.
@@ -65,6 +66,8 @@ class Command {
 // One maker per file of a command.
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_bench();
+std::unique_ptr<Command> make_compile();
+std::unique_ptr<Command> make_cache();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_dump();
 std::unique_ptr<Command> make_opt();
@@ -74,6 +77,7 @@ std::unique_ptr<Command> make_conformance();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_ops();
+std::unique_ptr<Command> make_errors();
 std::unique_ptr<Command> make_capabilities();
 
 struct InputOptions;
@@ -189,6 +193,9 @@ Graph settled_graph(const ModelFile& file, CompileOptions& compile);
 std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& options);
 
 std::vector<std::string> device_names();
+std::vector<std::string> target_names();
+// Whether the file starts with these bytes.
+bool starts_with(const std::string& path, std::string_view bytes);
 std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors);
 
 // Text for people.

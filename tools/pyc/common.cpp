@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "command.h"
@@ -46,6 +47,19 @@ std::vector<std::string> device_names() {
   return names;
 }
 
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < pyc_target_count(); ++i) names.emplace_back(pyc_target_name(i));
+  return names;
+}
+
+bool starts_with(const std::string& path, std::string_view bytes) {
+  std::string start(bytes.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == bytes;
+}
+
 void ModelOptions::declare(Options& options, bool device) {
   options.positional("model", model, "Model file; its content says which format it has");
   if (device) options.choice("--device", compile.device, "Where to run", device_names());
@@ -59,6 +73,8 @@ void ModelOptions::declare(Options& options, bool device) {
                   INT64_MAX);
   options.list("--exclude", compile.excluded_kernels,
                "Kernel candidates to leave out, by name or family", true);
+  options.text("--cache-dir", compile.cache_dir,
+               "Folder to keep compiled models in; default: what PYC_CACHE_DIR names, or none");
   options.integer("--loop-limit", loop_limit_,
                   "Iterations all loops of one run may take together; 0: 16777216", 0, INT64_MAX);
   shapes_.declare(options);

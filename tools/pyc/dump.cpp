@@ -21,7 +21,7 @@ class Dump final : public Command {
     options.choice("--stage", stage_, "Which",
                    {"graph", "passes", "groups", "loop", "plan", "llvm", "asm"});
     options.choice("--target", model_.compile.target, "Show code for another machine",
-                   {"aarch64_neon", "x86_avx2", "x86_avx512"});
+                   target_names());
   }
 
   int run() override {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -13,31 +12,31 @@ namespace {
 
 // Tensor files are told by .npy's magic or the ending .pb.
 bool is_tensor_file(const std::string& path) {
-  constexpr std::string_view kMagic = "\x93NUMPY";
-  std::string start(kMagic.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  return start == kMagic || path.ends_with(".pb");
+  return starts_with(path, "\x93NUMPY") || path.ends_with(".pb");
 }
 
 class Inspect final : public Command {
  public:
   std::string name() const override { return "inspect"; }
-  std::string summary() const override { return "Show what a model or tensor file holds"; }
+  std::string summary() const override {
+    return "Show what a model, compiled model or tensor file holds";
+  }
   std::string examples() const override {
     return "  pyc inspect model.onnx --dim batch=4\n"
            "  pyc inspect tests/models/mlp.ir\n"
            "  pyc inspect tests/models/mlp.ir --node h1\n"
+           "  pyc inspect mlp.pycm\n"
            "  pyc inspect x.npy\n";
   }
   void declare(Options& options) override {
-    options.positional("file", file_, "Model file, .npy or .pb file");
+    options.positional("file", file_, "Model file, .pycm, .npy or .pb file");
     shapes_.declare(options);
     options.text("--node", node_, "Only the value of this name and the node that makes it");
   }
 
   int run() override {
     if (is_tensor_file(file_)) return show_tensor(Tensor::load(file_));
+    if (starts_with(file_, "\x89PYCM")) return show_artifact(Artifact(file_));
     shapes_.finish(shaped_);
     const ModelFile model = ModelFile::load(file_);
     return node_.empty() ? show_model(model) : show_node(model.graph(shaped_));
@@ -69,6 +68,48 @@ class Inspect final : public Command {
     fmt::print("tensor  {}{} digest {}\n", pyc_dtype_name(view.dtype),
                shape_text(view.shape, view.rank), tensor.digest());
     if (any) fmt::print("values  from {:.6g} to {:.6g}, {} NaN\n", lo, hi, nans);
+    return kExitOk;
+  }
+
+  int show_artifact(const Artifact& artifact) const {
+    const pyc_artifact_info info = artifact.info();
+    if (json) {
+      Json report = {{"version", info.version},
+                     {"target", info.target},
+                     {"runs_here", *info.missing == '\0'},
+                     {"determinism", info.determinism},
+                     {"fingerprint", info.fingerprint},
+                     {"inputs", Json::array()},
+                     {"outputs", Json::array()},
+                     {"steps", info.step_count},
+                     {"decisions", info.decision_count},
+                     {"file_bytes", info.file_bytes},
+                     {"code_bytes", info.code_bytes},
+                     {"parameter_bytes", info.parameter_bytes},
+                     {"peak_bytes", info.peak_bytes}};
+      for (size_t i = 0; i < info.input_count; ++i) {
+        report["inputs"].push_back(value_json(artifact.input(i)));
+      }
+      for (size_t i = 0; i < info.output_count; ++i) {
+        report["outputs"].push_back(value_json(artifact.output(i)));
+      }
+      print(report);
+      return kExitOk;
+    }
+    for (size_t i = 0; i < info.input_count; ++i) {
+      fmt::print("input   {}: {}\n", artifact.input(i).name, type_text(artifact.input(i)));
+    }
+    for (size_t i = 0; i < info.output_count; ++i) {
+      fmt::print("output  {}: {}\n", artifact.output(i).name, type_text(artifact.output(i)));
+    }
+    const std::string here = *info.missing == '\0'
+                                 ? "this machine runs it"
+                                 : fmt::format("not this machine's: {}", info.missing);
+    fmt::print("made    by PyC {} for {} ({}), determinism {}\n", info.version, info.target, here,
+               info.determinism);
+    fmt::print("holds   {} steps, code {}, parameters {}, file {}\nprint   {}\n", info.step_count,
+               bytes_text(info.code_bytes), bytes_text(info.parameter_bytes),
+               bytes_text(info.file_bytes), info.fingerprint);
     return kExitOk;
   }
 

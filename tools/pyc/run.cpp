@@ -18,9 +18,12 @@ std::string file_name(std::string name) {
 class Run final : public Command {
  public:
   std::string name() const override { return "run"; }
-  std::string summary() const override { return "Compile a model and run it"; }
+  std::string summary() const override {
+    return "Compile a model, or load a compiled one, and run it";
+  }
   std::string examples() const override {
     return "  pyc run tests/models/mlp.ir\n"
+           "  pyc run mlp.pycm --threads 2\n"
            "  pyc run model.onnx --input x=x.npy --output-dir out\n"
            "  pyc run model.onnx --dim batch=4 --shape ids=4,128\n"
            "  pyc run model.ir --device reference --determinism strict --seed 7\n";

@@ -1,6 +1,7 @@
 #include "backends/cpu/backend.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +12,8 @@
 
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/matmul.h"
-#include "base/clock.h"
+#include "base/exceptions.h"
+#include "runtime/code_module.h"
 
 namespace pyc::backends {
 namespace {
@@ -94,57 +96,71 @@ struct Unit {
   Recipe recipe;
   std::string symbol;
   std::shared_ptr<const std::string> object;
-  std::shared_ptr<const cpu::CodeModule> module;  // null for a foreign target
-  Status status;
-  int64_t ns = 0;
+  std::shared_ptr<const runtime::CodeModule> module;  // null for a foreign target
+  int64_t ns = 0;                                     // thread_ns it took
 };
 
-void compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
-  const int64_t start = now_ns();
-  target.lanes = unit.recipe.lanes;
-  const auto run = [&]() -> Status {
-    PYC_ASSIGN(std::string object,
-               unit.recipe.matmul
-                   ? cpu::emit_matmul_object(*unit.group, *unit.recipe.matmul, target, unit.symbol)
-                   : cpu::emit_object(unit.group->kernel, target, unit.symbol));
-    if (load) {
-      PYC_ASSIGN(unit.module, cpu::CodeModule::load(object));
-    } else {
-      unit.object = std::make_shared<const std::string>(std::move(object));
-    }
-    return {};
-  };
-  try {
-    unit.status = run();
-  } catch (const std::exception& e) {  // may be on a helper thread: nothing may leave it
-    unit.status = Status(Code::kInternal, e.what());
-  }
-  unit.ns = now_ns() - start;
+// Time this thread was running: what other programs take from it is not the kernel's.
+int64_t thread_ns() {
+  constexpr int64_t kSecond = 1'000'000'000;
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-// Compiles all units, each by one thread; which thread takes which never shows in the result.
-Status compile_units(const cpu::CodegenTarget& target, bool load, std::vector<Unit>& units) {
+Status compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
+  const int64_t start = thread_ns();
+  target.lanes = unit.recipe.lanes;
+  PYC_ASSIGN(std::string object,
+             unit.recipe.matmul
+                 ? cpu::emit_matmul_object(*unit.group, *unit.recipe.matmul, target, unit.symbol)
+                 : cpu::emit_object(unit.group->kernel, target, unit.symbol));
+  if (load) {
+    PYC_ASSIGN(unit.module, runtime::CodeModule::load(object));
+  } else {
+    unit.object = std::make_shared<const std::string>(std::move(object));
+  }
+  unit.ns = thread_ns() - start;
+  return {};
+}
+
+// Calls work(i) for all i below `count`, on all cores; which thread takes which never shows in the
+// result. Gives the first refusal in the order of i.
+template <class Work>
+Status on_all_cores(size_t count, const Work& work) {
+  std::vector<Status> statuses(count);
   std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < units.size(); i = next++) compile_unit(target, load, units[i]);
+  const auto take = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        statuses[i] = work(i);
+      } catch (...) {  // may be on a helper thread: nothing may leave it
+        statuses[i] = status_of_exception();
+      }
+    }
   };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::jthread> helpers;
-  for (size_t t = 1; t < std::min(cores, units.size()); ++t) {
+  for (size_t t = 1; t < std::min(cores, count); ++t) {
     try {
-      helpers.emplace_back(work);
+      helpers.emplace_back(take);
     } catch (const std::system_error&) {
       break;  // no more threads to be had: this one does the rest
     }
   }
-  work();
+  take();
   helpers.clear();
-  for (Unit& unit : units) {
-    if (!unit.status.ok()) {
-      return std::move(unit.status).with_context("compiling group " + unit.group->name);
-    }
+  for (Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
   }
   return {};
+}
+
+Status compile_units(const cpu::CodegenTarget& target, bool load, std::vector<Unit>& units) {
+  return on_all_cores(units.size(), [&](size_t i) {
+    return compile_unit(target, load, units[i])
+        .with_context("compiling group " + units[i].group->name);
+  });
 }
 
 CompiledGroup make_group(const ir::Graph& graph, const lower::Group& group, const Unit& unit) {
@@ -182,7 +198,7 @@ CompiledGroup make_group(const ir::Graph& graph, const lower::Group& group, cons
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
-  Capabilities capabilities() const override { return {}; }
+  Capabilities capabilities() const override { return {.ahead = true}; }
 
   std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                     const BackendOptions& options) const override {
@@ -238,10 +254,11 @@ class CpuBackend final : public Backend {
     stats->distinct = static_cast<int64_t>(units.size());
     for (const Unit& unit : units) stats->slowest_ns = std::max(stats->slowest_ns, unit.ns);
 
-    std::vector<CompiledGroup> out;
-    for (size_t g = 0; g < lowered.groups.size(); ++g) {
-      out.push_back(make_group(*lowered.graph, lowered.groups[g], units[unit_of[g]]));
-    }
+    std::vector<CompiledGroup> out(lowered.groups.size());
+    PYC_TRY(on_all_cores(out.size(), [&](size_t g) -> Status {
+      out[g] = make_group(*lowered.graph, lowered.groups[g], units[unit_of[g]]);
+      return {};
+    }));
     return out;
   }
 

@@ -1,27 +1,27 @@
 #pragma once
 
-// Loop IR → machine code for a CPU, in three steps that stand alone: emit an object for a target
-// (this machine's or a foreign one), load an object made for this machine, call it. Nothing here
-// aborts, prints or calls back; all functions are thread-safe.
+// Loop IR → a relocatable object for a target: this machine's or a foreign one. What is made for
+// this machine is loaded by runtime/code_module.h. Nothing here aborts, prints or calls back; all
+// functions are thread-safe.
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/kernel_abi.h"
 #include "base/status.h"
 #include "loop/loop.h"
 
 namespace pyc::cpu {
 
+// The CPU that this process runs on, with all it has: LLVM finds out what that is.
+inline constexpr std::string_view kHostCpu = "host";
+
 // What code is made for. Results never depend on it, speed does.
 struct CodegenTarget {
   std::string triple;    // "aarch64-…" or "x86_64-…", Linux (ELF)
-  std::string cpu;       // LLVM's name
+  std::string cpu;       // LLVM's name, or kHostCpu
   std::string features;  // LLVM's list, "+avx2,-sve"; x86 must have FMA
   int lanes = 4;         // elements per vector body: 4, 8 or 16, whatever the hardware's width
+  bool avx512 = false;   // x86: 32 registers of 512 bits
 
   bool is_aarch64() const { return triple.starts_with("aarch64"); }
 
@@ -45,22 +45,5 @@ Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarg
 Result<std::string> emit_assembly(const loop::Kernel& kernel, const CodegenTarget& target);
 Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget& target,
                                 const std::string& symbol = std::string(kDefaultSymbol));
-
-// Names an ELF object refers to but does not define, in the object's order.
-Result<std::vector<std::string>> undefined_symbols(std::string_view object);
-
-// The machine code of one object, loaded into this process; unloaded with this handle. Loading
-// does not need LLVM.
-class CodeModule {
- public:
-  // Refuses an object of another machine (kInvalidArgument), one that refers to a symbol it does
-  // not define (kInternal, naming it) and one that is not well formed (kParseError).
-  static Result<std::unique_ptr<CodeModule>> load(std::string_view object);
-  virtual ~CodeModule() = default;
-  // The function of that name, or null.
-  virtual pyc_kernel_fn lookup(std::string_view symbol) const = 0;
-  // Bytes of memory mapped for it.
-  virtual int64_t mapped_bytes() const = 0;
-};
 
 }  // namespace pyc::cpu

@@ -123,6 +123,10 @@ Result<std::string> emit_matmul_assembly(const lower::Group& group, const Matmul
 inline constexpr int kFmaProbeDepth = 4;
 Result<std::string> emit_fma_probe_object(const CodegenTarget& target,
                                           const std::string& symbol = std::string(kDefaultSymbol));
+// Enough chains to hide the latency, few enough for the registers.
+inline int fma_probe_chains(const CodegenTarget& target) {
+  return target.is_aarch64() ? 96 / target.lanes : 12;
+}
 int64_t fma_probe_flops(const CodegenTarget& target);
 
 }  // namespace pyc::cpu

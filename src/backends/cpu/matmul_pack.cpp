@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/matmul.h"
 #include "base/aligned_buffer.h"
@@ -14,7 +13,6 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
   if (!made.ok()) return {};
   auto buffer = std::make_shared<AlignedBuffer>(std::move(made).value());
   auto* out = reinterpret_cast<float*>(buffer->data());
-  std::fill_n(out, bytes / sizeof(float), 0.0f);
   for (int64_t matrix = 0; matrix < plan.b_matrices; ++matrix) {
     const float* source = static_cast<const float*>(b_data) + b.base;
     int64_t rest = matrix;
@@ -28,7 +26,12 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
       const int64_t columns = std::min<int64_t>(plan.tile_columns, plan.n - column);
       for (int64_t k = 0; k < plan.k; ++k, out += plan.tile_columns) {
         const float* row = source + column * b.row_stride + k * b.k_stride;
-        for (int64_t j = 0; j < columns; ++j) out[j] = row[j * b.row_stride];
+        if (b.row_stride == 1) {
+          std::copy_n(row, columns, out);
+        } else {
+          for (int64_t j = 0; j < columns; ++j) out[j] = row[j * b.row_stride];
+        }
+        std::fill(out + columns, out + plan.tile_columns, 0.0f);
       }
     }
   }

@@ -57,9 +57,7 @@ struct Registers {
 
 Registers registers_of(const CodegenTarget& target) {
   if (target.is_aarch64()) return {"neon", 4, 32, 4, 16, 8};
-  const bool wide =
-      target.cpu == "x86-64-v4" || target.features.find("+avx512vl") != std::string::npos;
-  if (wide) return {"avx512", std::min(16, target.lanes), 32, 2, 10, 12};
+  if (target.avx512) return {"avx512", std::min(16, target.lanes), 32, 2, 10, 12};
   return {"avx2", std::min(8, target.lanes), 16, 2, 10, 6};
 }
 

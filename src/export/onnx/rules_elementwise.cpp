@@ -29,6 +29,12 @@ void cast(Emitter& e) {
   e.emit("Cast", {x}, attrs);
 }
 
+// Floats with the divisor's sign came with opset 28.
+void mod(Emitter& e) {
+  if (is_float(e.out_type().dtype) && !e.flag("fmod")) e.need(28);
+  e.emit("Mod", {e.in(0), e.in(1)}, e.attrs("fmod"));
+}
+
 // Keeps -0 and NaN; integers have no fraction.
 void trunc(Emitter& e) {
   const DType t = e.out_type().dtype;
@@ -121,7 +127,7 @@ constexpr Rule kRules[] = {
     {"max", "Max"},
     {"min", "Min"},
     {"mish", "Mish"},
-    {"mod", "Mod", "fmod"},
+    {"mod", "", "", mod},
     {"mul", "Mul"},
     {"neg", "Neg", "", nullptr, 1, "", kSigned},
     {"not_equal", "", "", not_equal},

@@ -167,6 +167,13 @@ void resize(Emitter& e) {
   }
 }
 
+// The other mode came with opset 28.
+void space_to_depth(Emitter& e) {
+  if (e.text("mode") == "DCR") return e.emit("SpaceToDepth", {e.in(0)}, e.attrs("blocksize=block"));
+  e.need(28);
+  e.emit("SpaceToDepth", {e.in(0)}, e.attrs("blocksize=block mode"));
+}
+
 constexpr Rule kRules[] = {
     {"concat", "Concat", "axis"},
     {"depth_to_space", "DepthToSpace", "blocksize=block mode"},
@@ -188,7 +195,7 @@ constexpr Rule kRules[] = {
     {"scatter_elements", "", "", scatter_elements},
     {"scatter_nd", "", "", scatter_nd},
     {"slice", "", "", slice},
-    {"space_to_depth", "SpaceToDepth", "blocksize=block"},
+    {"space_to_depth", "", "", space_to_depth},
     {"split", "", "", split},
     {"squeeze", "", "", squeeze},
     {"tensor_scatter", "", "", tensor_scatter, 24},

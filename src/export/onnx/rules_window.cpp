@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "export/onnx/rules.h"
 
@@ -73,11 +74,22 @@ void avg_pool(Emitter& e) {
   e.emit("AveragePool", {e.make("Pad", {e.in(0), e.int_list(around), zero})}, attrs);
 }
 
+// With a kernel, or else pads, that make the shape: output_shape would change what indices mean.
 void max_unpool(Emitter& e) {
   const Ints& shape = e.ints("shape");
+  const ir::Shape& x = e.in_type(0).shape;
   if (shape.size() < 3) return e.refuse("tensors without planes");
-  e.emit("MaxUnpool", {e.in(0), e.in(1), e.int_list(shape)},
-         {{"kernel_shape", Ints(shape.size() - 2, 1)}});
+  if (shape.size() != x.size() || shape[0] != x[0] || shape[1] != x[1]) {
+    return e.refuse("an output that differs in more than its planes");
+  }
+  const size_t planes = shape.size() - 2;
+  Ints kernel(planes, 1);
+  Ints pads(2 * planes, 0);
+  for (size_t d = 0; d < planes; ++d) {
+    const int64_t grown = shape[d + 2] - x[d + 2];
+    (grown > 0 ? kernel[d] : pads[planes + d]) += std::abs(grown);
+  }
+  e.emit("MaxUnpool", {e.in(0), e.in(1)}, {{"kernel_shape", kernel}, {"pads", pads}});
 }
 
 void col2im(Emitter& e) {

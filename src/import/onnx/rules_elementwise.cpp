@@ -71,7 +71,20 @@ Status with_floats(CloseContext& c) {
 }
 
 Status mod(CloseContext& c) {
-  return c.give(c.op("mod", c.all_inputs(), {{"fmod", c.attr_int("fmod", 0) != 0}}));
+  const bool fmod = c.attr_int("fmod", 0) != 0;
+  if (!fmod && c.version() < 28 && is_float(c.dtype(c.input(0)))) {
+    return c.refused(Code::kInvalidArgument, "fmod must be 1 for floats before opset 28");
+  }
+  return c.give(c.op("mod", c.all_inputs(), {{"fmod", fmod}}));
+}
+
+// A gate: swish of the first input times the second.
+Status swiglu(CloseContext& c) {
+  if (c.shape(c.input(0)) != c.shape(c.input(1))) {
+    return c.refused(Code::kShapeMismatch, "both inputs must have one shape");
+  }
+  const ValueId gate = c.op("swish", {c.input(0)}, {{"alpha", c.attr_float("alpha", 1.0)}});
+  return c.give(c.op("mul", {gate, c.input(1)}));
 }
 
 Status bit_shift(CloseContext& c) {
@@ -243,6 +256,7 @@ constexpr Rule kRules[] = {
     {"Sqrt", same<"sqrt">},
     {"Sub", binary<"sub">},
     {"Sum", variadic<"add">},
+    {"SwiGLU", swiglu},
     {"Swish", with_float<"swish", "alpha">},
     {"Tan", same<"tan">},
     {"Tanh", same<"tanh">},

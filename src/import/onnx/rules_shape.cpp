@@ -293,7 +293,8 @@ Status depth_to_space(CloseContext& c) {
 }
 
 Status space_to_depth(CloseContext& c) {
-  return c.give(c.op("space_to_depth", {c.input(0)}, {{"block", c.attr_int("blocksize")}}));
+  return c.give(c.op("space_to_depth", {c.input(0)},
+                     {{"block", c.attr_int("blocksize")}, {"mode", c.attr_string("mode", "DCR")}}));
 }
 
 Status reverse_sequence(CloseContext& c) {

@@ -235,18 +235,25 @@ Status global_lp_pool(CloseContext& c) {
   return c.give(c.op("global_lp_pool", {c.input(0)}, {{"p", p}}));
 }
 
+// The indices count the elements of the shape that the window gives, whatever output_shape says; the
+// result lies at the front of output_shape.
 Status max_unpool(CloseContext& c) {
   const Shape s = c.shape(c.input(0));
   const Window w = pool_window(c);
   Shape out = s;
-  if (c.has(2)) {
-    out = c.ints(c.input(2));
-  } else {
-    for (size_t d = 0; d < w.dims() && c.ok(); ++d) {
-      out[d + 2] = (s[d + 2] - 1) * w.strides[d] + w.reach(d) - w.pads[d] - w.pads[w.dims() + d];
-    }
+  for (size_t d = 0; d < w.dims() && c.ok(); ++d) {
+    out[d + 2] = (s[d + 2] - 1) * w.strides[d] + w.reach(d) - w.pads[d] - w.pads[w.dims() + d];
   }
-  return c.give(c.op("max_unpool", {c.input(0), c.input(1)}, {{"shape", out}}));
+  ValueId y = c.op("max_unpool", {c.input(0), c.input(1)}, {{"shape", out}});
+  if (!c.has(2)) return c.give(y);
+  Ints wanted = c.ints(c.input(2));
+  bounded(c, wanted, "output_shape", 0);
+  if (wanted.size() != out.size()) {
+    return c.refused(Code::kShapeMismatch, "output_shape must have one element per dim of the input");
+  }
+  Ints pads(2 * out.size(), 0);
+  for (size_t d = 0; d < out.size(); ++d) pads[out.size() + d] = wanted[d] - out[d];
+  return c.give(c.op("pad", {y}, {{"pads", pads}}));
 }
 
 Status col2im(CloseContext& c) {

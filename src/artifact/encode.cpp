@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "artifact/artifact.h"
+#include "artifact/byte_stream.h"
+#include "artifact/format.h"
+#include "base/hash.h"
+
+namespace pyc::artifact {
+namespace {
+
+using Objects = std::map<const std::string*, uint32_t>;  // for lookups; its order is an address's
+
+// Pieces of one section, with the places of what is in it.
+class Blob {
+ public:
+  // Where it begins; the next one begins aligned.
+  uint64_t add(SharedBytes bytes) {
+    const uint64_t at = size_;
+    size_ += bytes.size();
+    if (!bytes.empty()) pieces_.push_back(std::move(bytes));
+    pad();
+    return at;
+  }
+  uint64_t size() const { return size_; }
+  std::vector<SharedBytes>& pieces() { return pieces_; }
+  Digest digest() const {
+    Hasher hasher;
+    for (const SharedBytes& piece : pieces_) hasher.update(piece.span());
+    return hasher.finish();
+  }
+
+ private:
+  void pad() {
+    const size_t zeros = padding(size_);
+    if (zeros > 0) pieces_.emplace_back(std::vector<std::byte>(zeros));
+    size_ += zeros;
+  }
+
+  std::vector<SharedBytes> pieces_;
+  uint64_t size_ = 0;
+};
+
+void write_io(ByteWriter& out, const std::vector<runtime::IoSpec>& list) {
+  out.number<uint64_t>(list.size());
+  for (const runtime::IoSpec& io : list) {
+    out.text(io.name);
+    out.number(static_cast<uint8_t>(io.dtype));
+    out.number<uint64_t>(io.shape.size());
+    for (const int64_t dim : io.shape) out.number(dim);
+    out.number(io.bytes);
+  }
+}
+
+void write_step(ByteWriter& out, const runtime::Step& step, const Objects& objects) {
+  out.text(step.name);
+  out.text(step.symbol);
+  out.number(objects.at(step.object.get()));
+  out.number(step.parallel);
+  out.number(step.bytes_moved);
+  out.number(step.flops);
+  out.number<uint64_t>(step.buffers.size());
+  for (const runtime::BufferRef& ref : step.buffers) {
+    out.number(static_cast<uint8_t>(ref.where));
+    out.number(ref.index);
+    out.number(ref.offset);
+  }
+  out.number<uint64_t>(step.faults.size());
+  for (const std::string& fault : step.faults) out.text(fault);
+}
+
+void write_memory(ByteWriter& out, const runtime::MemoryReport& memory) {
+  for (const int64_t bytes : memory.class_bytes) out.number(bytes);
+  out.number(memory.peak_bytes);
+}
+
+struct Sections {
+  std::array<Blob, kSections> blobs;
+
+  void add_decisions(const DecisionLog& log) {
+    ByteWriter out;
+    out.number<uint64_t>(log.size());
+    for (const Decision& d : log) {
+      for (const std::string* text : {&d.what, &d.chosen, &d.reason, &d.detail}) out.text(*text);
+      out.number<uint64_t>(d.alternatives.size());
+      for (const Alternative& a : d.alternatives) {
+        out.text(a.name);
+        out.number(a.cost_ns);
+        out.text(a.rejected);
+      }
+    }
+    blobs[kDecisions].add(out.take());
+  }
+
+  // Writes where each object is, and puts it there; one that several steps share goes in once.
+  Objects add_objects(ByteWriter& out, const std::vector<runtime::Step>& steps) {
+    Objects known;
+    ByteWriter table;
+    for (const runtime::Step& step : steps) {
+      const auto index = static_cast<uint32_t>(known.size());
+      if (!known.emplace(step.object.get(), index).second) continue;
+      const auto bytes = std::as_bytes(std::span(*step.object));
+      table.number(blobs[kCode].add({step.object, bytes}));
+      table.number<uint64_t>(bytes.size());
+    }
+    out.number<uint64_t>(known.size());
+    out.raw({reinterpret_cast<const char*>(table.bytes().data()), table.size()});
+    return known;
+  }
+
+  void add_parameters(ByteWriter& out, const std::vector<runtime::Parameter>& parameters) {
+    out.number<uint64_t>(parameters.size());
+    for (const runtime::Parameter& p : parameters) {
+      const auto size = static_cast<size_t>(p.bytes);
+      out.number(blobs[kWeights].add({p.owner, {static_cast<const std::byte*>(p.data), size}}));
+      out.number<uint64_t>(size);
+    }
+  }
+
+  void add_program(const Artifact& artifact) {
+    const runtime::Program& program = artifact.program;
+    ByteWriter out;
+    out.text(artifact.determinism);
+    out.text(artifact.fingerprint);
+    out.text(artifact.key);
+    write_memory(out, artifact.memory);
+    out.number(program.arena_bytes);
+    out.number(program.scratch_bytes);
+    write_io(out, program.inputs);
+    write_io(out, program.outputs);
+    add_parameters(out, program.parameters);
+    const Objects objects = add_objects(out, program.steps);
+    out.number<uint64_t>(program.steps.size());
+    for (const runtime::Step& step : program.steps) write_step(out, step, objects);
+    blobs[kProgram].add(out.take());
+  }
+};
+
+SharedBytes header(const Artifact& artifact, const Sections& sections) {
+  uint64_t size = kHeaderBytes;
+  for (const Blob& blob : sections.blobs) size += blob.size();
+  ByteWriter out;
+  out.raw(kMark);
+  out.number(kFormat);
+  out.number<uint32_t>(kSections);
+  out.number(size);
+  out.fixed(version(), kVersionBytes);
+  out.fixed(artifact.target, kTargetBytes);
+  for (size_t s = 0; s < kSections; ++s) {
+    const Digest digest = sections.blobs[s].digest();
+    out.fixed(kSectionNames[s], kSectionNameBytes);
+    out.number(sections.blobs[s].size());
+    out.number(digest.hi);
+    out.number(digest.lo);
+  }
+  out.pad_to(kHeaderDigestAt);
+  const Digest digest = hash128(out.bytes());
+  out.number(digest.hi);
+  out.number(digest.lo);
+  return out.take();
+}
+
+Status check_steps(const runtime::Program& program) {
+  for (const runtime::Step& step : program.steps) {
+    if (step.object != nullptr && step.self == nullptr) continue;
+    return {Code::kUnsupported,
+            fmt::format("step '{}' has no machine code that can be written down", step.name)};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view version() { return PYC_VERSION; }
+
+Result<std::vector<SharedBytes>> encode(const Artifact& artifact) {
+  PYC_TRY(check_steps(artifact.program));
+  PYC_CHECK(artifact.target.size() <= kTargetBytes && version().size() <= kVersionBytes,
+            "names that fit the header");
+  Sections sections;
+  sections.add_program(artifact);
+  sections.add_decisions(artifact.log);
+  std::vector<SharedBytes> file = {header(artifact, sections)};
+  for (Blob& blob : sections.blobs) {
+    for (SharedBytes& piece : blob.pieces()) file.push_back(std::move(piece));
+  }
+  return file;
+}
+
+}  // namespace pyc::artifact

@@ -1,0 +1,49 @@
+#pragma once
+
+// The layout of a .pycm file, all numbers little-endian:
+//
+//   0   mark, 8 bytes
+//   8   u32 format, u32 number of sections
+//   16  u64 bytes of the whole file
+//   24  version of PyC, 24 bytes, zero-padded
+//   48  target, 32 bytes, zero-padded
+//   80  the section table: name (8 bytes, zero-padded), u64 bytes, digest (u64 hi, u64 lo)
+//   208 zeros
+//   240 digest of bytes 0 … 239
+//   256 the sections, one behind the other, each padded with zeros to a multiple of 64
+//
+// A section's bytes and digest include its padding, so every byte of the file is under a digest.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace pyc::artifact {
+
+// Like PNG's: line-end conversion and text tools destroy it visibly.
+inline constexpr std::string_view kMark = "\x89PYCM\r\n\x1a";
+inline constexpr uint32_t kFormat = 1;
+
+enum Section : size_t { kProgram, kDecisions, kCode, kWeights, kSections };
+inline constexpr std::array<std::string_view, kSections> kSectionNames = {"program", "decision",
+                                                                          "code", "weights"};
+
+inline constexpr size_t kAlignment = 64;
+inline constexpr size_t kFormatAt = 8;
+inline constexpr size_t kFileBytesAt = 16;
+inline constexpr size_t kVersionAt = 24;
+inline constexpr size_t kVersionBytes = 24;
+inline constexpr size_t kTargetAt = 48;
+inline constexpr size_t kTargetBytes = 32;
+inline constexpr size_t kTableAt = 80;
+inline constexpr size_t kSectionNameBytes = 8;
+inline constexpr size_t kTableEntryBytes = 32;
+inline constexpr size_t kHeaderDigestAt = 240;
+inline constexpr size_t kHeaderBytes = 256;
+static_assert(kTableAt + kSections * kTableEntryBytes <= kHeaderDigestAt);
+
+// The bytes of zeros that follow `size` bytes.
+constexpr size_t padding(size_t size) { return (kAlignment - size % kAlignment) % kAlignment; }
+
+}  // namespace pyc::artifact

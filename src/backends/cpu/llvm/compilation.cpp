@@ -1,0 +1,248 @@
+#include "backends/cpu/llvm/compilation.h"
+
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/Host.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "runtime/code_module.h"
+
+namespace pyc::cpu {
+namespace {
+
+void initialise_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+}
+
+// Replaces kHostCpu by LLVM's name of this machine's CPU and all it has.
+void find_host(CodegenTarget& target) {
+  target.cpu = llvm::sys::getHostCPUName().str();
+  llvm::StringMap<bool> features;
+  llvm::sys::getHostCPUFeatures(features);
+  std::vector<std::string> list;
+  for (const auto& f : features) list.push_back((f.second ? "+" : "-") + f.first().str());
+  std::sort(list.begin(), list.end());
+  if (target.is_aarch64()) {
+    // Named CPUs imply SVE, which the system may not offer; vectors here are fixed anyway.
+    list.push_back("-sve");
+  } else {
+    // f16 is only ever converted. With native f16, code of LLVM 16 for a random test kernel that
+    // converts f16 to u64 was off by one bit; without, it is right.
+    list.push_back("-avx512fp16");
+  }
+  for (const std::string& f : list) {
+    target.features += (target.features.empty() ? "" : ",") + f;
+  }
+}
+
+// Keeps what LLVM would print (and exit on).
+class Diagnostics : public llvm::DiagnosticHandler {
+ public:
+  explicit Diagnostics(std::string& errors) : errors_(errors) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() == llvm::DS_Error) {
+      llvm::raw_string_ostream stream(errors_);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+    }
+    return true;
+  }
+
+ private:
+  std::string& errors_;
+};
+
+}  // namespace
+
+Compilation::Compilation(CodegenTarget target, std::string name)
+    : target_(std::move(target)), name_(std::move(name)) {
+  if (target_.cpu == kHostCpu) find_host(target_);
+}
+
+Status Compilation::make_machine() {
+  initialise_llvm();
+  context_.setDiagnosticHandler(std::make_unique<Diagnostics>(errors_));
+  const llvm::Triple triple(target_.triple);
+  const bool x86 = triple.getArch() == llvm::Triple::x86_64;
+  if (!x86 && triple.getArch() != llvm::Triple::aarch64) {
+    return {Code::kUnsupported, "no code can be made for '" + target_.triple +
+                                    "': expected an aarch64 or x86_64 triple"};
+  }
+  if (!triple.isOSBinFormatELF()) {
+    return {Code::kUnsupported, "objects are ELF, '" + target_.triple + "' is not"};
+  }
+  if (target_.lanes != 4 && target_.lanes != 8 && target_.lanes != 16) {
+    return {Code::kInvalidArgument,
+            "expected 4, 8 or 16 lanes, found " + std::to_string(target_.lanes)};
+  }
+  std::string error;
+  const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target_.triple, error);
+  if (llvm_target == nullptr) return {Code::kUnsupported, error};
+  // LLVM prints about names it does not know, so they are looked up first.
+  const std::unique_ptr<llvm::MCSubtargetInfo> plain(
+      llvm_target->createMCSubtargetInfo(target_.triple, "", ""));
+  if (!plain->isCPUStringValid(target_.cpu)) {
+    return {Code::kUnsupported, "LLVM does not know the CPU '" + target_.cpu + "'"};
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  machine_.reset(llvm_target->createTargetMachine(
+      target_.triple, target_.cpu, target_.features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOpt::Default));
+  if (machine_ == nullptr) return {Code::kUnsupported, "LLVM has no code for " + target_.triple};
+  const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
+  if (x86 && !(info->checkFeatures("+fma") && info->checkFeatures("+avx2"))) {
+    return {Code::kUnsupported,
+            "the CPU '" + target_.cpu + "' lacks AVX2 or FMA, which exactly rounded fma needs"};
+  }
+  if (!x86 && !info->checkFeatures("+neon")) {
+    return {Code::kUnsupported, "the CPU '" + target_.cpu + "' lacks NEON"};
+  }
+  return {};
+}
+
+TargetTraits Compilation::traits() const {
+  const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
+  TargetTraits t;
+  t.aarch64 = target_.is_aarch64();
+  t.f16c = !t.aarch64 && info->checkFeatures("+f16c");
+  t.lanes = target_.lanes;
+  t.vector_registers = t.aarch64 || info->checkFeatures("+avx512f,+avx512vl") ? 32 : 16;
+  t.slow_division = t.lanes == 16;
+  return t;
+}
+
+void Compilation::set_attributes() {
+  // CPUs with AVX-512 are tuned for 256 bits unless told otherwise.
+  const std::string bits = target_.lanes == 16 ? "512" : "256";
+  for (llvm::Function& f : *module_) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+    f.addFnAttr(llvm::Attribute::NoBuiltin);
+    f.addFnAttr("target-cpu", target_.cpu);
+    f.addFnAttr("target-features", target_.features);
+    if (target_.is_aarch64()) continue;
+    f.addFnAttr("prefer-vector-width", bits);
+    f.addFnAttr("min-legal-vector-width", bits);
+  }
+}
+
+Status Compilation::named(Status status) const {
+  return std::move(status).with_context("compiling " + name_);
+}
+
+Status Compilation::emit(const Writer& writer) {
+  if (Status status = make_machine(); !status.ok()) return named(std::move(status));
+  module_ = std::make_unique<llvm::Module>("pyc", context_);
+  module_->setTargetTriple(target_.triple);
+  module_->setDataLayout(machine_->createDataLayout());
+  writer(*module_, traits());
+  set_attributes();
+  std::string broken;
+  llvm::raw_string_ostream stream(broken);
+  if (llvm::verifyModule(*module_, &stream)) {
+    return named({Code::kInternal, "invalid LLVM IR: " + broken});
+  }
+  optimise();
+  if (target_.is_aarch64()) compare_with_itself(*module_);
+  return {};
+}
+
+// A test for NaN has become a comparison with zero: three instructions on vectors, where NEON
+// compares a vector with itself in one. Freezing keeps LLVM from seeing that it is itself.
+void Compilation::compare_with_itself(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* test = llvm::dyn_cast<llvm::FCmpInst>(&instruction);
+      if (test == nullptr || !test->getType()->isVectorTy()) continue;
+      const bool is_nan = test->getPredicate() == llvm::CmpInst::FCMP_UNO;
+      if (!is_nan && test->getPredicate() != llvm::CmpInst::FCMP_ORD) continue;
+      if (!llvm::PatternMatch::match(test->getOperand(1), llvm::PatternMatch::m_AnyZeroFP()))
+        continue;
+      test->setPredicate(is_nan ? llvm::CmpInst::FCMP_UNE : llvm::CmpInst::FCMP_OEQ);
+      test->setOperand(1, new llvm::FreezeInst(test->getOperand(0), "", test));
+    }
+  }
+}
+
+// We hoist and vectorize; what is left to clean up is repeated index arithmetic.
+void Compilation::optimise() {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(machine_.get());
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  all.run(*module_, modules);
+}
+
+Result<std::string> Compilation::write(llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine_->addPassesToEmitFile(passes, stream, nullptr, type)) {
+    return named({Code::kUnsupported, "LLVM cannot write this kind of file for " + target_.triple});
+  }
+  passes.run(*module_);
+  if (!errors_.empty()) return named({Code::kCompileFailed, "LLVM: " + errors_});
+  return std::string(bytes.begin(), bytes.end());
+}
+
+std::string Compilation::text() const {
+  std::string out;
+  llvm::raw_string_ostream stream(out);
+  module_->print(stream, nullptr);
+  return out;
+}
+
+Result<std::string> Compilation::assembly() { return write(llvm::CGFT_AssemblyFile); }
+
+Result<std::string> Compilation::object() {
+  PYC_ASSIGN(std::string object, write(llvm::CGFT_ObjectFile));
+  PYC_ASSIGN(const std::vector<std::string> missing, runtime::undefined_symbols(object));
+  if (!missing.empty()) {
+    return named({Code::kInternal, "the object needs the undefined symbol '" + missing[0] + "'"});
+  }
+  return object;
+}
+
+}  // namespace pyc::cpu

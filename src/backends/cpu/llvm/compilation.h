@@ -1,0 +1,50 @@
+#pragma once
+
+// One module on its way through LLVM: written by a generator, verified, cleaned up, turned into
+// text, assembly or an object. The only place that sets up LLVM.
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/cpu/codegen.h"
+#include "backends/cpu/llvm/value_ops.h"
+
+namespace pyc::cpu {
+
+class Compilation {
+ public:
+  using Writer = std::function<void(llvm::Module& module, const TargetTraits& traits)>;
+
+  // `name` says in messages what is compiled.
+  Compilation(CodegenTarget target, std::string name);
+
+  // Lets `writer` fill the module. Once, before the others.
+  Status emit(const Writer& writer);
+  std::string text() const;
+  Result<std::string> assembly();
+  // Refuses an object that needs a symbol it does not define.
+  Result<std::string> object();
+
+ private:
+  Status make_machine();
+  TargetTraits traits() const;
+  void set_attributes();
+  void optimise();
+  static void compare_with_itself(llvm::Module& module);
+  Result<std::string> write(llvm::CodeGenFileType type);
+  Status named(Status status) const;
+
+  CodegenTarget target_;
+  std::string name_;
+  std::string errors_;
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<llvm::Module> module_;
+};
+
+}  // namespace pyc::cpu

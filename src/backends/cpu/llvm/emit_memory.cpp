@@ -1,0 +1,278 @@
+// Loads and stores: addresses, vectors of consecutive elements, guards.
+
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+#include "backends/cpu/llvm/emitter.h"
+#include "base/status.h"
+
+namespace pyc::cpu {
+
+using loop::ExprNode;
+using loop::kNone;
+using loop::Op;
+
+namespace {
+
+// Enough for a guarded load of the widest vector: 64 elements of 8 bytes.
+constexpr uint64_t kSafeBytes = 512;
+
+std::vector<int> reversed_mask(int width) {
+  std::vector<int> mask;
+  for (int i = width - 1; i >= 0; --i) mask.push_back(i);
+  return mask;
+}
+
+}  // namespace
+
+void ExprEmitter::tag(llvm::Instruction* access, uint32_t buffer) {
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, alias_scopes_[buffer]);
+  if (no_alias_[buffer]->getNumOperands() > 0) {
+    access->setMetadata(llvm::LLVMContext::MD_noalias, no_alias_[buffer]);
+  }
+}
+
+// The terms of the offset are added scope by scope, outermost first, so that each part is
+// computed where it is known; the constant comes last, where it folds into the instruction.
+llvm::Value* ExprEmitter::address(uint32_t buffer, ExprId offset, int lane) {
+  struct Term {
+    size_t depth;
+    Value* value;
+    int64_t coefficient;
+  };
+  const loop::Affine sum = loop::affine_of(k_.pool, offset);
+  int64_t constant = sum.constant;
+  std::vector<Term> terms;
+  for (const auto& [atom, coefficient] : sum.terms) {
+    const ExprNode& n = k_.pool.node(atom);
+    const Info info = analyse(atom);
+    const size_t depth = info.is_volatile ? scopes_.size() - 1 : static_cast<size_t>(info.depth);
+    if (n.op == Op::kVar && width() > 1 && static_cast<VarId>(n.imm) == lane_var_) {
+      constant += coefficient * (lane_binding().offset + lane);
+      terms.push_back({depth, lane_binding().value, coefficient});
+    } else {
+      terms.push_back({depth, eval_lane(atom, lane), coefficient});
+    }
+  }
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Term& x, const Term& y) { return x.depth < y.depth; });
+  llvm::Type* element = ops_.memory_type(k_.buffers[buffer].dtype, 1);
+  Value* pointer = buffers_[buffer];
+  size_t deepest = 0;
+  for (size_t i = 0; i < terms.size();) {
+    deepest = terms[i].depth;
+    at(scopes_[deepest]);
+    Value* part = nullptr;
+    for (; i < terms.size() && terms[i].depth == deepest; ++i) {
+      Value* term = terms[i].value;
+      if (terms[i].coefficient != 1) {
+        term = b_.CreateMul(term, b_.getInt64(static_cast<uint64_t>(terms[i].coefficient)));
+      }
+      part = part == nullptr ? term : b_.CreateAdd(part, term);
+    }
+    pointer = b_.CreateGEP(element, pointer, part);
+  }
+  if (constant == 0) return pointer;
+  at(scopes_[deepest]);
+  return b_.CreateGEP(element, pointer, b_.getInt64(static_cast<uint64_t>(constant)));
+}
+
+llvm::Value* ExprEmitter::guarded(Value* guard, Value* pointer) {
+  if (guard == nullptr) return pointer;
+  if (safe_ == nullptr) {
+    auto* type = llvm::ArrayType::get(b_.getInt8Ty(), kSafeBytes);
+    safe_ = new llvm::GlobalVariable(*function_->getParent(), type, true,
+                                     llvm::GlobalValue::InternalLinkage,
+                                     llvm::ConstantAggregateZero::get(type), "safe");
+    safe_->setAlignment(llvm::Align(64));
+  }
+  return b_.CreateSelect(guard, pointer, safe_);
+}
+
+llvm::Value* ExprEmitter::raw_load(uint32_t buffer, Value* pointer, int width) {
+  const DType t = k_.buffers[buffer].dtype;
+  const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
+  llvm::LoadInst* v = b_.CreateAlignedLoad(ops_.memory_type(t, width), pointer, align);
+  tag(v, buffer);
+  return ops_.from_memory(v, t);
+}
+
+llvm::Value* ExprEmitter::emit_load(ExprId id) {
+  const ExprNode& n = k_.pool.node(id);
+  if (!is_varying(id)) return load_one(id);
+  const bool guard_varies = n.b != kNone && is_varying(n.b);
+  const auto stride = lane_stride(n.a);
+  if (stride == 1 && guard_varies) return load_row_masked(id);
+  if (guard_varies || !stride) return load_each_lane(id);
+  if (*stride == 1 || *stride == -1) return load_row(id, *stride == -1);
+  if (*stride == 0) return load_one(id);
+  return load_each_lane(id);
+}
+
+llvm::Value* ExprEmitter::load_one(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  const bool varies = is_varying(id);  // then by its fallback alone
+  Value* pointer = address(buffer, n.a, 0);
+  Value* guard = n.b == kNone ? nullptr : eval(n.b);
+  Value* fallback = n.c == kNone ? nullptr : (varies ? eval_wide(n.c) : eval(n.c));
+  at(scope_of(id));
+  Value* v = raw_load(buffer, guarded(guard, pointer), 1);
+  if (varies) v = ops_.splat(v, width());
+  return guard == nullptr ? v : b_.CreateSelect(guard, v, fallback);
+}
+
+llvm::Value* ExprEmitter::load_row(ExprId id, bool reversed) {
+  const ExprNode n = k_.pool.node(id);
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  Value* pointer = address(buffer, n.a, reversed ? width() - 1 : 0);
+  Value* guard = n.b == kNone ? nullptr : eval(n.b);
+  Value* fallback = n.c == kNone ? nullptr : eval_wide(n.c);
+  at(scope_of(id));
+  Value* v = raw_load(buffer, guarded(guard, pointer), width());
+  if (reversed) v = b_.CreateShuffleVector(v, reversed_mask(width()));
+  return guard == nullptr ? v : b_.CreateSelect(guard, v, fallback);
+}
+
+// One vector load if all lanes may read, else each lane by itself.
+llvm::Value* ExprEmitter::load_row_masked(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  llvm::Type* element = ops_.memory_type(n.dtype, 1);
+  Value* pointer = address(buffer, n.a, 0);
+  Value* guard = eval_wide(n.b);
+  Value* fallback = eval_wide(n.c);
+  Scope& scope = scope_of(id);
+  at(scope);
+  Value* all = b_.CreateAndReduce(guard);
+
+  llvm::BasicBlock* head = scope.block;
+  llvm::BasicBlock* join = nullptr;
+  if (llvm::Instruction* end = head->getTerminator()) {
+    join = head->splitBasicBlock(end, "join");
+    head->getTerminator()->eraseFromParent();
+  } else {
+    join = new_block("join");
+  }
+  llvm::BasicBlock* whole = new_block("whole");
+  llvm::BasicBlock* some = new_block("some");
+  b_.SetInsertPoint(head);
+  b_.CreateCondBr(all, whole, some);
+  b_.SetInsertPoint(whole);
+  Value* row = raw_load(buffer, pointer, width());
+  b_.CreateBr(join);
+  b_.SetInsertPoint(some);
+  Value* lanes = llvm::PoisonValue::get(ops_.type(n.dtype, width()));
+  for (int i = 0; i < width(); ++i) {
+    const auto lane = static_cast<uint64_t>(i);
+    Value* g = b_.CreateExtractElement(guard, lane);
+    Value* p = guarded(g, b_.CreateGEP(element, pointer, b_.getInt64(lane)));
+    lanes = b_.CreateInsertElement(lanes, raw_load(buffer, p, 1), lane);
+  }
+  lanes = b_.CreateSelect(guard, lanes, fallback);
+  b_.CreateBr(join);
+  scope.block = join;
+  if (join->empty()) {
+    b_.SetInsertPoint(join);
+  } else {
+    b_.SetInsertPoint(join, join->begin());
+  }
+  llvm::PHINode* result = b_.CreatePHI(row->getType(), 2);
+  result->addIncoming(row, whole);
+  result->addIncoming(lanes, some);
+  return result;
+}
+
+llvm::Value* ExprEmitter::lane_load(ExprId id, int lane) {
+  const ExprNode n = k_.pool.node(id);
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  Value* pointer = address(buffer, n.a, lane);
+  Value* guard = n.b == kNone ? nullptr : eval_lane(n.b, lane);
+  Value* fallback = n.c == kNone ? nullptr : eval_lane(n.c, lane);
+  at(scope_of(id));
+  Value* v = raw_load(buffer, guarded(guard, pointer), 1);
+  return guard == nullptr ? v : b_.CreateSelect(guard, v, fallback);
+}
+
+llvm::Value* ExprEmitter::load_each_lane(ExprId id) {
+  const DType t = k_.pool.dtype(id);
+  Value* v = llvm::PoisonValue::get(ops_.type(t, width()));
+  for (int i = 0; i < width(); ++i) {
+    Value* element = lane_load(id, i);
+    at(scope_of(id));
+    v = b_.CreateInsertElement(v, element, static_cast<uint64_t>(i));
+  }
+  return v;
+}
+
+llvm::GlobalVariable* ExprEmitter::table_data(uint32_t table) {
+  if (tables_[table] != nullptr) return tables_[table];
+  const loop::Table& t = k_.pool.tables()[table];
+  llvm::Type* element = ops_.memory_type(t.dtype, 1);
+  std::vector<llvm::Constant*> values;
+  for (const Word w : t.words) {
+    values.push_back(t.dtype == DType::kBool ? b_.getInt8(w != 0 ? 1 : 0)
+                                             : ops_.constant(t.dtype, w, 1));
+  }
+  auto* type = llvm::ArrayType::get(element, values.size());
+  auto* data = new llvm::GlobalVariable(*function_->getParent(), type, true,
+                                        llvm::GlobalValue::InternalLinkage,
+                                        llvm::ConstantArray::get(type, values), "table");
+  data->setAlignment(llvm::Align(64));
+  data->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  tables_[table] = data;
+  return data;
+}
+
+llvm::Value* ExprEmitter::emit_table(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  llvm::GlobalVariable* data = table_data(static_cast<uint32_t>(n.imm));
+  llvm::Type* element = ops_.memory_type(n.dtype, 1);
+  const auto one = [&](Value* index) {
+    Value* pointer = b_.CreateGEP(element, data, index);
+    llvm::LoadInst* v = b_.CreateAlignedLoad(
+        element, pointer, llvm::Align(static_cast<uint64_t>(dtype_size(n.dtype))));
+    v->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+    return ops_.from_memory(v, n.dtype);
+  };
+  if (!is_varying(id)) {
+    Value* index = eval(n.a);
+    at(scope_of(id));
+    return one(index);
+  }
+  std::vector<Value*> indices;
+  for (int i = 0; i < width(); ++i) indices.push_back(eval_lane(n.a, i));
+  at(scope_of(id));
+  Value* v = llvm::PoisonValue::get(ops_.type(n.dtype, width()));
+  for (size_t i = 0; i < indices.size(); ++i) v = b_.CreateInsertElement(v, one(indices[i]), i);
+  return v;
+}
+
+void ExprEmitter::store(uint32_t buffer, ExprId offset, Value* value) {
+  const DType t = k_.buffers[buffer].dtype;
+  const llvm::Align align(static_cast<uint64_t>(dtype_size(t)));
+  const auto put = [&](Value* v, Value* pointer) {
+    tag(b_.CreateAlignedStore(v, pointer, align), buffer);
+  };
+  const auto stride = lane_stride(offset);
+  if (width() == 1 || stride == 1 || stride == -1) {
+    Value* pointer = address(buffer, offset, stride == -1 ? width() - 1 : 0);
+    here();
+    Value* v = ops_.to_memory(value, t);
+    if (stride == -1) v = b_.CreateShuffleVector(v, reversed_mask(width()));
+    put(v, pointer);
+    forget_loads();
+    return;
+  }
+  here();
+  Value* v = ops_.to_memory(value, t);
+  for (int i = stride == 0 ? width() - 1 : 0; i < width(); ++i) {
+    Value* pointer = address(buffer, offset, i);
+    here();
+    put(b_.CreateExtractElement(v, static_cast<uint64_t>(i)), pointer);
+  }
+  forget_loads();
+}
+
+}  // namespace pyc::cpu

@@ -1,0 +1,487 @@
+#include "backends/cpu/llvm/emitter.h"
+
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/status.h"
+
+namespace pyc::cpu {
+
+using loop::ExprNode;
+using loop::kNone;
+using loop::Op;
+
+namespace {
+
+// Forms in which a value is kept, with a width or a lane added. A uniform value lives in a scope
+// outside the vector body and may be widened for bodies of different widths.
+constexpr uint32_t kWhole = 0;
+constexpr uint32_t kLane = 0x1000;
+constexpr uint32_t kSplat = 0x2000;
+constexpr uint32_t kI32 = 0x3000;
+constexpr uint32_t kReciprocal = 0x4000;
+constexpr uint32_t kReciprocalRest = 0x5000;
+
+bool fits_32(const ExprNode& n) {
+  return n.lo >= std::numeric_limits<int32_t>::min() && n.hi <= std::numeric_limits<int32_t>::max();
+}
+
+}  // namespace
+
+ExprEmitter::ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits,
+                         llvm::IRBuilder<>& builder, llvm::Function* function)
+    : k_(kernel),
+      b_(builder),
+      ops_(builder, traits),
+      function_(function),
+      buffers_(kernel.buffers.size(), nullptr),
+      tables_(kernel.pool.tables().size(), nullptr),
+      bindings_(1),
+      var_binding_(kernel.pool.var_count(), 0),
+      info_(kernel.pool.size()) {
+  llvm::MDBuilder md(builder.getContext());
+  llvm::MDNode* domain = md.createAnonymousAliasScopeDomain("buffers");
+  std::vector<llvm::Metadata*> all;
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    llvm::MDNode* scope = md.createAnonymousAliasScope(domain, std::to_string(i));
+    all.push_back(scope);
+    alias_scopes_.push_back(llvm::MDNode::get(builder.getContext(), {scope}));
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<llvm::Metadata*> others = all;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    no_alias_.push_back(llvm::MDNode::get(builder.getContext(), others));
+  }
+  scopes_.push_back({&function->getEntryBlock(), 1, {}, {}, {}});
+}
+
+llvm::BasicBlock* ExprEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(b_.getContext(), name, function_);
+}
+
+void ExprEmitter::push_scope(llvm::BasicBlock* block) {
+  scopes_.push_back({block, scopes_.back().width, {}, {}, {}});
+  forget_loads();
+  here();
+}
+
+void ExprEmitter::pop_scope() {
+  const std::vector<std::pair<VarId, uint32_t>> shadowed = std::move(scopes_.back().shadowed);
+  for (auto it = shadowed.rbegin(); it != shadowed.rend(); ++it)
+    var_binding_[it->first] = it->second;
+  for (const ExprId id : scopes_.back().assumed) assumed_.erase(id);
+  scopes_.pop_back();
+  if (scopes_.back().width == 1) lane_var_ = kNone;
+  std::fill(info_.begin(), info_.end(), Info{});
+  forget_loads();
+  here();
+}
+
+void ExprEmitter::bind(VarId var, const Binding& binding) {
+  scopes_.back().shadowed.push_back({var, var_binding_[var]});
+  var_binding_[var] = static_cast<uint32_t>(bindings_.size());
+  bindings_.push_back(binding);
+  std::fill(info_.begin(), info_.end(), Info{});
+}
+
+void ExprEmitter::bind(VarId var, Value* value) {
+  bind(var, Binding{static_cast<int>(scopes_.size()) - 1, value, false, 0, 1});
+}
+
+void ExprEmitter::bind_lanes(VarId var, Value* base, int64_t offset, int width, int64_t alignment) {
+  if (width == 1) {
+    here();
+    Value* value =
+        offset == 0 ? base : b_.CreateAdd(base, b_.getInt64(static_cast<uint64_t>(offset)));
+    bind(var, value);
+    return;
+  }
+  PYC_CHECK(scopes_.back().width == 1, "a vector body inside a vector body");
+  scopes_.back().width = width;
+  lane_var_ = var;
+  bind(var, Binding{static_cast<int>(scopes_.size()) - 1, base, true, offset, alignment});
+}
+
+void ExprEmitter::assume(ExprId id, bool value) {
+  assumed_[id] = value;
+  scopes_.back().assumed.push_back(id);
+  std::fill(info_.begin(), info_.end(), Info{});
+}
+
+void ExprEmitter::at(Scope& scope) {
+  llvm::Instruction* end = scope.block->getTerminator();
+  if (end != nullptr) {
+    b_.SetInsertPoint(end);
+  } else {
+    b_.SetInsertPoint(scope.block);
+  }
+}
+
+llvm::Value* ExprEmitter::value_of(VarId var) {
+  const Binding& binding = bindings_[var_binding_[var]];
+  PYC_CHECK(binding.value != nullptr && !binding.lanes, "a variable has no single value here");
+  return binding.value;
+}
+
+llvm::AllocaInst* ExprEmitter::stack_slot(llvm::Type* type, int count) {
+  llvm::BasicBlock& entry = function_->getEntryBlock();
+  llvm::IRBuilder<> first(&entry, entry.begin());
+  llvm::AllocaInst* slot = first.CreateAlloca(type, first.getInt32(static_cast<uint32_t>(count)));
+  slot->setAlignment(llvm::Align(64));
+  return slot;
+}
+
+const ExprEmitter::Info& ExprEmitter::analyse(ExprId id) {
+  Info& info = info_[id];
+  if (info.depth >= 0) return info;
+  const ExprNode& n = k_.pool.node(id);
+  Info r{0, false, false};
+  if (n.op == Op::kVar) {
+    const Binding& binding = bindings_[var_binding_[static_cast<VarId>(n.imm)]];
+    PYC_CHECK(binding.value != nullptr, "a variable is used outside its scope");
+    r.depth = binding.depth;
+    r.varying = binding.lanes || binding.value->getType()->isVectorTy();
+  }
+  for (const ExprId operand : {n.a, n.b, n.c}) {
+    if (operand == kNone) continue;
+    const Info& o = analyse(operand);
+    r.depth = std::max(r.depth, o.depth);
+    r.varying |= o.varying;
+    r.is_volatile |= o.is_volatile;
+  }
+  // Memory that the kernel writes, or that is only known to be there once a check has passed, is
+  // read where the value is used.
+  if (n.op == Op::kLoad) {
+    const loop::Buffer& buffer = k_.buffers[static_cast<size_t>(n.imm)];
+    const ExprNode& offset = k_.pool.node(n.a);
+    const bool proven = offset.lo >= 0 && offset.hi < buffer.elements;
+    r.is_volatile |= buffer.access != loop::Access::kRead || (n.b == kNone && !proven);
+  }
+  if (n.op == Op::kTable) {
+    const ExprNode& index = k_.pool.node(n.a);
+    const size_t size = k_.pool.tables()[static_cast<size_t>(n.imm)].words.size();
+    r.is_volatile |= index.lo < 0 || index.hi >= static_cast<int64_t>(size);
+  }
+  // Still tied to its scope: elsewhere it may have another value.
+  if (assumed_.contains(id)) r.varying = false;
+  info = r;
+  return info_[id];
+}
+
+ExprEmitter::Scope& ExprEmitter::scope_of(ExprId id) {
+  const Info& info = analyse(id);
+  return info.is_volatile ? scopes_.back() : scopes_[static_cast<size_t>(info.depth)];
+}
+
+template <class Make>
+llvm::Value* ExprEmitter::cached(ExprId id, uint32_t kind, Make make) {
+  const uint64_t key = (static_cast<uint64_t>(kind) << 32) | id;
+  auto& values = analyse(id).is_volatile ? volatile_ : scope_of(id).values;
+  if (const auto it = values.find(key); it != values.end()) return it->second;
+  Value* v = make();
+  values[key] = v;
+  return v;
+}
+
+llvm::Value* ExprEmitter::eval(ExprId id) {
+  const ExprNode& n = k_.pool.node(id);
+  if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, 1);
+  if (const auto it = assumed_.find(id); it != assumed_.end()) return b_.getInt1(it->second);
+  return cached(id, kWhole, [&] { return emit(id); });
+}
+
+llvm::Value* ExprEmitter::eval_wide(ExprId id) {
+  const ExprNode& n = k_.pool.node(id);
+  if (width() == 1) return eval(id);
+  if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, width());
+  if (is_varying(id)) return eval(id);
+  return cached(id, kSplat + static_cast<uint32_t>(width()), [&] {
+    Value* scalar = eval(id);
+    at(scope_of(id));
+    return ops_.splat(scalar, width());
+  });
+}
+
+llvm::Value* ExprEmitter::emit(ExprId id) {
+  const ExprNode& n = k_.pool.node(id);
+  switch (n.op) {
+    case Op::kVar:
+      return emit_var(id);
+    case Op::kLoad:
+      return emit_load(id);
+    case Op::kTable:
+      return emit_table(id);
+    default:
+      break;
+  }
+  if (!is_varying(id)) return emit_arithmetic(id, 1);
+  // Index arithmetic in lanes: narrower vectors where they suffice.
+  if (n.dtype == DType::kI64 && (lane_stride(id).has_value() || fits_i32(id))) {
+    if (const auto stride = lane_stride(id)) {
+      Value* base = eval_lane(id, 0);
+      at(scope_of(id));
+      return ops_.iota(base, *stride, width());
+    }
+    Value* narrow = eval_i32(id);
+    at(scope_of(id));
+    return b_.CreateSExt(narrow, ops_.type(DType::kI64, width()));
+  }
+  return emit_arithmetic(id, width());
+}
+
+llvm::Value* ExprEmitter::emit_var(ExprId id) {
+  const Binding binding = bindings_[var_binding_[static_cast<VarId>(k_.pool.node(id).imm)]];
+  if (!binding.lanes) return binding.value;
+  Value* base = eval_lane(id, 0);
+  at(scope_of(id));
+  return ops_.iota(base, 1, width());
+}
+
+llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
+  const ExprNode n = k_.pool.node(id);
+  const auto operand = [&](ExprId x) { return width == 1 ? eval(x) : eval_wide(x); };
+  const DType t = k_.pool.dtype(n.a);
+  const bool index_compare = width > 1 && t == DType::kI64 && n.op >= Op::kEq && n.op <= Op::kLe &&
+                             fits_i32(n.a) && fits_i32(n.b);
+  if (index_compare) {
+    Value* x = eval_i32(n.a);
+    Value* y = eval_i32(n.b);
+    at(scope_of(id));
+    return ops_.binary(n.op, DType::kI32, x, y);
+  }
+  if (n.op == Op::kConvert && width > 1 && t == DType::kI64 && fits_i32(n.a)) {
+    Value* x = eval_i32(n.a);
+    at(scope_of(id));
+    return ops_.convert(x, DType::kI32, n.dtype);
+  }
+  const bool same_divisor = n.op == Op::kDiv && t == DType::kF32 && !is_varying(n.b);
+  if (same_divisor && width > 1 && ops_.traits().slow_division) return emit_division(id);
+  Value* a = operand(n.a);
+  if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
+    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
+    const bool non_negative = k_.pool.node(n.a).lo >= 0;
+    at(scope_of(id));
+    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
+                                 : ops_.floor_mod(a, divisor, non_negative);
+  }
+  Value* b = n.b == kNone ? nullptr : operand(n.b);
+  Value* c = n.c == kNone ? nullptr : operand(n.c);
+  at(scope_of(id));
+  switch (n.op) {
+    case Op::kFma:
+      return ops_.fma(a, b, c);
+    case Op::kSelect:
+      return b_.CreateSelect(a, b, c);
+    case Op::kConvert:
+      return ops_.convert(a, t, n.dtype);
+    case Op::kBitcast:
+      return ops_.bitcast(a, t, n.dtype);
+    default:
+      break;
+  }
+  return b == nullptr ? ops_.unary(n.op, t, a) : ops_.binary(n.op, t, a, b);
+}
+
+// Vectors of 512 bits are divided slowly. A divisor c that is the same in all lanes is turned once
+// into 1/c = high + low in f64, and x/c is the f32 nearest to x·high + x·low. That is the exactly
+// rounded quotient: the f64 sum is off by less than 2^-52 of itself, while a quotient of two f32
+// either is a point halfway between two f32, which the sum then hits, or stays 2^-49 away from all
+// of them. Both parts have the sign of c, so that zeros and infinities come out right.
+llvm::Value* ExprEmitter::emit_division(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  const auto [high, low] = reciprocal(n.b);
+  Value* x = eval_wide(n.a);
+  at(scope_of(id));
+  Value* wide = b_.CreateFPExt(x, ops_.type(DType::kF64, width()));
+  Value* sum =
+      ops_.fma(wide, ops_.splat(high, width()), b_.CreateFMul(wide, ops_.splat(low, width())));
+  return b_.CreateFPTrunc(sum, x->getType());
+}
+
+std::pair<llvm::Value*, llvm::Value*> ExprEmitter::reciprocal(ExprId divisor) {
+  const auto as_f64 = [this](ExprId id) {
+    Value* scalar = eval(id);
+    at(scope_of(id));
+    return b_.CreateFPExt(scalar, b_.getDoubleTy());
+  };
+  // Slightly less than 1/c, so that the rest is not zero.
+  Value* high = cached(divisor, kReciprocal, [&] {
+    Value* c = as_f64(divisor);
+    Value* whole = b_.CreateFDiv(ops_.fp_like(c, 1.0), c);
+    Value* less = ops_.fma(whole, ops_.fp_like(c, -0x1p-52), whole);
+    return b_.CreateSelect(is_ordinary(c), less, whole);
+  });
+  Value* low = cached(divisor, kReciprocalRest, [&] {
+    Value* c = as_f64(divisor);
+    Value* rest = ops_.fma(b_.CreateFNeg(high), c, ops_.fp_like(c, 1.0));
+    return b_.CreateSelect(is_ordinary(c), b_.CreateFMul(rest, high), high);
+  });
+  return {high, low};
+}
+
+// Neither zero nor infinite nor NaN.
+llvm::Value* ExprEmitter::is_ordinary(Value* v) {
+  Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+  return b_.CreateAnd(b_.CreateFCmpOGT(size, ops_.fp_like(v, 0.0)),
+                      b_.CreateFCmpOLT(size, llvm::ConstantFP::getInfinity(v->getType())));
+}
+
+llvm::Value* ExprEmitter::eval_lane(ExprId id, int lane) {
+  if (!is_varying(id)) return eval(id);
+  return cached(id, kLane + static_cast<uint32_t>(lane), [&] { return emit_lane(id, lane); });
+}
+
+// Index arithmetic is done per lane on scalars (there is no vector multiply of i64 on most
+// machines); anything else comes out of the vector.
+llvm::Value* ExprEmitter::emit_lane(ExprId id, int lane) {
+  const ExprNode n = k_.pool.node(id);
+  if (n.op == Op::kVar) {
+    const Binding binding = bindings_[var_binding_[static_cast<VarId>(n.imm)]];
+    at(scope_of(id));
+    if (!binding.lanes) return b_.CreateExtractElement(binding.value, static_cast<uint64_t>(lane));
+    const int64_t add = binding.offset + lane;
+    return add == 0 ? binding.value
+                    : b_.CreateAdd(binding.value, b_.getInt64(static_cast<uint64_t>(add)));
+  }
+  if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
+    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
+    const bool non_negative = k_.pool.node(n.a).lo >= 0;
+    Value* a = eval_lane(n.a, lane);
+    at(scope_of(id));
+    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
+                                 : ops_.floor_mod(a, divisor, non_negative);
+  }
+  const bool index_op =
+      n.dtype == DType::kI64 && (n.op == Op::kAdd || n.op == Op::kSub || n.op == Op::kMul ||
+                                 n.op == Op::kMin || n.op == Op::kMax);
+  if (index_op) {
+    Value* a = eval_lane(n.a, lane);
+    Value* b = eval_lane(n.b, lane);
+    at(scope_of(id));
+    return ops_.binary(n.op, n.dtype, a, b);
+  }
+  if (n.op == Op::kConvert && is_int(n.dtype) && is_int(k_.pool.dtype(n.a))) {
+    Value* a = eval_lane(n.a, lane);
+    at(scope_of(id));
+    return ops_.convert(a, k_.pool.dtype(n.a), n.dtype);
+  }
+  if (n.op == Op::kLoad && lane_stride(n.a) != 1) return lane_load(id, lane);
+  Value* whole = eval(id);
+  at(scope_of(id));
+  return b_.CreateExtractElement(whole, static_cast<uint64_t>(lane));
+}
+
+bool ExprEmitter::fits_i32(ExprId id, int depth) {
+  const ExprNode& n = k_.pool.node(id);
+  if (n.dtype != DType::kI64 || !fits_32(n) || depth > 16) return false;
+  if (!is_varying(id)) return true;
+  if (lane_stride(id).has_value()) return true;
+  switch (n.op) {
+    case Op::kConvert: {
+      const DType from = k_.pool.dtype(n.a);
+      return from != DType::kI64 && from != DType::kU64 && !is_float(from);
+    }
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kFloorDiv:
+    case Op::kFloorMod:
+      return fits_i32(n.a, depth + 1) && fits_i32(n.b, depth + 1);
+    case Op::kSelect:
+      return fits_i32(n.b, depth + 1) && fits_i32(n.c, depth + 1);
+    default:
+      return false;
+  }
+}
+
+llvm::Value* ExprEmitter::eval_i32(ExprId id) {
+  const ExprNode& n = k_.pool.node(id);
+  if (n.op == Op::kConst) return ops_.constant(DType::kI32, n.word, width());
+  return cached(id, kI32 + static_cast<uint32_t>(width()), [&] { return emit_i32(id); });
+}
+
+llvm::Value* ExprEmitter::emit_i32(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  if (const auto stride = lane_stride(id)) {
+    Value* base = eval_lane(id, 0);
+    at(scope_of(id));
+    base = b_.CreateTrunc(base, b_.getInt32Ty());
+    return *stride == 0 ? ops_.splat(base, width()) : ops_.iota(base, *stride, width());
+  }
+  if (n.op == Op::kConvert) {
+    Value* a = eval_wide(n.a);
+    at(scope_of(id));
+    return ops_.convert(a, k_.pool.dtype(n.a), DType::kI32);
+  }
+  if (n.op == Op::kSelect) {
+    Value* cond = eval_wide(n.a);
+    Value* x = eval_i32(n.b);
+    Value* y = eval_i32(n.c);
+    at(scope_of(id));
+    return b_.CreateSelect(cond, x, y);
+  }
+  Value* a = eval_i32(n.a);
+  if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
+    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
+    const bool non_negative = k_.pool.node(n.a).lo >= 0;
+    at(scope_of(id));
+    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
+                                 : ops_.floor_mod(a, divisor, non_negative);
+  }
+  Value* b = eval_i32(n.b);
+  at(scope_of(id));
+  return ops_.binary(n.op, DType::kI32, a, b);
+}
+
+std::optional<int64_t> ExprEmitter::lane_stride(ExprId id) {
+  if (!is_varying(id)) return 0;
+  const ExprNode& n = k_.pool.node(id);
+  if (n.dtype != DType::kI64) return std::nullopt;
+  if (n.op == Op::kVar) {
+    if (static_cast<VarId>(n.imm) == lane_var_) return 1;
+    return std::nullopt;
+  }
+  if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
+    const auto inner = lane_stride(n.a);
+    if (!inner || *inner <= 0) return std::nullopt;
+    // No lane crosses a multiple of the divisor if the lanes' span divides it and starts on one
+    // of its own multiples.
+    const int64_t span = *inner * width();
+    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
+    if (divisor % span != 0 || lane_alignment(n.a) % span != 0) return std::nullopt;
+    return n.op == Op::kFloorDiv ? 0 : *inner;
+  }
+  if (n.op != Op::kAdd && n.op != Op::kSub && n.op != Op::kMul) return std::nullopt;
+  const loop::Affine sum = loop::affine_of(k_.pool, id);
+  int64_t stride = 0;
+  for (const auto& [atom, coefficient] : sum.terms) {
+    if (atom == id) return std::nullopt;
+    const auto s = lane_stride(atom);
+    if (!s) return std::nullopt;
+    stride += *s * coefficient;
+  }
+  return stride;
+}
+
+int64_t ExprEmitter::lane_alignment(ExprId id) {
+  const loop::Affine sum = loop::affine_of(k_.pool, id);
+  int64_t g = sum.constant;
+  for (const auto& [atom, coefficient] : sum.terms) {
+    const ExprNode& n = k_.pool.node(atom);
+    int64_t multiple = coefficient;
+    if (n.op == Op::kVar && static_cast<VarId>(n.imm) == lane_var_) {
+      const Binding& lane = lane_binding();
+      multiple *= std::gcd(lane.alignment, lane.offset);
+    }
+    g = std::gcd(g, multiple);
+  }
+  return g;
+}
+
+}  // namespace pyc::cpu

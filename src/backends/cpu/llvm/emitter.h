@@ -1,0 +1,163 @@
+#pragma once
+
+// Evaluates Loop IR expressions into LLVM IR, one element at a time or several lanes at once.
+//
+// Code is written into nested scopes: the function, the parallel point, every loop body. An
+// expression is computed in the innermost scope that defines one of its variables (so loop
+// invariants are hoisted by construction) and kept there; what reads memory that the kernel itself
+// writes is computed where it is used and forgotten at the next store. In a vector body one
+// variable, the lane variable, stands for width() consecutive iterations: what depends on it is a
+// vector, everything else stays a scalar until it meets a vector.
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/llvm/value_ops.h"
+#include "loop/loop.h"
+
+namespace pyc::cpu {
+
+class ExprEmitter {
+ public:
+  using Value = llvm::Value;
+  using ExprId = loop::ExprId;
+  using VarId = loop::VarId;
+
+  // Code goes into `function`, whose entry block is the outermost scope.
+  ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits, llvm::IRBuilder<>& builder,
+              llvm::Function* function);
+
+  const loop::Kernel& kernel() const { return k_; }
+  ValueOps& ops() { return ops_; }
+  llvm::IRBuilder<>& builder() { return b_; }
+  llvm::Function* function() { return function_; }
+
+  // The pointer to element 0 of a buffer, defined in the outermost scope.
+  void set_buffer(uint32_t buffer, Value* pointer) { buffers_[buffer] = pointer; }
+
+  void push_scope(llvm::BasicBlock* block);
+  void pop_scope();
+  // The block in which the innermost scope's code goes on.
+  llvm::BasicBlock* block() const { return scopes_.back().block; }
+  void set_block(llvm::BasicBlock* block) { scopes_.back().block = block; }
+  llvm::BasicBlock* new_block(const char* name);
+  // Lets the builder write at the end of the innermost scope.
+  void here() { at(scopes_.back()); }
+
+  // Variables of the innermost scope. bind gives one value for all lanes, or a vector of width()
+  // elements. bind_lanes makes `var` the lane variable: base + offset + 0 … width-1, where
+  // base is a multiple of `alignment`.
+  void bind(VarId var, Value* value);
+  void bind_lanes(VarId var, Value* base, int64_t offset, int width, int64_t alignment);
+  // In the innermost scope the bool expression is known; it depends on a variable of that scope.
+  void assume(ExprId id, bool value);
+  int width() const { return scopes_.back().width; }
+  // The value a variable was bound to.
+  Value* value_of(VarId var);
+
+  // The value: a scalar if it is the same in all lanes, else a vector of width() elements.
+  Value* eval(ExprId id);
+  // The value as width() elements.
+  Value* eval_wide(ExprId id);
+  // The value in one lane.
+  Value* eval_lane(ExprId id, int lane);
+  bool is_varying(ExprId id) { return width() > 1 && analyse(id).varying; }
+
+  void store(uint32_t buffer, ExprId offset, Value* value);
+  // To be called after stores and around loops: values read from written buffers are stale.
+  void forget_loads() { volatile_.clear(); }
+
+  // Memory of the function for `count` values.
+  llvm::AllocaInst* stack_slot(llvm::Type* type, int count);
+
+ private:
+  struct Scope {
+    llvm::BasicBlock* block;
+    int width;
+    std::unordered_map<uint64_t, Value*> values;
+    std::vector<std::pair<VarId, uint32_t>> shadowed;  // bindings to restore when it ends
+    std::vector<ExprId> assumed;
+  };
+  struct Binding {
+    int depth = 0;
+    Value* value = nullptr;
+    bool lanes = false;  // the lane variable: value is its base
+    int64_t offset = 0;
+    int64_t alignment = 1;
+  };
+  struct Info {
+    int depth = -1;  // of the scope that computes it; -1: not yet known
+    bool varying = false;
+    bool is_volatile = false;
+  };
+
+  const Info& analyse(ExprId id);
+  void bind(VarId var, const Binding& binding);
+  void at(Scope& scope);
+  Scope& scope_of(ExprId id);
+  // Finds or makes the value of `id` in the form `kind` (whole, one lane, …) in its scope.
+  template <class Make>
+  Value* cached(ExprId id, uint32_t kind, Make make);
+
+  Value* emit(ExprId id);
+  Value* emit_var(ExprId id);
+  Value* emit_lane(ExprId id, int lane);
+  Value* emit_arithmetic(ExprId id, int width);
+  // A vector over a divisor that is the same in all lanes.
+  Value* emit_division(ExprId id);
+  std::pair<Value*, Value*> reciprocal(ExprId divisor);
+  Value* is_ordinary(Value* v);
+  // i64 expressions that fit 32 bits, as vectors of i32.
+  bool fits_i32(ExprId id, int depth = 0);
+  Value* eval_i32(ExprId id);
+  Value* emit_i32(ExprId id);
+
+  // How much an i64 expression grows from lane to lane, if that is the same everywhere.
+  std::optional<int64_t> lane_stride(ExprId id);
+  // A number that divides the value in lane 0.
+  int64_t lane_alignment(ExprId id);
+  const Binding& lane_binding() const { return bindings_[var_binding_[lane_var_]]; }
+
+  Value* address(uint32_t buffer, ExprId offset, int lane);
+  Value* emit_load(ExprId id);
+  // One element, the same for all lanes.
+  Value* load_one(ExprId id);
+  // Consecutive elements, upwards or downwards; the guard is the same for all lanes.
+  Value* load_row(ExprId id, bool reversed);
+  // Consecutive elements with a guard per lane.
+  Value* load_row_masked(ExprId id);
+  Value* load_each_lane(ExprId id);
+  Value* lane_load(ExprId id, int lane);
+  Value* emit_table(ExprId id);
+  Value* raw_load(uint32_t buffer, Value* pointer, int width);
+  // The pointer, or readable memory if the guard is false.
+  Value* guarded(Value* guard, Value* pointer);
+  llvm::GlobalVariable* table_data(uint32_t table);
+  void tag(llvm::Instruction* access, uint32_t buffer);
+
+  const loop::Kernel& k_;
+  llvm::IRBuilder<>& b_;
+  ValueOps ops_;
+  llvm::Function* function_;
+  std::vector<Value*> buffers_;
+  std::vector<llvm::MDNode*> alias_scopes_;
+  std::vector<llvm::MDNode*> no_alias_;
+  std::vector<llvm::GlobalVariable*> tables_;
+  llvm::GlobalVariable* safe_ = nullptr;  // what guarded loads read when their guard is false
+
+  std::vector<Scope> scopes_;
+  std::vector<Binding> bindings_;      // index 0 is unused
+  std::vector<uint32_t> var_binding_;  // per variable
+  VarId lane_var_ = loop::kNone;
+  std::unordered_map<ExprId, bool> assumed_;
+  std::vector<Info> info_;
+  std::unordered_map<uint64_t, Value*> volatile_;
+};
+
+// Writes the whole kernel as one function `symbol` into the module.
+llvm::Function* emit_kernel(const loop::Kernel& kernel, const TargetTraits& traits,
+                            llvm::Module& module, const std::string& symbol);
+
+}  // namespace pyc::cpu

@@ -1,0 +1,109 @@
+#pragma once
+
+// Writes a kernel's statements: the loop over parallel points, loops one iteration at a time or in
+// vectors, and their reductions. The order in which a reduction takes its elements is fixed by
+// loop.h; only how many of its independent chains run at once is chosen here.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/zones.h"
+
+namespace pyc::cpu {
+
+class KernelEmitter {
+ public:
+  KernelEmitter(const loop::Kernel& kernel, const TargetTraits& traits, llvm::IRBuilder<>& builder,
+                llvm::Function* function)
+      : k_(kernel), b_(builder), ex_(kernel, traits, builder, function), ops_(ex_.ops()) {}
+
+  void run();
+
+ private:
+  using Value = llvm::Value;
+  using State = std::vector<Value*>;
+
+  struct Bounds {
+    Value* begin = nullptr;
+    Value* end = nullptr;
+    std::optional<int64_t> count;  // if it is the same everywhere
+    bool nonempty = false;
+    int64_t alignment = 0;  // divides begin; 0: begin is 0
+  };
+  using Body = std::function<State(Value* index, const State& state)>;
+
+  // for (i = begin; i < end; i += step) state = body(i, state), in a scope of its own.
+  State counted(Value* begin, Value* end, int64_t step, bool nonempty, const State& init,
+                const Body& body);
+  // state = condition ? body(state) : state, in a scope of its own.
+  State when(Value* condition, const State& init, const std::function<State(const State&)>& body);
+
+  void statements(const std::vector<loop::Stmt>& body);
+  void store(const loop::Store& store);
+  void check(const loop::Check& check);
+  void loop(const loop::Loop& loop);
+  Bounds bounds_of(const loop::Loop& loop);
+  void bind_identities(const loop::Loop& loop);
+
+  void serial_loop(const loop::Loop& loop);
+  // A serial loop being written, and where the 64 lanes of each of its tree reductions are.
+  struct Serial {
+    const loop::Loop& loop;
+    std::vector<Value*> lanes;
+  };
+  State start_serial(Serial& serial);
+  State step_serial(const Serial& serial, Value* index, const State& state);
+  State close_strip(const Serial& serial, int64_t strip, Value* at, Value* end, State state);
+  void fill_lanes(Value* lanes, DType t, loop::ReduceOp op, int width);
+  Value* join_lanes(Value* lanes, DType t, loop::ReduceOp op, int width, int64_t active);
+
+  void vector_loop(const loop::Loop& loop);
+  // Elements per body: several vectors, so that their chains of operations overlap.
+  int width_of(const loop::Loop& loop) const;
+  // The widths in which a loop of `count` iterations (if known) is worked off, descending to 1.
+  std::vector<int> widths_of(const loop::Loop& loop, std::optional<int64_t> count) const;
+  State vector_stage(const loop::Loop& loop, const Zone& zone, Bounds& left, int width,
+                     const State& accumulators);
+
+  // A vector loop with tree reductions being written.
+  struct Tree {
+    const loop::Loop& loop;
+    int width;                  // elements per body
+    bool in_registers;          // lanes are values within a block, else in memory
+    std::vector<Value*> lanes;  // per reduction: memory of 64 elements, null for exact ones
+
+    // The main part of each block ends at a multiple of this.
+    int64_t unit() const { return in_registers ? 64 : width; }
+  };
+  void tree_loop(const loop::Loop& loop);
+  State tree_block(const Tree& tree, Value* base, State state);
+  State tree_main(const Tree& tree, Value* begin, Value* end, bool nonempty, State state);
+  State tree_tail(const Tree& tree, State state);
+  // Lanes [at, at+width) of one of its tree reductions, in memory.
+  Value* load_lanes(const Tree& tree, size_t reduction, Value* at, int width);
+  void store_lanes(const Tree& tree, size_t reduction, Value* at, Value* v);
+  // One body of any width, lanes in memory.
+  State tree_step(const Tree& tree, Value* index, int width, const State& state);
+
+  // One element (or one per lane) goes into an accumulator.
+  Value* take(const loop::Reduction& reduction, Value* accumulator);
+  Value* combine(loop::ReduceOp op, DType t, Value* a, Value* b);
+  // A vector of accumulators joined by halving, down to `width`.
+  Value* fold(loop::ReduceOp op, DType t, Value* v, int width);
+  llvm::Constant* identity(loop::ReduceOp op, DType t, int width);
+  DType type_of(const loop::Reduction& r) const { return k_.pool.var_info(r.result).dtype; }
+  // Roughly the number of operations of one iteration, those of loops in it counted once.
+  int cost_of(const loop::Loop& loop) const;
+
+  Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
+
+  const loop::Kernel& k_;
+  llvm::IRBuilder<>& b_;
+  ExprEmitter ex_;
+  ValueOps& ops_;
+  Value* fault_ = nullptr;
+};
+
+}  // namespace pyc::cpu

@@ -1,0 +1,296 @@
+// The step's function: which tiles a task computes, and the copy of A's rows where one is made.
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/llvm/matmul_emit.h"
+#include "base/kernel_abi.h"
+
+namespace pyc::cpu {
+namespace {
+
+using llvm::Value;
+
+class DriverWriter {
+ public:
+  DriverWriter(const MatmulSource& source, llvm::Function* function, llvm::Function* const tiles[2])
+      : p_(source.plan),
+        c_(source.contraction()),
+        b_(&function->getEntryBlock()),
+        flow_(b_),
+        f_(function),
+        tiles_{tiles[0], tiles[1]} {}
+
+  void run();
+
+ private:
+  struct Task {
+    std::vector<Value*> batch;
+    Value* a = nullptr;     // the batch entry's first row
+    Value* b = nullptr;     // the task's first panel
+    Value* tile = nullptr;  // tiles [tile, tile_end)
+    Value* tile_end = nullptr;
+    Value* column = nullptr;  // columns [column, column_end), padded
+    Value* column_end = nullptr;
+  };
+
+  Value* field(size_t offset);
+  Value* slot(uint32_t i);
+  Value* scaled(Value* v, int64_t factor) { return b_.CreateMul(v, flow_.index(factor)); }
+  Value* share(Value* i, int64_t items, int64_t parts);
+  // Calls body(rows, tile number) for the tiles of a task, tall ones first.
+  void each_tile(const Task& task, const std::function<void(int rows, Value* tile)>& body);
+  Value* first_row(Value* tile);
+  Task task(Value* number);
+  void tiles(const Task& task);
+  // Copies a tile's rows to scratch: [step][row][unroll], the rest of k in a step of its own.
+  void pack_rows(int rows, Value* from);
+
+  const MatmulPlan& p_;
+  const lower::Contraction& c_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  llvm::Function* f_;
+  llvm::Function* tiles_[2];
+  Value* table_ = nullptr;
+  Value* scratch_ = nullptr;
+};
+
+Value* DriverWriter::field(size_t offset) {
+  Value* p = b_.CreateConstGEP1_64(b_.getInt8Ty(), f_->getArg(0), offset);
+  return b_.CreateAlignedLoad(b_.getPtrTy(), p, llvm::Align(8));
+}
+
+Value* DriverWriter::slot(uint32_t i) {
+  Value* p = b_.CreateConstGEP1_64(b_.getPtrTy(), table_, i);
+  return b_.CreateAlignedLoad(b_.getPtrTy(), p, llvm::Align(8));
+}
+
+// Where part i of `parts` even parts of `items` begins.
+Value* DriverWriter::share(Value* i, int64_t items, int64_t parts) {
+  return b_.CreateUDiv(scaled(i, items), flow_.index(parts));
+}
+
+Value* DriverWriter::first_row(Value* tile) {
+  Value* row = scaled(tile, p_.tile_rows);
+  if (p_.tall_tiles == p_.row_tiles) return row;
+  Value* low = b_.CreateSub(tile, flow_.index(p_.tall_tiles));
+  return b_.CreateSub(row, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow_.index(0)));
+}
+
+void DriverWriter::run() {
+  table_ = field(offsetof(pyc_kernel_args, buffers));
+  if (p_.pack_a) scratch_ = field(offsetof(pyc_kernel_args, scratch));
+  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) { tiles(task(number)); });
+  b_.CreateRetVoid();
+}
+
+DriverWriter::Task DriverWriter::task(Value* number) {
+  Task t;
+  Value* n_block = b_.CreateURem(number, flow_.index(p_.n_blocks));
+  Value* rest = b_.CreateUDiv(number, flow_.index(p_.n_blocks));
+  Value* m_block = b_.CreateURem(rest, flow_.index(p_.m_blocks));
+  rest = b_.CreateUDiv(rest, flow_.index(p_.m_blocks));
+  t.batch.resize(c_.batch.size());
+  for (size_t i = c_.batch.size(); i-- > 0;) {
+    t.batch[i] = b_.CreateURem(rest, flow_.index(c_.batch[i]));
+    rest = b_.CreateUDiv(rest, flow_.index(c_.batch[i]));
+  }
+  t.tile = share(m_block, p_.row_tiles, p_.m_blocks);
+  t.tile_end = share(b_.CreateAdd(m_block, flow_.index(1)), p_.row_tiles, p_.m_blocks);
+  Value* panel = share(n_block, p_.panels, p_.n_blocks);
+  Value* panel_end = share(b_.CreateAdd(n_block, flow_.index(1)), p_.panels, p_.n_blocks);
+  t.column = scaled(panel, p_.tile_columns);
+  t.column_end = scaled(panel_end, p_.tile_columns);
+  t.a = flow_.at(slot(c_.a.buffer), c_.a.base);
+  t.b = flow_.at(slot(p_.b_slot), p_.weights == MatmulPlan::Weights::kInPlace ? c_.b.base : 0);
+  t.b = flow_.at(t.b, scaled(panel, p_.b_panel_stride));
+  for (size_t i = 0; i < t.batch.size(); ++i) {
+    t.a = flow_.at(t.a, scaled(t.batch[i], c_.a.batch_strides[i]));
+    t.b = flow_.at(t.b, scaled(t.batch[i], p_.b_batch_strides[i]));
+  }
+  return t;
+}
+
+void DriverWriter::each_tile(const Task& task,
+                             const std::function<void(int rows, Value* tile)>& body) {
+  Value* tall = flow_.index(p_.tall_tiles);
+  const auto over = [&](Value* begin, Value* end, int rows) {
+    flow_.loop(begin, end, 1, false, [&](Value* tile) { body(rows, tile); });
+  };
+  if (p_.tall_tiles == p_.row_tiles) return over(task.tile, task.tile_end, p_.tile_rows);
+  over(task.tile, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, task.tile_end, tall),
+       p_.tile_rows);
+  over(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, task.tile, tall), task.tile_end,
+       p_.tile_rows - 1);
+}
+
+void DriverWriter::tiles(const Task& task) {
+  each_tile(task, [&](int rows, Value* tile) {
+    Value* row = first_row(tile);
+    Value* a = flow_.at(task.a, scaled(row, c_.a.row_stride));
+    if (p_.pack_a) {
+      pack_rows(rows, a);
+      a = scratch_;
+    }
+    std::vector<Value*> args = {table_, a, task.b, row, task.column, task.column_end};
+    args.insert(args.end(), task.batch.begin(), task.batch.end());
+    b_.CreateCall(tiles_[rows == p_.tile_rows ? 0 : 1], args);
+  });
+}
+
+void DriverWriter::pack_rows(int rows, Value* from) {
+  const auto copy = [&](Value* source, Value* target) {
+    Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), source, llvm::Align(4));
+    b_.CreateAlignedStore(x, target, llvm::Align(4));
+  };
+  const auto ends =
+      flow_.loop(flow_.index(0), flow_.index(p_.k / p_.unroll), 1, false, {from, scratch_},
+                 [&](Value*, const FlowBuilder::State& at) {
+                   for (int i = 0; i < rows; ++i) {
+                     Value* source = flow_.at(at[0], i * c_.a.row_stride);
+                     Value* target = flow_.at(at[1], i * p_.unroll);
+                     for (int k = 0; k < p_.unroll; ++k) {
+                       copy(flow_.at(source, k * c_.a.k_stride), flow_.at(target, k));
+                     }
+                   }
+                   return FlowBuilder::State{flow_.at(at[0], p_.unroll * c_.a.k_stride),
+                                             flow_.at(at[1], p_.unroll * rows)};
+                 });
+  if (p_.k % p_.unroll == 0) return;
+  flow_.loop(flow_.index(0), flow_.index(p_.k % p_.unroll), 1, true, [&](Value* k) {
+    for (int i = 0; i < rows; ++i) {
+      Value* source = flow_.at(
+          ends[0], b_.CreateAdd(scaled(k, c_.a.k_stride), flow_.index(i * c_.a.row_stride)));
+      copy(source, flow_.at(ends[1], b_.CreateAdd(k, flow_.index(i * p_.unroll))));
+    }
+  });
+}
+
+llvm::Function* new_step(llvm::Module& module, const std::string& symbol) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, i64, i64}, false);
+  auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol, module);
+  f->setDSOLocal(true);
+  llvm::BasicBlock::Create(context, "entry", f);
+  return f;
+}
+
+// Copies panels of B.
+class PackWriter {
+ public:
+  PackWriter(const MatmulSource& source, llvm::Function* function)
+      : p_(source.plan),
+        c_(source.contraction()),
+        b_(&function->getEntryBlock()),
+        flow_(b_),
+        f_(function) {}
+
+  void run();
+
+ private:
+  void panel(Value* from, Value* to, int columns);
+  // `count` steps of k, one vector of a panel row each.
+  void rows(Value* from, Value* to, int columns, int count);
+
+  const MatmulPlan& p_;
+  const lower::Contraction& c_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  llvm::Function* f_;
+};
+
+void PackWriter::run() {
+  Value* table = b_.CreateAlignedLoad(
+      b_.getPtrTy(),
+      b_.CreateConstGEP1_64(b_.getInt8Ty(), f_->getArg(0), offsetof(pyc_kernel_args, buffers)),
+      llvm::Align(8));
+  Value* source = b_.CreateAlignedLoad(b_.getPtrTy(), table, llvm::Align(8));
+  Value* target = b_.CreateAlignedLoad(
+      b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, 1), llvm::Align(8));
+  source = flow_.at(source, c_.b.base);
+  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
+    Value* panel_number = b_.CreateURem(number, flow_.index(p_.panels));
+    Value* matrix = b_.CreateUDiv(number, flow_.index(p_.panels));
+    Value* to = flow_.at(target, b_.CreateMul(number, flow_.index(p_.b_panel_stride)));
+    Value* from = flow_.at(
+        source, b_.CreateMul(panel_number, flow_.index(c_.b.row_stride * p_.tile_columns)));
+    for (size_t i = c_.batch.size(); i-- > 0;) {
+      if (c_.b.batch_strides[i] == 0) continue;
+      Value* at = b_.CreateURem(matrix, flow_.index(c_.batch[i]));
+      matrix = b_.CreateUDiv(matrix, flow_.index(c_.batch[i]));
+      from = flow_.at(from, b_.CreateMul(at, flow_.index(c_.b.batch_strides[i])));
+    }
+    const int rest = static_cast<int>(p_.n % p_.tile_columns);
+    const auto whole = [&] { panel(from, to, p_.tile_columns); };
+    if (rest == 0) return whole();
+    flow_.when(
+        b_.CreateICmpEQ(panel_number, flow_.index(p_.panels - 1)), [&] { panel(from, to, rest); },
+        whole);
+  });
+  b_.CreateRetVoid();
+}
+
+void PackWriter::panel(Value* from, Value* to, int columns) {
+  const auto over = [&](int64_t begin, int64_t end, int count) {
+    if (begin == end) return;
+    flow_.loop(flow_.index(begin), flow_.index(end), count, true, [&](Value* k) {
+      rows(flow_.at(from, b_.CreateMul(k, flow_.index(c_.b.k_stride))),
+           flow_.at(to, b_.CreateMul(k, flow_.index(p_.tile_columns))), columns, count);
+    });
+  };
+  const int64_t whole = p_.k - p_.k % 4;
+  over(0, whole, 4);
+  over(whole, p_.k, 1);
+}
+
+void PackWriter::rows(Value* from, Value* to, int columns, int count) {
+  const auto vector = [&](int width) {
+    return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(width));
+  };
+  for (int at = 0; at < p_.tile_columns; at += p_.lanes) {
+    const int valid = std::min(p_.lanes, std::max(0, columns - at));
+    std::vector<Value*> out(static_cast<size_t>(count),
+                            llvm::ConstantAggregateZero::get(vector(p_.lanes)));
+    if (c_.b.row_stride == 1 && valid == p_.lanes) {
+      for (int k = 0; k < count; ++k) {
+        out[static_cast<size_t>(k)] = b_.CreateAlignedLoad(
+            vector(p_.lanes), flow_.at(from, k * c_.b.k_stride + at), llvm::Align(4));
+      }
+    } else {
+      for (int j = 0; j < valid; ++j) {
+        Value* column = flow_.at(from, (at + j) * c_.b.row_stride);
+        const bool joined = c_.b.k_stride == 1 && count > 1;
+        Value* together =
+            joined ? b_.CreateAlignedLoad(vector(count), column, llvm::Align(4)) : nullptr;
+        for (int k = 0; k < count; ++k) {
+          Value* x =
+              joined ? b_.CreateExtractElement(together, static_cast<uint64_t>(k))
+                     : b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(column, k * c_.b.k_stride),
+                                            llvm::Align(4));
+          Value*& row = out[static_cast<size_t>(k)];
+          row = b_.CreateInsertElement(row, x, static_cast<uint64_t>(j));
+        }
+      }
+    }
+    for (int k = 0; k < count; ++k) {
+      b_.CreateAlignedStore(out[static_cast<size_t>(k)], flow_.at(to, k * p_.tile_columns + at),
+                            llvm::Align(4));
+    }
+  }
+}
+
+}  // namespace
+
+void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
+                        llvm::Function* const tiles[2]) {
+  DriverWriter(source, new_step(module, symbol), tiles).run();
+}
+
+void emit_matmul_pack(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
+  PackWriter(source, new_step(module, symbol)).run();
+}
+
+}  // namespace pyc::cpu

@@ -1,0 +1,429 @@
+// The tile functions: registers over a segment, totals between segments, the epilogue at the end.
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/matmul_emit.h"
+
+namespace pyc::cpu {
+namespace {
+
+using llvm::Value;
+using loop::ExprId;
+using loop::kNone;
+
+// An epilogue with more operations than this is a loop over the finished tile, not written out for
+// each of its vectors.
+constexpr int kInlineEpilogue = 12;
+
+// Operations that the stores evaluate per element, index arithmetic left out.
+int epilogue_cost(const loop::Kernel& kernel) {
+  std::unordered_set<ExprId> seen;
+  int count = 0;
+  const std::function<void(ExprId)> visit = [&](ExprId id) {
+    if (id == kNone || !seen.insert(id).second) return;
+    const loop::ExprNode& n = kernel.pool.node(id);
+    if (n.op == loop::Op::kConst || n.op == loop::Op::kVar) return;
+    ++count;
+    if (n.op == loop::Op::kLoad) return;
+    for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
+  };
+  for (const loop::Store& s : kernel.stores) visit(s.value);
+  return count;
+}
+
+class TileWriter {
+ public:
+  TileWriter(const MatmulSource& source, llvm::Function* function, int rows)
+      : s_(source),
+        p_(source.plan),
+        c_(source.contraction()),
+        rows_(rows),
+        vectors_(p_.tile_columns / p_.lanes),
+        pipelined_(p_.a_by_lanes && rows * p_.tile_columns / 4 + rows + p_.tile_columns / 2 <= 30),
+        b_(function->getContext()),
+        flow_(b_),
+        ex_(source.group.kernel, source.traits, b_, function),
+        f_(function) {}
+
+  void run();
+
+ private:
+  using State = FlowBuilder::State;
+
+  Value* arg(unsigned i) { return f_->getArg(i); }
+  Value* a_rows() { return arg(1); }
+  Value* b_panels() { return arg(2); }
+  Value* row() { return arg(3); }
+  Value* column_begin() { return arg(4); }
+  Value* column_end() { return arg(5); }
+  llvm::Type* vector_type() { return llvm::FixedVectorType::get(b_.getFloatTy(), lanes()); }
+  unsigned lanes() const { return static_cast<unsigned>(p_.lanes); }
+  Value* zero() { return llvm::ConstantAggregateZero::get(vector_type()); }
+  Value* load_vector(Value* pointer, int64_t element);
+  // `unroll` elements of k of a row.
+  Value* load_a(Value* a, int row);
+  void store_vector(Value* v, Value* pointer, int64_t element);
+  Value* fma(Value* a, Value* b, Value* c);
+
+  void panel(Value* column, Value* b);
+  // The tile's accumulators after one segment (and some more). The states below are the
+  // accumulators, row by row, and at the end the pointers into A and B.
+  State segment(Value* a, Value* b, Value* steps, bool has_tail);
+  // `unroll` steps of k.
+  State k_steps(State state);
+  // One step of k; changes the accumulators.
+  void k_step(Value* a, Value* b, State& state);
+  // All steps, with loads ahead of the arithmetic: what the first fmas of an iteration need was
+  // loaded in the one before. The last iteration stands by itself, so that nothing beyond the end
+  // is read. Between accumulators and pointers the states have A's and B's vectors.
+  State k_loop_ahead(Value* steps, int64_t fewest, State state);
+  State k_steps_ahead(State state, bool load_next);
+
+  void finish(const State& totals, Value* column);
+  void store_registers(const State& totals, Value* column);
+  void store_tile(Value* column, int columns);
+  void scope(const std::function<void()>& body);
+  void evaluate_stores();
+
+  const MatmulSource& s_;
+  const MatmulPlan& p_;
+  const lower::Contraction& c_;
+  const int rows_;
+  const int vectors_;
+  const bool pipelined_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  ExprEmitter ex_;
+  llvm::Function* f_;
+  Value* tile_ = nullptr;  // rows × tile_columns floats on the stack
+};
+
+Value* TileWriter::load_vector(Value* pointer, int64_t element) {
+  return b_.CreateAlignedLoad(vector_type(), flow_.at(pointer, element), llvm::Align(4));
+}
+
+Value* TileWriter::load_a(Value* a, int row) {
+  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(p_.unroll));
+  return b_.CreateAlignedLoad(type, flow_.at(a, row * s_.a_row_stride(rows_)), llvm::Align(4));
+}
+
+void TileWriter::store_vector(Value* v, Value* pointer, int64_t element) {
+  b_.CreateAlignedStore(v, flow_.at(pointer, element), llvm::Align(4));
+}
+
+Value* TileWriter::fma(Value* a, Value* b, Value* c) {
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, b, c});
+}
+
+void TileWriter::run() {
+  ex_.here();
+  for (uint32_t i = 0; i < s_.group.kernel.buffers.size(); ++i) {
+    Value* slot = b_.CreateConstGEP1_64(b_.getPtrTy(), arg(0), i);
+    ex_.set_buffer(i, b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8)));
+  }
+  for (size_t i = 0; i < c_.batch_vars.size(); ++i) {
+    ex_.bind(c_.batch_vars[i], arg(static_cast<unsigned>(6 + i)));
+  }
+  tile_ = ex_.stack_slot(b_.getFloatTy(), rows_ * p_.tile_columns);
+  ex_.here();
+  // Leaves the entry block to the emitter.
+  llvm::BasicBlock* body = ex_.new_block("body");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  flow_.loop(column_begin(), column_end(), p_.tile_columns, true, {b_panels()},
+             [&](Value* column, const State& at) {
+               panel(column, at[0]);
+               return State{flow_.at(at[0], p_.b_panel_stride)};
+             });
+  b_.CreateRetVoid();
+}
+
+void TileWriter::panel(Value* column, Value* b) {
+  const int64_t last_k = p_.k - (p_.segments - 1) * kMatmulSegment;
+  const bool has_tail = p_.k % p_.unroll != 0;
+  Value* last_steps = flow_.index(last_k / p_.unroll);
+  const auto each = [&](const State& acc, const auto& put) {
+    for (int i = 0; i < rows_; ++i) {
+      for (int v = 0; v < vectors_; ++v) {
+        put(acc[static_cast<size_t>(i * vectors_ + v)], i * p_.tile_columns + v * p_.lanes);
+      }
+    }
+  };
+  if (p_.segments == 1) {
+    State done;
+    each(segment(a_rows(), b, last_steps, has_tail),
+         [&](Value* acc, int64_t) { done.push_back(b_.CreateFAdd(acc, zero())); });
+    finish(done, column);
+    return;
+  }
+  flow_.loop(
+      flow_.index(0), flow_.index(p_.segments), 1, true, {a_rows(), b},
+      [&](Value* number, const State& at) {
+        Value* is_last = b_.CreateICmpEQ(number, flow_.index(p_.segments - 1));
+        Value* steps =
+            b_.CreateSelect(is_last, last_steps, flow_.index(kMatmulSegment / p_.unroll));
+        const State acc = segment(at[0], at[1], steps, has_tail);
+        flow_.when(
+            b_.CreateICmpEQ(number, flow_.index(0)),
+            [&] {
+              each(acc,
+                   [&](Value* x, int64_t e) { store_vector(b_.CreateFAdd(x, zero()), tile_, e); });
+            },
+            [&] {
+              const auto join = [&](Value* x, int64_t e) {
+                return b_.CreateFAdd(load_vector(tile_, e), x);
+              };
+              flow_.when(
+                  is_last,
+                  [&] {
+                    State done;
+                    each(acc, [&](Value* x, int64_t e) { done.push_back(join(x, e)); });
+                    finish(done, column);
+                  },
+                  [&] {
+                    each(acc, [&](Value* x, int64_t e) { store_vector(join(x, e), tile_, e); });
+                  });
+            });
+        const int64_t steps_per_segment = kMatmulSegment / p_.unroll;
+        return State{flow_.at(at[0], steps_per_segment * s_.a_step(rows_)),
+                     flow_.at(at[1], kMatmulSegment * p_.b_k_stride)};
+      });
+}
+
+TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, bool has_tail) {
+  State state(static_cast<size_t>(rows_ * vectors_), zero());
+  state.push_back(a);
+  state.push_back(b);
+  const int64_t fewest = ((p_.k - 1) % kMatmulSegment + 1) / p_.unroll;
+  if (pipelined_ && fewest > 0) {
+    state = k_loop_ahead(steps, fewest, state);
+  } else if (pipelined_ && p_.segments > 1) {
+    Value* any = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, steps, flow_.index(1));
+    state = flow_.loop(flow_.index(0), any, 1, false, state,
+                       [&](Value*, const State& now) { return k_loop_ahead(steps, fewest, now); });
+  } else if (p_.k >= p_.unroll) {
+    state = flow_.loop(flow_.index(0), steps, 1, fewest > 0, state,
+                       [&](Value*, const State& now) { return k_steps(now); });
+  }
+  if (!has_tail) return state;
+  // Only the last segment has a rest; its steps are fewer than a whole segment's.
+  Value* rest = flow_.index(p_.k % p_.unroll);
+  if (p_.segments > 1) {
+    Value* whole = b_.CreateICmpEQ(steps, flow_.index(kMatmulSegment / p_.unroll));
+    rest = b_.CreateSelect(whole, flow_.index(0), rest);
+  }
+  return flow_.loop(flow_.index(0), rest, 1, p_.segments == 1, state,
+                    [&](Value*, const State& now) {
+                      State next = now;
+                      k_step(now.end()[-2], now.back(), next);
+                      next.end()[-2] = flow_.at(now.end()[-2], 1);
+                      next.back() = flow_.at(now.back(), p_.b_k_stride);
+                      return next;
+                    });
+}
+
+TileWriter::State TileWriter::k_loop_ahead(Value* steps, int64_t fewest, State state) {
+  Value* b = state.back();
+  state.pop_back();
+  Value* a = state.back();
+  state.pop_back();
+  for (int i = 0; i < rows_; ++i) state.push_back(load_a(a, i));
+  for (int v = 0; v < vectors_; ++v) state.push_back(load_vector(b, v * p_.lanes));
+  // An integer, so that LLVM's strength reduction leaves the rows' offsets in the instructions; a
+  // pointer of its own for some rows cost 5 %.
+  state.push_back(b_.CreatePtrToInt(a, b_.getInt64Ty()));
+  state.push_back(b);
+  Value* ahead = b_.CreateSub(steps, flow_.index(1));
+  state = flow_.loop(flow_.index(0), ahead, 1, fewest > 1, state,
+                     [&](Value*, const State& now) { return k_steps_ahead(now, true); });
+  state = k_steps_ahead(state, false);
+  state.erase(state.begin() + rows_ * vectors_, state.end() - 2);
+  state.end()[-2] = b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy());
+  return state;
+}
+
+// The order of loads between the fmas is the one that measured best (98 % of peak in the
+// first-level cache; all loads first: 88 %).
+TileWriter::State TileWriter::k_steps_ahead(State state, bool load_next) {
+  const auto sums = state.begin();
+  const auto rows = sums + rows_ * vectors_;
+  const auto columns = rows + rows_;
+  Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step(rows_) * 4));
+  Value* a = b_.CreateIntToPtr(next_a, b_.getPtrTy());
+  Value* b = state.back();
+  for (int k = 0; k < p_.unroll; ++k) {
+    const bool load_b = load_next || k + 1 < p_.unroll;
+    const bool load_rows = load_next && k + 1 == p_.unroll;
+    const std::vector<int> lane(static_cast<size_t>(p_.lanes), k);
+    const State now(columns, columns + vectors_);
+    for (int i = 0; i < rows_; ++i) {
+      for (int j = 0; load_b && i < std::min(rows_, vectors_) && j < vectors_; ++j) {
+        if (j * std::min(rows_, vectors_) / vectors_ != i) continue;
+        columns[j] = load_vector(b, (k + 1) * p_.b_k_stride + j * p_.lanes);
+      }
+      Value* x = b_.CreateShuffleVector(rows[i], lane);
+      for (int v = 0; v < vectors_; ++v) {
+        sums[i * vectors_ + v] = fma(x, now[static_cast<size_t>(v)], sums[i * vectors_ + v]);
+      }
+      if (load_rows) rows[i] = load_a(a, i);
+    }
+  }
+  state.end()[-2] = next_a;
+  state.back() = flow_.at(b, p_.unroll * p_.b_k_stride);
+  return state;
+}
+
+TileWriter::State TileWriter::k_steps(State state) {
+  Value* a = state.end()[-2];
+  Value* b = state.back();
+  std::vector<Value*> rows;
+  for (int i = 0; p_.a_by_lanes && i < rows_; ++i) rows.push_back(load_a(a, i));
+  for (int k = 0; k < p_.unroll; ++k) {
+    if (!p_.a_by_lanes) {
+      k_step(flow_.at(a, k), flow_.at(b, k * p_.b_k_stride), state);
+      continue;
+    }
+    std::vector<Value*> columns;
+    for (int v = 0; v < vectors_; ++v) {
+      columns.push_back(load_vector(b, k * p_.b_k_stride + v * p_.lanes));
+    }
+    const std::vector<int> lane(static_cast<size_t>(p_.lanes), k);
+    for (int i = 0; i < rows_; ++i) {
+      Value* x = b_.CreateShuffleVector(rows[static_cast<size_t>(i)], lane);
+      for (int v = 0; v < vectors_; ++v) {
+        Value*& sum = state[static_cast<size_t>(i * vectors_ + v)];
+        sum = fma(x, columns[static_cast<size_t>(v)], sum);
+      }
+    }
+  }
+  state.end()[-2] = flow_.at(a, s_.a_step(rows_));
+  state.back() = flow_.at(b, p_.unroll * p_.b_k_stride);
+  return state;
+}
+
+void TileWriter::k_step(Value* a, Value* b, State& acc) {
+  std::vector<Value*> columns;
+  for (int v = 0; v < vectors_; ++v) columns.push_back(load_vector(b, v * p_.lanes));
+  for (int i = 0; i < rows_; ++i) {
+    Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(a, i * s_.a_row_stride(rows_)),
+                                    llvm::Align(4));
+    x = b_.CreateVectorSplat(lanes(), x);
+    for (int v = 0; v < vectors_; ++v) {
+      Value*& sum = acc[static_cast<size_t>(i * vectors_ + v)];
+      sum = fma(x, columns[static_cast<size_t>(v)], sum);
+    }
+  }
+}
+
+void TileWriter::finish(const State& totals, Value* column) {
+  const bool inlined = epilogue_cost(s_.group.kernel) <= kInlineEpilogue;
+  const int rest = static_cast<int>(p_.n % p_.tile_columns);
+  const auto keep = [&] {
+    for (int i = 0; i < rows_; ++i) {
+      for (int v = 0; v < vectors_; ++v) {
+        store_vector(totals[static_cast<size_t>(i * vectors_ + v)], tile_,
+                     i * p_.tile_columns + v * p_.lanes);
+      }
+    }
+  };
+  const auto whole = [&] {
+    if (inlined) {
+      store_registers(totals, column);
+    } else {
+      keep();
+      store_tile(column, p_.tile_columns);
+    }
+  };
+  const auto part = [&] {
+    keep();
+    store_tile(column, rest);
+  };
+  if (rest == 0) return whole();
+  if (p_.panels == 1) return part();
+  flow_.when(b_.CreateICmpSLE(column, flow_.index(p_.n - p_.tile_columns)), whole, part);
+}
+
+// An inner scope with a block of its own, so that code hoisted into the outer one may split that.
+void TileWriter::scope(const std::function<void()>& body) {
+  llvm::BasicBlock* block = ex_.new_block("scope");
+  b_.CreateBr(block);
+  ex_.push_scope(block);
+  body();
+  llvm::BasicBlock* last = b_.GetInsertBlock();
+  ex_.pop_scope();
+  b_.SetInsertPoint(last);
+}
+
+void TileWriter::evaluate_stores() {
+  for (const loop::Store& s : s_.group.kernel.stores) {
+    Value* value = ex_.eval_wide(s.value);
+    ex_.store(s.buffer, s.offset, value);
+  }
+  ex_.here();
+}
+
+void TileWriter::store_registers(const State& totals, Value* column) {
+  for (int v = 0; v < vectors_; ++v) {
+    scope([&] {
+      ex_.bind_lanes(c_.n_var, column, v * p_.lanes, p_.lanes, p_.tile_columns);
+      for (int i = 0; i < rows_; ++i) {
+        scope([&] {
+          if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), flow_.index(i)));
+          ex_.bind(c_.result, totals[static_cast<size_t>(i * vectors_ + v)]);
+          evaluate_stores();
+        });
+      }
+    });
+  }
+}
+
+// The tile in memory, row by row: vectors first, then the columns that fill none.
+void TileWriter::store_tile(Value* column, int columns) {
+  const int wide = columns / p_.lanes * p_.lanes;
+  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
+    Value* totals = flow_.at(tile_, b_.CreateMul(i, flow_.index(p_.tile_columns)));
+    const auto part = [&](int from, int to, int width) {
+      if (from == to) return;
+      flow_.loop(flow_.index(from), flow_.index(to), width, true, [&](Value* j) {
+        Value* base = b_.CreateAdd(column, j);
+        llvm::Type* type = width == 1 ? b_.getFloatTy() : vector_type();
+        Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, j), llvm::Align(4));
+        scope([&] {
+          ex_.bind_lanes(c_.n_var, base, 0, width, p_.lanes);
+          ex_.bind(c_.result, total);
+          evaluate_stores();
+        });
+      });
+    };
+    scope([&] {
+      if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), i));
+      part(0, wide, p_.lanes);
+      part(wide, columns, 1);
+    });
+  });
+}
+
+}  // namespace
+
+llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& module, int rows) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  std::vector<llvm::Type*> types(3, pointer);
+  types.resize(6 + source.contraction().batch_vars.size(), i64);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
+  auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
+                                   "tile_" + std::to_string(rows), module);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  // This model's scheduler keeps the written order of loads and fmas, which measured best on a
+  // Neoverse V1 too (97 % of peak against 88 % with its own).
+  if (source.traits.aarch64) f->addFnAttr("tune-cpu", "neoverse-n1");
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  llvm::BasicBlock::Create(context, "entry", f);
+  TileWriter(source, f, rows).run();
+  return f;
+}
+
+}  // namespace pyc::cpu

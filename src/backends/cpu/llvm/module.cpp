@@ -1,0 +1,67 @@
+// The library's public function and the generator behind it.
+
+#include "backends/cpu/generator.h"
+#include "backends/cpu/llvm/compilation.h"
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/matmul_emit.h"
+
+namespace pyc::cpu {
+namespace {
+
+void write_matmul(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
+  const MatmulPlan& plan = source.plan;
+  const bool two = plan.tall_tiles < plan.row_tiles;
+  llvm::Function* const tiles[2] = {
+      emit_matmul_tile(source, module, plan.tile_rows),
+      two ? emit_matmul_tile(source, module, plan.tile_rows - 1) : nullptr};
+  emit_matmul_driver(source, module, symbol, tiles);
+  if (plan.weights == MatmulPlan::Weights::kPackedAtRun) {
+    emit_matmul_pack(source, module, symbol + "_pack");
+  }
+}
+
+Result<std::string> compile(const CodegenTarget& target, std::string name, Form form,
+                            const Compilation::Writer& writer) {
+  Compilation c(target, std::move(name));
+  PYC_TRY(c.emit(writer));
+  if (form == Form::kLlvmText) return c.text();
+  return form == Form::kAssembly ? c.assembly() : c.object();
+}
+
+class LlvmGenerator final : public Generator {
+ public:
+  Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target,
+                             const std::string& symbol, Form form) const override {
+    return compile(target, "kernel '" + kernel.name + "'", form,
+                   [&](llvm::Module& module, const TargetTraits& traits) {
+                     emit_kernel(kernel, traits, module, symbol);
+                   });
+  }
+
+  Result<std::string> matmul(const lower::Group& group, const MatmulPlan& plan,
+                             const CodegenTarget& target, const std::string& symbol,
+                             Form form) const override {
+    return compile(target, plan.name + " of group '" + group.name + "'", form,
+                   [&](llvm::Module& module, const TargetTraits& traits) {
+                     write_matmul({group, plan, traits}, module, symbol);
+                   });
+  }
+
+  Result<std::string> fma_probe(const CodegenTarget& target,
+                                const std::string& symbol) const override {
+    return compile(target, "the fma probe", Form::kObject,
+                   [&](llvm::Module& module, const TargetTraits&) {
+                     emit_fma_probe(module, target.lanes, fma_probe_chains(target), symbol);
+                   });
+  }
+};
+
+}  // namespace
+}  // namespace pyc::cpu
+
+extern "C" const pyc::cpu::Generator* pyc_llvm_generator(const char* version);
+
+extern "C" const pyc::cpu::Generator* pyc_llvm_generator(const char* version) {
+  static const pyc::cpu::LlvmGenerator generator;
+  return std::string_view(version) == PYC_VERSION ? &generator : nullptr;
+}

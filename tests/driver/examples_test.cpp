@@ -1,0 +1,34 @@
+// A small graph of every op, found by its type rule alone.
+
+#include <gtest/gtest.h>
+
+#include "driver/compile.h"
+#include "driver/tables.h"
+
+namespace pyc::driver {
+namespace {
+
+TEST(Examples, EveryOpHasOneWithAllItsOutputs) {
+  for (const ir::OpDef* op : known_ops().all()) {
+    int found = 0;
+    for (const DType dtype : {DType::kF32, DType::kI64, DType::kBool, DType::kU8}) {
+      const auto graph = example_graph(*op, dtype);
+      if (!graph.ok()) continue;
+      ++found;
+      EXPECT_TRUE(ir::verify_graph(*graph).ok()) << op->name;
+      ASSERT_EQ(graph->nodes.size(), 1u) << op->name;
+      EXPECT_EQ(graph->outputs, graph->nodes[0].outputs) << op->name;
+    }
+    EXPECT_GT(found, 0) << op->name;
+  }
+}
+
+TEST(Examples, SplitHasItsParts) {
+  const auto graph = example_graph(*known_ops().find("split"), DType::kF32);
+  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  EXPECT_GE(graph->outputs.size(), 1u);
+  EXPECT_LE(graph->outputs.size(), 2u);
+}
+
+}  // namespace
+}  // namespace pyc::driver
