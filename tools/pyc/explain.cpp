@@ -52,7 +52,11 @@ class Explain final : public Command {
     const std::string groups = graph.dump("groups", model_.compile);
     const Model model(graph, model_.compile);
     if (json) {
-      print(Json::parse(model.decision_log()));
+      Json log = Json::parse(model.decision_log());
+      std::string report;
+      graph.run_passes({}, &report);
+      log["pass_report"] = Json::parse(report);
+      print(log);
       return kExitOk;
     }
     std::string group_name;
