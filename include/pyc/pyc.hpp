@@ -245,14 +245,16 @@ class Graph {
     check([&](pyc_error** e) { return pyc_graph_clone(get(), out.handle_.put(), e); });
     return out;
   }
-  // After the named passes, or all of them.
-  Graph run_passes(const std::vector<std::string>& names = {}) const {
+  // After the named passes, or all of them; `report` becomes a JSON document of what each did.
+  Graph run_passes(const std::vector<std::string>& names = {},
+                   std::string* report = nullptr) const {
     std::vector<const char*> c_names;
     for (const std::string& name : names) c_names.push_back(name.c_str());
     Graph out;
-    check([&](pyc_error** e) {
-      return pyc_run_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), e);
+    const std::string text = take_text([&](char** json, pyc_error** e) {
+      return pyc_report_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), json, e);
     });
+    if (report != nullptr) *report = text;
     return out;
   }
   // The smallest graph found for which `shows`, given its text, still returns true.

@@ -60,7 +60,11 @@ class Explain final : public Command {
       model.run_dynamic(views_of(inputs));
     }
     if (json) {
-      print(Json::parse(model.decision_log()));
+      Json log = Json::parse(model.decision_log());
+      std::string report;
+      graph.run_passes({}, &report);
+      log["pass_report"] = Json::parse(report);
+      print(log);
       return kExitOk;
     }
     if (node_.empty()) fmt::print("breaks  {}\n", model.breaks().summary().summary);
