@@ -1,11 +1,11 @@
 #include "pyc/pass_manager.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/json.h"
 #include "driver/optimize.h"
 #include "driver/tables.h"
 
@@ -48,30 +48,42 @@ Result<driver::PassesResult> run_named(const pyc_graph* graph, const char* const
   return driver::run_passes(graph->graph(), chosen);
 }
 
+void write(JsonWriter& json, const driver::PassReport& report) {
+  json.begin_object();
+  json.key("name").text(report.name);
+  json.key("summary").text(report.summary);
+  json.key("on").boolean(report.runs > 0);
+  json.key("required").boolean(report.required);
+  json.key("value_changing").boolean(report.value_changing);
+  json.key("runs").integer(report.runs);
+  json.key("changed").boolean(report.changed > 0);
+  json.key("ns").integer(report.ns);
+  json.key("nodes_before").integer(report.nodes_before);
+  json.key("nodes_after").integer(report.nodes_after);
+  json.key("rewrites").begin_object();
+  for (const auto& [rule, count] : report.rewrites) json.key(rule).integer(count);
+  json.end_object();
+  json.end_object();
+}
+
 // Every pass of the pipeline, those left out included.
 std::string report_json(const driver::PassesResult& result) {
-  using Json = nlohmann::ordered_json;
-  Json out = {{"schema", "pyc.pass_report.v1"}};
-  out["stages"] = driver::compile_stages();
-  out["passes"] = Json::array();
+  JsonWriter json(1);
+  json.begin_object();
+  json.key("schema").text("pyc.pass_report.v1");
+  json.key("stages").begin_array();
+  for (const auto& stage : driver::compile_stages()) json.text(stage);
+  json.end_array();
+  json.key("passes").begin_array();
   for (driver::PassReport report : driver::list_passes()) {
     const auto same = [&](const driver::PassReport& r) { return r.name == report.name; };
     const auto ran = std::find_if(result.reports.begin(), result.reports.end(), same);
     if (ran != result.reports.end()) report = *ran;
-    out["passes"].push_back({{"name", report.name},
-                             {"summary", report.summary},
-                             {"on", report.runs > 0},
-                             {"required", report.required},
-                             {"value_changing", report.value_changing},
-                             {"runs", report.runs},
-                             {"changed", report.changed > 0},
-                             {"ns", report.ns},
-                             {"nodes_before", report.nodes_before},
-                             {"nodes_after", report.nodes_after},
-                             {"rewrites", report.rewrites}});
+    write(json, report);
   }
-  constexpr int kIndent = 1;
-  return out.dump(kIndent);
+  json.end_array();
+  json.end_object();
+  return std::move(json).take();
 }
 
 pyc_graph* graph_of(driver::PassesResult&& done) {
