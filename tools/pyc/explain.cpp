@@ -61,9 +61,12 @@ class Explain final : public Command {
     }
     if (json) {
       Json log = Json::parse(model.decision_log());
-      std::string report;
-      graph.run_passes({}, &report);
-      log["pass_report"] = Json::parse(report);
+      log["pass_report"] = nullptr;
+      if (graph) {
+        std::string report;
+        graph->run_passes({}, &report);
+        log["pass_report"] = Json::parse(report);
+      }
       print(log);
       return kExitOk;
     }
