@@ -221,7 +221,7 @@ Result<ir::Graph> close_model(const OpenGraph& graph) {
     if (input.type.is_static()) continue;
     return Status(
         Code::kUnsupported,
-        fmt::format("input '{}' is {}: its shape must be fixed to compile the model as a whole",
+        fmt::format("input '{}' is {}: its shape must be chosen to have the model as one graph",
                     input.name, input.type.to_string()));
   }
   PYC_ASSIGN(Segment segment, close_by_types(graph));

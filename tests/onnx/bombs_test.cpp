@@ -231,6 +231,25 @@ TEST(OnnxBombs, TheMeasureSeesMemory) {
 TEST(OnnxBombs, SmallOnTheReferenceDevice) { expect_small("reference"); }
 TEST(OnnxBombs, SmallOnTheCpu) { expect_small("cpu"); }
 
+// Forty doublings of a string: what only a run can tell ends at the budget.
+TEST(OnnxBombs, HostValuesEndAtTheBudget) {
+  std::vector<Bytes> nodes = {node("Cast", {"x"}, {"s0"}, {attr_int("to", 8)})};
+  for (int i = 1; i <= 40; ++i) {
+    const std::string from = "s" + std::to_string(i - 1);
+    nodes.push_back(node("StringConcat", {from, from}, {"s" + std::to_string(i)}, {}, "double"));
+  }
+  const Bytes bytes = model(
+      {.inputs = {value("x", kF32, {1})}, .outputs = {unshaped("s40", 8)}, .nodes = nodes}, 20);
+  const auto imported = read(bytes);
+  ASSERT_TRUE(imported.ok()) << imported.status().to_string();
+  driver::CompileOptions options = options_for("reference");
+  options.memory_budget = kMiB;
+  const auto made = driver::Session::create(imported->graph, options);
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  expect_refused((*made)->run(std::vector<DynValue>{f32({1}, {1})}), Code::kBudgetExceeded,
+                 "the memory budget is 1048576");
+}
+
 TEST(OnnxBombs, EndlessLoopsEndAtTheLimit) {
   for (const Bytes& bytes : {loop(INT64_MAX, false), loop(int64_t{1} << 40, true)}) {
     const auto imported = read(bytes);
