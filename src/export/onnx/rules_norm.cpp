@@ -29,6 +29,12 @@ void group_norm(Emitter& e) {
 }
 void rms_norm(Emitter& e) { with_stash_type(e, "RMSNormalization", e.attrs("axis epsilon")); }
 
+// An empty list of axes cannot be said: left out, it means others.
+void mean_variance_normalization(Emitter& e) {
+  if (e.ints("axes").empty()) return e.refuse("normalising over no axes");
+  e.emit("MeanVarianceNormalization", {e.in(0)}, e.attrs("axes"));
+}
+
 constexpr const char* kTraining = "ai.onnx.preview.training";
 
 void optimizer(Emitter& e, const char* op, const char* attrs) {
@@ -64,7 +70,7 @@ constexpr Rule kRules[] = {
     {"layer_norm_stats", "", "", layer_norm_stats},
     {"lp_normalization", "LpNormalization", "axis p"},
     {"lrn", "LRN", "size alpha beta bias"},
-    {"mean_variance_normalization", "MeanVarianceNormalization", "axes", nullptr, 1, "", "f32"},
+    {"mean_variance_normalization", "", "", mean_variance_normalization, 1, "", "f32"},
     {"momentum", "", "", momentum, 1, "", kFloats},
     {"nll_loss", "", "", nll_loss},
     {"rms_norm", "", "", rms_norm, 23},
