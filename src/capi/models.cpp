@@ -203,9 +203,9 @@ pyc_status pyc_compile_model_file(const char* path, const pyc_compile_options* o
                                   pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(path, "path"));
-    auto bytes = map_file(path);
-    if (bytes.ok() && artifact::is_artifact(*bytes)) {
-      return load(std::move(*bytes), options, model).with_context(path);
+    PYC_ASSIGN(SharedBytes bytes, map_file(path));
+    if (artifact::is_artifact(bytes)) {
+      return load(std::move(bytes), options, model).with_context(path);
     }
     return compile(driver::load_model_file(path), options, model);
   });

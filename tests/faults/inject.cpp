@@ -22,28 +22,42 @@ struct Range {
   }
 };
 
-Range find_llvm() {
-  Range range;
+Range find_code(const char* library) {
+  struct Search {
+    const char* library;
+    Range range;
+  } search{library, {}};
   dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* out) {
-        if (std::strstr(info->dlpi_name, "libLLVM") == nullptr) return 0;
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        if (std::strstr(info->dlpi_name, wanted.library) == nullptr) return 0;
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& header = info->dlpi_phdr[i];
           if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
           const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
-          *static_cast<Range*>(out) = {begin, begin + header.p_memsz};
+          wanted.range = {begin, begin + header.p_memsz};
         }
         return 1;
       },
-      &range);
-  return range;
+      &search);
+  return search.range;
 }
 
-// Looked for until it is there: the library loads LLVM when it makes its first code.
-const Range& llvm() {
-  static Range range;
-  if (range.begin == 0) range = find_llvm();
-  return range;
+// LLVM, looked for until it is there, and the loader, which runs the initialisers of LLVM and of
+// what it needs.
+struct Llvm {
+  const Range loader = find_code("ld-linux");
+  Range code;
+
+  void find() {
+    if (code.begin == 0) code = find_code("libLLVM");
+  }
+  bool has(const void* frame) const { return code.has(frame) || loader.has(frame); }
+};
+
+Llvm& llvm() {
+  static Llvm instance;
+  return instance;
 }
 
 constexpr int kMaxFrames = 64;
@@ -61,10 +75,10 @@ Stack stack_here() {
   std::array<void*, kMaxFrames> frames{};
   const int depth = backtrace(frames.data(), kMaxFrames);
   Stack stack;
-  const Range& range = llvm();
+  llvm().find();
   for (int i = 0; i < depth; ++i) {
     const void* frame = frames[static_cast<size_t>(i)];
-    stack.in_llvm |= range.has(frame);
+    stack.in_llvm |= llvm().has(frame);
     if (i >= kPlaceFrames) continue;
     stack.hash = (stack.hash ^ reinterpret_cast<uintptr_t>(frame)) * 0x9E3779B97F4A7C15u;
     stack.hash ^= stack.hash >> 29;
