@@ -98,35 +98,38 @@ std::atomic<bool> execution_forbidden{false};
 std::atomic<int64_t> files{0};
 std::atomic<int64_t> maps{0};
 
-// The addresses of all blocks that are alive: linear probing, no tombstones.
+// The addresses of all blocks that are alive: linear probing, no tombstones. Kept inverted, so that
+// a leak checker does not take them for pointers.
 class Blocks {
  public:
   void add(void* block) {
     if (block == nullptr) return;
     const Lock lock(*this);
-    size_t at = home(block);
-    while (slots_[at] != nullptr) at = next(at);
-    slots_[at] = block;
+    const uintptr_t key = key_of(block);
+    size_t at = home(key);
+    while (slots_[at] != kEmpty) at = next(at);
+    slots_[at] = key;
     ++count_;
   }
 
   void remove(void* block) {
     if (block == nullptr) return;
     const Lock lock(*this);
-    size_t at = home(block);
-    while (slots_[at] != block) {
-      if (slots_[at] == nullptr) return;  // made by somebody else
+    const uintptr_t key = key_of(block);
+    size_t at = home(key);
+    while (slots_[at] != key) {
+      if (slots_[at] == kEmpty) return;  // made by somebody else
       at = next(at);
     }
     --count_;
     // Moves up what would no longer be found behind the gap.
     size_t gap = at;
-    for (at = next(gap); slots_[at] != nullptr; at = next(at)) {
+    for (at = next(gap); slots_[at] != kEmpty; at = next(at)) {
       if (distance(home(slots_[at]), at) < distance(gap, at)) continue;
       slots_[gap] = slots_[at];
       gap = at;
     }
-    slots_[gap] = nullptr;
+    slots_[gap] = kEmpty;
   }
 
   int64_t count() {
@@ -135,6 +138,7 @@ class Blocks {
   }
 
  private:
+  static constexpr uintptr_t kEmpty = 0;
   static constexpr size_t kSlots = size_t{1} << 20;
 
   class Lock {
@@ -151,15 +155,14 @@ class Blocks {
     std::atomic_flag& busy_;
   };
 
-  static size_t home(const void* block) {
-    return (reinterpret_cast<uintptr_t>(block) * 0x9E3779B97F4A7C15u) >> 44;
-  }
+  static uintptr_t key_of(const void* block) { return ~reinterpret_cast<uintptr_t>(block); }
+  static size_t home(uintptr_t key) { return (key * 0x9E3779B97F4A7C15u) >> 44; }
   static size_t next(size_t at) { return (at + 1) % kSlots; }
   static size_t distance(size_t from, size_t to) { return (to + kSlots - from) % kSlots; }
 
   std::atomic_flag busy_;
   int64_t count_ = 0;
-  std::array<void*, kSlots> slots_{};
+  std::array<uintptr_t, kSlots> slots_{};
 };
 
 constinit Blocks blocks;
