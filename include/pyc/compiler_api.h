@@ -52,7 +52,8 @@ typedef struct pyc_compile_options {
   /* Iterations all loops that run on the host may take in one run together, or it is refused with
    * PYC_STATUS_BUDGET_EXCEEDED; 0: 16,777,216. */
   int64_t loop_limit;
-  /* Of models read from files only. What is not chosen stays open until a run. */
+  /* For models read from files; graphs leave nothing open. What is not chosen stays open until a
+   * run. */
   const pyc_dim_choice* dims;
   size_t dim_count;
   const pyc_shape_choice* shapes;

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -243,14 +245,44 @@ class Graph {
     check([&](pyc_error** e) { return pyc_graph_clone(get(), out.handle_.put(), e); });
     return out;
   }
-  // After the named passes, or all of them.
-  Graph run_passes(const std::vector<std::string>& names = {}) const {
+  // After the named passes, or all of them; `report` becomes a JSON document of what each did.
+  Graph run_passes(const std::vector<std::string>& names = {},
+                   std::string* report = nullptr) const {
     std::vector<const char*> c_names;
     for (const std::string& name : names) c_names.push_back(name.c_str());
     Graph out;
-    check([&](pyc_error** e) {
-      return pyc_run_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), e);
+    const std::string text = take_text([&](char** json, pyc_error** e) {
+      return pyc_report_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), json, e);
     });
+    if (report != nullptr) *report = text;
+    return out;
+  }
+  // The smallest graph found for which `shows`, given its text, still returns true.
+  Graph reduce(const std::function<bool(const std::string&)>& shows, int64_t max_tries) const {
+    struct Context {
+      const std::function<bool(const std::string&)>& shows;
+      std::exception_ptr thrown;
+    } context{shows, nullptr};
+    const auto call = [](const pyc_graph* candidate, void* opaque) -> int32_t {
+      auto* c = static_cast<Context*>(opaque);
+      try {
+        const std::string text = take_text(
+            [&](char** out, pyc_error** e) { return pyc_graph_print(candidate, out, e); });
+        return c->thrown == nullptr && c->shows(text) ? 1 : 0;
+      } catch (...) {
+        c->thrown = std::current_exception();
+        return 0;
+      }
+    };
+    Graph out;
+    try {
+      check([&](pyc_error** e) {
+        return pyc_graph_reduce(get(), call, &context, max_tries, out.handle_.put(), e);
+      });
+    } catch (const Error&) {
+      if (context.thrown == nullptr) throw;
+    }
+    if (context.thrown != nullptr) std::rethrow_exception(context.thrown);
     return out;
   }
   std::string print() const {

@@ -145,8 +145,10 @@ Result<std::string> read_file(const std::string& path, uint64_t max_bytes) {
 
 // Not std::filesystem's iterator: libstdc++'s ends the process when it gets no memory.
 Result<std::vector<std::string>> list_folder(const std::string& path) {
-  const std::unique_ptr<DIR, decltype([](DIR* folder) { ::closedir(folder); })> folder(
-      ::opendir(path.c_str()));
+  struct Close {
+    void operator()(DIR* folder) const { ::closedir(folder); }
+  };
+  const std::unique_ptr<DIR, Close> folder(::opendir(path.c_str()));
   if (folder == nullptr) return io_failure("list", path);
   std::vector<std::string> names;
   errno = 0;

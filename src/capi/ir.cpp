@@ -6,6 +6,7 @@
 #include "capi/handles.h"
 #include "driver/export.h"
 #include "driver/load.h"
+#include "driver/reduce.h"
 #include "driver/tables.h"
 #include "ir/rules.h"
 
@@ -348,5 +349,19 @@ pyc_status pyc_export_onnx(const pyc_graph* graph, const char* path, pyc_error**
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
     return driver::export_onnx(graph->graph(), path);
+  });
+}
+
+pyc_status pyc_graph_reduce(const pyc_graph* graph, pyc_reduce_check check, void* context,
+                            int64_t max_tries, pyc_graph** reduced, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(graph, "graph"));
+    PYC_TRY(require(reinterpret_cast<const void*>(check), "check"));
+    PYC_TRY(require(reduced, "reduced"));
+    const auto shows = [&](const ir::Graph& candidate) {
+      const pyc_graph handle{ir::GraphBuilder(driver::known_ops(), candidate)};
+      return check(&handle, context) != 0;
+    };
+    return give_graph(driver::reduce_graph(graph->graph(), shows, max_tries), reduced);
   });
 }

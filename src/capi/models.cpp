@@ -146,9 +146,9 @@ pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* 
                              pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
-    driver::LoadedModel loaded;
-    loaded.graph = ir::Graph(graph->graph());
-    return compile(std::move(loaded), options, model);
+    PYC_TRY(require(model, "model"));
+    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    return give_model(driver::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
   });
 }
 

@@ -19,6 +19,10 @@ bool is_not_compiled(const ir::OpenNode& node, const Break& why) {
 }
 
 std::string summary_of(const BreakReport& report) {
+  if (report.open_shapes) {
+    return fmt::format("{} nodes, shapes are open: no more than {} compile, which a run will show",
+                       report.nodes, report.compiled);
+  }
   if (report.breaks == 0) {
     return fmt::format("all {} nodes compile as one segment", report.nodes);
   }
@@ -26,7 +30,7 @@ std::string summary_of(const BreakReport& report) {
   for (const auto& [op, count] : report.ops) {
     ops += fmt::format("{}{}×{}", ops.empty() ? "" : ", ", count, op);
   }
-  return fmt::format("{} of {} nodes compile; {} breaks ({}), the first at {} '{}': {}",
+  return fmt::format("{} of {} nodes compile; breaks at {} ({}), the first is {} '{}': {}",
                      report.compiled, report.nodes, report.breaks, ops, report.first_op,
                      report.first_node, report.first_reason);
 }
@@ -45,14 +49,16 @@ double BreakReport::compilability_score() const {
 
 Decision BreakReport::decision() const {
   return {.what = "graph_breaks",
-          .chosen = fmt::format("{} breaks, score {:.4f}", breaks, compilability_score()),
-          .reason = breaks == 0 ? "compiled_whole" : first_reason,
+          .chosen = fmt::format("score {:.4f}, breaks: {}", compilability_score(), breaks),
+          .reason = breaks > 0    ? first_reason
+                    : open_shapes ? "open_shapes"
+                                  : "compiled_whole",
           .detail = summary,
           .alternatives = {}};
 }
 
-BreakReport report_breaks(const ir::OpenGraph& graph, const Breaks& breaks) {
-  BreakReport report;
+BreakReport report_breaks(const ir::OpenGraph& graph, const Breaks& breaks, bool open_shapes) {
+  BreakReport report{.open_shapes = open_shapes};
   const std::vector<bool> done = specialize::initial_state(graph).done;
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (done[n]) continue;

@@ -19,6 +19,8 @@ struct BreakReport {
   int64_t compiled = 0;  // of those: the ones that become code
   int64_t breaks = 0;  // nodes that end a segment: run on the host, without a rule, or waiting for
                        // content that is computed
+  bool open_shapes =
+      false;  // no run was seen and types are not known: these are the certain breaks
   std::map<std::string, int64_t> ops = {};  // breaks by op; "unknown": ops without a rule
   // The first break in the order of the nodes; "" when there is none.
   std::string first_node = {};
@@ -34,7 +36,8 @@ struct BreakReport {
 // By node. Nodes that only wait for others are no breaks.
 using Breaks = std::map<uint32_t, specialize::Break>;
 
-BreakReport report_breaks(const ir::OpenGraph& graph, const Breaks& breaks);
+BreakReport report_breaks(const ir::OpenGraph& graph, const Breaks& breaks,
+                          bool open_shapes = false);
 // A model that is one program.
 BreakReport report_whole(int64_t nodes);
 

@@ -151,7 +151,7 @@ struct Session::Impl {
 // Compiles what can be compiled before the first run.
 Status Session::Impl::prepare() {
   if (!has_fixed_inputs(*graph) || !gives_tensors(*graph)) {
-    foreseen = report_breaks(*graph, certain_breaks(*graph));
+    foreseen = report_breaks(*graph, certain_breaks(*graph), true);
     log.add(foreseen.decision());
     return {};
   }
@@ -221,7 +221,7 @@ Result<ir::Graph> close_model(const OpenGraph& graph) {
     if (input.type.is_static()) continue;
     return Status(
         Code::kUnsupported,
-        fmt::format("input '{}' is {}: its shape must be fixed to compile the model as a whole",
+        fmt::format("input '{}' is {}: its shape must be chosen to have the model as one graph",
                     input.name, input.type.to_string()));
   }
   PYC_ASSIGN(Segment segment, close_by_types(graph));
@@ -235,7 +235,7 @@ Result<BreakReport> foresee_breaks(const OpenGraph& graph) {
   const bool known = std::all_of(graph.nodes.begin(), graph.nodes.end(),
                                  [](const ir::OpenNode& n) { return n.op != nullptr; });
   if (!known || !has_fixed_inputs(graph) || !gives_tensors(graph)) {
-    return report_breaks(graph, breaks);
+    return report_breaks(graph, breaks, known && !has_fixed_inputs(graph));
   }
   PYC_ASSIGN(const Segment segment, close_by_types(graph));
   return report_breaks(graph, breaks_of(graph, segment.breaks));

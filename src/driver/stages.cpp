@@ -54,6 +54,27 @@ bool closes_later(const ir::OpenNode& node, BreakReason why, const State& state)
                      [&](OpenId v) { return v == ir::kAbsentId || state.values[v]->is_tensor(); });
 }
 
+// Of a value's content, roughly.
+int64_t size_of(const DynValue& value) {
+  auto bytes = static_cast<int64_t>(value.bytes.size());
+  if (value.kind == DynValue::Kind::kStrings) {
+    for (const std::string& s : *value.strings) bytes += static_cast<int64_t>(sizeof s + s.size());
+  }
+  if (value.kind == DynValue::Kind::kSequence) {
+    for (const DynValue& item : *value.items) {
+      bytes += static_cast<int64_t>(sizeof item) + size_of(item);
+    }
+  }
+  return bytes;
+}
+
+// What a host function gives is not planned: it is held against the budget when it is there.
+Status check_budget(const DynValue& value, int64_t budget) {
+  if (budget < 0 || size_of(value) <= budget) return {};
+  return {Code::kBudgetExceeded, fmt::format("gives {} of {} bytes, the memory budget is {}",
+                                             value.to_string(), size_of(value), budget)};
+}
+
 bool complete(const State& state) {
   return std::all_of(state.graph->outputs.begin(), state.graph->outputs.end(),
                      [&](OpenId v) { return state.values[v].has_value(); });
@@ -220,6 +241,7 @@ Status Stages::run_host_node(uint32_t n, State& state, Run& run) {
     if (!call.output(i)) {
       return {Code::kUnsupported, fmt::format("output {} cannot be given", i)};
     }
+    PYC_TRY(check_budget(*call.output(i), options_.memory_budget));
     state.values[node.outputs[i]] = std::move(*call.output(i));
   }
   state.done[n] = true;

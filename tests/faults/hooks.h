@@ -6,8 +6,8 @@
 
 namespace pyc::faults {
 
-// Whether this call, made from `caller`, is the one to refuse.
-bool refused(Kind kind, const void* caller);
+// Whether this call is the one to refuse.
+bool refused(Kind kind);
 
 bool may_execute();
 

@@ -22,26 +22,42 @@ struct Range {
   }
 };
 
-Range find_llvm() {
-  Range range;
+Range find_code(const char* library) {
+  struct Search {
+    const char* library;
+    Range range;
+  } search{library, {}};
   dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* out) {
-        if (std::strstr(info->dlpi_name, "libLLVM") == nullptr) return 0;
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        if (std::strstr(info->dlpi_name, wanted.library) == nullptr) return 0;
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& header = info->dlpi_phdr[i];
           if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
           const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
-          *static_cast<Range*>(out) = {begin, begin + header.p_memsz};
+          wanted.range = {begin, begin + header.p_memsz};
         }
         return 1;
       },
-      &range);
-  return range;
+      &search);
+  return search.range;
 }
 
-const Range& llvm() {
-  static const Range range = find_llvm();
-  return range;
+// LLVM, looked for until it is there, and the loader, which runs the initialisers of LLVM and of
+// what it needs.
+struct Llvm {
+  const Range loader = find_code("ld-linux");
+  Range code;
+
+  void find() {
+    if (code.begin == 0) code = find_code("libLLVM");
+  }
+  bool has(const void* frame) const { return code.has(frame) || loader.has(frame); }
+};
+
+Llvm& llvm() {
+  static Llvm instance;
+  return instance;
 }
 
 constexpr int kMaxFrames = 64;
@@ -59,6 +75,7 @@ Stack stack_here() {
   std::array<void*, kMaxFrames> frames{};
   const int depth = backtrace(frames.data(), kMaxFrames);
   Stack stack;
+  llvm().find();
   for (int i = 0; i < depth; ++i) {
     const void* frame = frames[static_cast<size_t>(i)];
     stack.in_llvm |= llvm().has(frame);
@@ -81,35 +98,38 @@ std::atomic<bool> execution_forbidden{false};
 std::atomic<int64_t> files{0};
 std::atomic<int64_t> maps{0};
 
-// The addresses of all blocks that are alive: linear probing, no tombstones.
+// The addresses of all blocks that are alive: linear probing, no tombstones. Kept inverted, so that
+// a leak checker does not take them for pointers.
 class Blocks {
  public:
   void add(void* block) {
     if (block == nullptr) return;
     const Lock lock(*this);
-    size_t at = home(block);
-    while (slots_[at] != nullptr) at = next(at);
-    slots_[at] = block;
+    const uintptr_t key = key_of(block);
+    size_t at = home(key);
+    while (slots_[at] != kEmpty) at = next(at);
+    slots_[at] = key;
     ++count_;
   }
 
   void remove(void* block) {
     if (block == nullptr) return;
     const Lock lock(*this);
-    size_t at = home(block);
-    while (slots_[at] != block) {
-      if (slots_[at] == nullptr) return;  // made by somebody else
+    const uintptr_t key = key_of(block);
+    size_t at = home(key);
+    while (slots_[at] != key) {
+      if (slots_[at] == kEmpty) return;  // made by somebody else
       at = next(at);
     }
     --count_;
     // Moves up what would no longer be found behind the gap.
     size_t gap = at;
-    for (at = next(gap); slots_[at] != nullptr; at = next(at)) {
+    for (at = next(gap); slots_[at] != kEmpty; at = next(at)) {
       if (distance(home(slots_[at]), at) < distance(gap, at)) continue;
       slots_[gap] = slots_[at];
       gap = at;
     }
-    slots_[gap] = nullptr;
+    slots_[gap] = kEmpty;
   }
 
   int64_t count() {
@@ -118,6 +138,7 @@ class Blocks {
   }
 
  private:
+  static constexpr uintptr_t kEmpty = 0;
   static constexpr size_t kSlots = size_t{1} << 20;
 
   class Lock {
@@ -134,23 +155,22 @@ class Blocks {
     std::atomic_flag& busy_;
   };
 
-  static size_t home(const void* block) {
-    return (reinterpret_cast<uintptr_t>(block) * 0x9E3779B97F4A7C15u) >> 44;
-  }
+  static uintptr_t key_of(const void* block) { return ~reinterpret_cast<uintptr_t>(block); }
+  static size_t home(uintptr_t key) { return (key * 0x9E3779B97F4A7C15u) >> 44; }
   static size_t next(size_t at) { return (at + 1) % kSlots; }
   static size_t distance(size_t from, size_t to) { return (to + kSlots - from) % kSlots; }
 
   std::atomic_flag busy_;
   int64_t count_ = 0;
-  std::array<void*, kSlots> slots_{};
+  std::array<uintptr_t, kSlots> slots_{};
 };
 
 constinit Blocks blocks;
 
 }  // namespace
 
-bool refused(Kind kind, const void* caller) {
-  if (!armed.load(std::memory_order_relaxed) || inside || llvm().has(caller)) return false;
+bool refused(Kind kind) {
+  if (!armed.load(std::memory_order_relaxed) || inside) return false;
   const int64_t number = calls.fetch_add(1) + 1;
   const bool due = number == refuse_at.load();
   if (!due && !recording) return false;

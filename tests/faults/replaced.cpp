@@ -17,8 +17,6 @@
 
 using pyc::faults::Kind;
 
-#define PYC_CALLER __builtin_return_address(0)
-
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __real_malloc(size_t size);
@@ -69,21 +67,21 @@ void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_
 
 namespace {
 
-bool refused(Kind kind, int error, const void* caller) {
-  if (!pyc::faults::refused(kind, caller)) return false;
+bool refused(Kind kind, int error) {
+  if (!pyc::faults::refused(kind)) return false;
   errno = error;
   return true;
 }
 
-void* plain(size_t size, const void* caller) {
-  if (refused(Kind::kNew, ENOMEM, caller)) return nullptr;
+void* plain(size_t size) {
+  if (refused(Kind::kNew, ENOMEM)) return nullptr;
   void* block = __real_malloc(size == 0 ? 1 : size);
   pyc::faults::add_block(block);
   return block;
 }
 
-void* aligned(size_t size, std::align_val_t alignment, const void* caller) {
-  if (refused(Kind::kNew, ENOMEM, caller)) return nullptr;
+void* aligned(size_t size, std::align_val_t alignment) {
+  if (refused(Kind::kNew, ENOMEM)) return nullptr;
   const auto unit = static_cast<size_t>(alignment);
   void* block = __real_aligned_alloc(unit, (size + unit) / unit * unit);
   pyc::faults::add_block(block);
@@ -102,17 +100,17 @@ int opened(int fd) {
 
 }  // namespace
 
-void* operator new(size_t n) { return or_throw(plain(n, PYC_CALLER)); }
-void* operator new[](size_t n) { return or_throw(plain(n, PYC_CALLER)); }
-void* operator new(size_t n, const std::nothrow_t&) noexcept { return plain(n, PYC_CALLER); }
-void* operator new[](size_t n, const std::nothrow_t&) noexcept { return plain(n, PYC_CALLER); }
-void* operator new(size_t n, std::align_val_t a) { return or_throw(aligned(n, a, PYC_CALLER)); }
-void* operator new[](size_t n, std::align_val_t a) { return or_throw(aligned(n, a, PYC_CALLER)); }
+void* operator new(size_t n) { return or_throw(plain(n)); }
+void* operator new[](size_t n) { return or_throw(plain(n)); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return plain(n); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return plain(n); }
+void* operator new(size_t n, std::align_val_t a) { return or_throw(aligned(n, a)); }
+void* operator new[](size_t n, std::align_val_t a) { return or_throw(aligned(n, a)); }
 void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return aligned(n, a, PYC_CALLER);
+  return aligned(n, a);
 }
 void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return aligned(n, a, PYC_CALLER);
+  return aligned(n, a);
 }
 void operator delete(void* p) noexcept { __wrap_free(p); }
 void operator delete[](void* p) noexcept { __wrap_free(p); }
@@ -130,14 +128,14 @@ void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcep
 }
 
 void* __wrap_malloc(size_t size) {
-  if (refused(Kind::kMalloc, ENOMEM, PYC_CALLER)) return nullptr;
+  if (refused(Kind::kMalloc, ENOMEM)) return nullptr;
   void* block = __real_malloc(size);
   pyc::faults::add_block(block);
   return block;
 }
 
 void* __wrap_aligned_alloc(size_t alignment, size_t size) {
-  if (refused(Kind::kMalloc, ENOMEM, PYC_CALLER)) return nullptr;
+  if (refused(Kind::kMalloc, ENOMEM)) return nullptr;
   void* block = __real_aligned_alloc(alignment, size);
   pyc::faults::add_block(block);
   return block;
@@ -149,17 +147,17 @@ void __wrap_free(void* block) {
 }
 
 int __wrap_open(const char* path, int flags, mode_t mode) {
-  if (refused(Kind::kFile, EMFILE, PYC_CALLER)) return -1;
+  if (refused(Kind::kFile, EMFILE)) return -1;
   return opened(__real_open(path, flags, mode));
 }
 
 int __wrap_openat(int folder, const char* path, int flags, mode_t mode) {
-  if (refused(Kind::kFile, EMFILE, PYC_CALLER)) return -1;
+  if (refused(Kind::kFile, EMFILE)) return -1;
   return opened(__real_openat(folder, path, flags, mode));
 }
 
 DIR* __wrap_opendir(const char* path) {
-  if (refused(Kind::kFile, EMFILE, PYC_CALLER)) return nullptr;
+  if (refused(Kind::kFile, EMFILE)) return nullptr;
   DIR* folder = __real_opendir(path);
   if (folder != nullptr) pyc::faults::count_file(1);
   return folder;
@@ -174,33 +172,33 @@ int __wrap_closedir(DIR* folder) {
 int __wrap_close(int fd) {
   const int result = __real_close(fd);
   if (result == 0) pyc::faults::count_file(-1);
-  return refused(Kind::kFile, EIO, PYC_CALLER) ? -1 : result;
+  return refused(Kind::kFile, EIO) ? -1 : result;
 }
 
 ssize_t __wrap_read(int fd, void* bytes, size_t size) {
-  return refused(Kind::kFile, EIO, PYC_CALLER) ? -1 : __real_read(fd, bytes, size);
+  return refused(Kind::kFile, EIO) ? -1 : __real_read(fd, bytes, size);
 }
 
 ssize_t __wrap_write(int fd, const void* bytes, size_t size) {
-  return refused(Kind::kFile, ENOSPC, PYC_CALLER) ? -1 : __real_write(fd, bytes, size);
+  return refused(Kind::kFile, ENOSPC) ? -1 : __real_write(fd, bytes, size);
 }
 
 int __wrap_fstat(int fd, struct stat* info) {
-  return refused(Kind::kFile, EIO, PYC_CALLER) ? -1 : __real_fstat(fd, info);
+  return refused(Kind::kFile, EIO) ? -1 : __real_fstat(fd, info);
 }
 
 int __wrap_fstatat(int folder, const char* path, struct stat* info, int flags) {
-  return refused(Kind::kFile, EIO, PYC_CALLER) ? -1 : __real_fstatat(folder, path, info, flags);
+  return refused(Kind::kFile, EIO) ? -1 : __real_fstatat(folder, path, info, flags);
 }
 
-int __wrap_fsync(int fd) { return refused(Kind::kFile, EIO, PYC_CALLER) ? -1 : __real_fsync(fd); }
+int __wrap_fsync(int fd) { return refused(Kind::kFile, EIO) ? -1 : __real_fsync(fd); }
 
 int __wrap_rename(const char* from, const char* to) {
-  return refused(Kind::kFile, EACCES, PYC_CALLER) ? -1 : __real_rename(from, to);
+  return refused(Kind::kFile, EACCES) ? -1 : __real_rename(from, to);
 }
 
 void* __wrap_mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
-  if (refused(Kind::kMap, ENOMEM, PYC_CALLER)) return MAP_FAILED;
+  if (refused(Kind::kMap, ENOMEM)) return MAP_FAILED;
   void* map = __real_mmap(at, size, protection, flags, fd, offset);
   if (map != MAP_FAILED) pyc::faults::count_map(1);
   return map;
@@ -217,12 +215,12 @@ int __wrap_mprotect(void* at, size_t size, int protection) {
     errno = EACCES;
     return -1;
   }
-  return refused(Kind::kMap, ENOMEM, PYC_CALLER) ? -1 : __real_mprotect(at, size, protection);
+  return refused(Kind::kMap, ENOMEM) ? -1 : __real_mprotect(at, size, protection);
 }
 
 void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(
     void* self, void* state, void (*depend)()) {
-  if (pyc::faults::refused(Kind::kThread, PYC_CALLER)) {
+  if (pyc::faults::refused(Kind::kThread)) {
     throw std::system_error(EAGAIN, std::generic_category(), "refused");
   }
   __real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE(

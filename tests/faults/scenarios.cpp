@@ -252,6 +252,27 @@ Answer open_shapes(const Files& files) {
   return calls.answer();
 }
 
+// Compiled ahead of time, loaded and run.
+Answer artifact(const Files& files) {
+  Calls calls;
+  pyc_graph* graph = nullptr;
+  pyc_model* model = nullptr;
+  const pyc_compile_options o = options("cpu", 1);
+  calls.ok(
+      [&](pyc_error** e) { return pyc_graph_load_file(files.small_model.c_str(), &graph, e); });
+  calls.ok(
+      [&](pyc_error** e) { return pyc_compile_to_file(graph, &o, files.artifact.c_str(), e); });
+  pyc_graph_destroy(graph);
+  if (calls.ok([&](pyc_error** e) {
+        return pyc_compile_model_file(files.artifact.c_str(), &o, &model, e);
+      })) {
+    run_model(calls, model);
+  }
+  pyc_destroy_model(model);
+  pyc_cache_clear();
+  return calls.answer();
+}
+
 constexpr Scenario kScenarios[] = {
     {"text_on_reference", text_on_reference},
     {"two_kernels_on_cpu", two_kernels_on_cpu},
@@ -260,6 +281,7 @@ constexpr Scenario kScenarios[] = {
     {"tensor_files", tensor_files},
     {"builder_life", builder_life},
     {"open_shapes", open_shapes},
+    {"artifact", artifact},
 };
 
 void write(const std::string& path, const Bytes& content) {
@@ -313,6 +335,7 @@ Files::Files() {
   npy = folder + "/a.npy";
   pb = folder + "/a.pb";
   saved = folder + "/saved.npy";
+  artifact = folder + "/m.pycm";
   onnx_case = folder + "/case";
   const std::string data = onnx_case + "/test_data_set_0";
   std::filesystem::create_directories(data);

@@ -30,6 +30,7 @@ class Files {
   std::string onnx_model;   // with its weights in a file of its own
   std::string npy;
   std::string pb;
+  std::string artifact;   // written and read
   std::string saved;      // written
   std::string onnx_case;  // a folder: a model of unknown shape, inputs, outputs
 };

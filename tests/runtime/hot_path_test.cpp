@@ -41,6 +41,9 @@ void* counted_or_throw(size_t bytes, size_t alignment = alignof(std::max_align_t
   return memory;
 }
 
+// A function of its own, or g++ takes the inlined free for a mismatch.
+[[gnu::noinline]] void give_back(void* p) noexcept { std::free(p); }
+
 }  // namespace
 
 void* operator new(size_t n) { return counted_or_throw(n); }
@@ -49,16 +52,16 @@ void* operator new(size_t n, std::align_val_t a) { return counted_or_throw(n, si
 void* operator new[](size_t n, std::align_val_t a) { return counted_or_throw(n, size_t(a)); }
 void* operator new(size_t n, const std::nothrow_t&) noexcept { return counted(n); }
 void* operator new[](size_t n, const std::nothrow_t&) noexcept { return counted(n); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete[](void* p) noexcept { give_back(p); }
+void operator delete(void* p, size_t) noexcept { give_back(p); }
+void operator delete[](void* p, size_t) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { give_back(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { give_back(p); }
 #endif
 
 namespace pyc::runtime {

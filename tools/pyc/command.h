@@ -35,6 +35,8 @@ class Options {
   // May be given several times; `greedy`: or once with several values.
   void list(const std::string& name, std::vector<std::string>& values, const std::string& help,
             bool greedy = false);
+  // What stands behind `--`.
+  void rest(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // One of the given words; a near one is suggested otherwise.
   void choice(const std::string& name, std::string& value, const std::string& help,
               const std::vector<std::string>& words);
@@ -74,6 +76,7 @@ std::unique_ptr<Command> make_opt();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_conformance();
+std::unique_ptr<Command> make_reduce();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_ops();

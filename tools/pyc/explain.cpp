@@ -60,7 +60,14 @@ class Explain final : public Command {
       model.run_dynamic(views_of(inputs));
     }
     if (json) {
-      print(Json::parse(model.decision_log()));
+      Json log = Json::parse(model.decision_log());
+      log["pass_report"] = nullptr;
+      if (graph) {
+        std::string report;
+        graph->run_passes({}, &report);
+        log["pass_report"] = Json::parse(report);
+      }
+      print(log);
       return kExitOk;
     }
     if (node_.empty()) fmt::print("breaks  {}\n", model.breaks().summary().summary);

@@ -11,10 +11,9 @@
 namespace pyc::tool {
 namespace {
 
-// "NAME=TEXT" in two.
+// "NAME=TEXT" in two at the given place.
 std::pair<std::string, std::string> split(const std::string& option, const std::string& given,
-                                          const std::string& form) {
-  const size_t equal = given.rfind('=');
+                                          const std::string& form, size_t equal) {
   if (equal == std::string::npos || equal == 0) {
     throw Error(PYC_STATUS_INVALID_ARGUMENT,
                 fmt::format("{}: expected {}, found '{}'", option, form, given), "");
@@ -76,11 +75,11 @@ void ShapeOptions::declare(Options& options) {
 
 void ShapeOptions::finish(CompileOptions& compile) const {
   for (const std::string& given : shapes) {
-    const auto [name, text] = split("--shape", given, "INPUT=2,3");
+    const auto [name, text] = split("--shape", given, "INPUT=2,3", given.rfind('='));
     compile.shapes.emplace_back(name, shape_of(text));
   }
   for (const std::string& given : dims) {
-    const auto [name, text] = split("--dim", given, "NAME=4");
+    const auto [name, text] = split("--dim", given, "NAME=4", given.rfind('='));
     compile.dims.emplace_back(name, size_of("--dim", text));
   }
 }
@@ -197,7 +196,7 @@ void InputOptions::declare(Options& options) {
 void InputOptions::read(const ModelFile& file) {
   const std::vector<std::string> names = names_of(file);
   for (const std::string& option : files) {
-    const auto [name, path] = split("--input", option, "NAME=FILE");
+    const auto [name, path] = split("--input", option, "NAME=FILE", option.find('='));
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       throw Error(PYC_STATUS_INVALID_ARGUMENT,

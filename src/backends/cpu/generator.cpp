@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <sys/mman.h>
 
 #include <filesystem>
 #include <mutex>
@@ -57,12 +58,28 @@ Result<const Generator*> load() {
                   reasons, kLibrary));
 }
 
+// LLVM ends the process when it is refused memory. So it is neither loaded nor called unless far
+// more than it ever took can be had.
+Status check_room(bool loaded) {
+  constexpr size_t kToLoad = size_t{256} << 20;
+  constexpr size_t kForOneKernel = size_t{64} << 20;
+  const size_t bytes = loaded ? kForOneKernel : kToLoad;
+  void* room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room != MAP_FAILED) {
+    munmap(room, bytes);
+    return {};
+  }
+  return {Code::kOutOfMemory,
+          fmt::format("code generation does not start unless {} bytes can be had", bytes)};
+}
+
 }  // namespace
 
 Result<const Generator*> generator() {
   static std::mutex mutex;
   static const Generator* loaded = nullptr;
   const std::lock_guard lock(mutex);
+  PYC_TRY(check_room(loaded != nullptr));
   if (loaded == nullptr) {
     PYC_ASSIGN(loaded, load());
   }

@@ -19,7 +19,6 @@
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <mutex>
@@ -62,19 +61,6 @@ void find_host(CodegenTarget& target) {
   for (const std::string& f : list) {
     target.features += (target.features.empty() ? "" : ",") + f;
   }
-}
-
-// LLVM ends the process when it is refused memory. So none of it starts unless far more than a
-// kernel ever took can be had.
-Status check_room() {
-  constexpr size_t kRoomBytes = size_t{64} << 20;
-  void* room =
-      mmap(nullptr, kRoomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (room == MAP_FAILED) {
-    return {Code::kOutOfMemory, "code generation does not start with less than 64 MiB to be had"};
-  }
-  munmap(room, kRoomBytes);
-  return {};
 }
 
 // Keeps what LLVM would print (and exit on).
@@ -174,7 +160,6 @@ Status Compilation::named(Status status) const {
 }
 
 Status Compilation::emit(const Writer& writer) {
-  PYC_TRY(check_room());
   if (Status status = make_machine(); !status.ok()) return named(std::move(status));
   module_ = std::make_unique<llvm::Module>("pyc", context_);
   module_->setTargetTriple(target_.triple);
