@@ -32,6 +32,7 @@ WORK = ROOT / "build" / "differential"
 LOG = ROOT / "bench" / "results" / "differential.log"
 CHUNK = 500
 F16_FACTOR = 100  # steps of f16 are that much coarser
+LEAST_SCALE = 1e-3  # of what is nothing but rounding
 
 
 class Reasons:
@@ -81,7 +82,7 @@ def difference(found, expected, tolerance):
         return f"{wrong.sum()} of {wrong.size} integers differ" if wrong.any() else ""
     a, b = found.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        scale = np.abs(b[np.isfinite(b)]).max(initial=1e-30)
+        scale = np.abs(b[np.isfinite(b)]).max(initial=LEAST_SCALE)
         near = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance * scale)
     if near.all():
         return ""

@@ -93,7 +93,7 @@ class Former {
              !writes_kernel(graph_.value(v).producer)) {
         const Probe p = plain_probe(v);
         if (!p.is_view()) break;
-        const ir::ValueId source = p.reads.front().value;
+        const ir::ValueId source = p.source()->value;
         if (graph_.value(source).kind != ir::ValueKind::kResult || uses_[source].is_output ||
             out_.inlined[source] || out_.forwarded_output[source] >= 0) {
           break;

@@ -1,5 +1,6 @@
 #include "lower/probe.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -63,8 +64,17 @@ bool Probe::moves_data() const {
   return n.op == loop::Op::kLoad && n.b == loop::kNone;
 }
 
+const ProbeRead* Probe::source() const {
+  if (!moves_data()) return nullptr;
+  const auto loaded = static_cast<ir::ValueId>(pool.node(result).imm);
+  const auto found = std::find_if(reads.begin(), reads.end(),
+                                  [&](const ProbeRead& r) { return r.value == loaded; });
+  return found == reads.end() ? nullptr : &*found;
+}
+
 bool Probe::is_view() const {
-  return moves_data() && pool.node(result).a == linear && reads.front().elements == elements;
+  const ProbeRead* from = source();
+  return from != nullptr && pool.node(result).a == linear && from->elements == elements;
 }
 
 Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,

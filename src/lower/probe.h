@@ -35,6 +35,8 @@ struct Probe {
   int64_t domain() const;
   // The result is one unguarded load: the node only moves data.
   bool moves_data() const;
+  // … of this value; null when it does not move data. Others may be read for nothing.
+  const ProbeRead* source() const;
   // … and it moves every element to where it already is: another name or shape of its input.
   bool is_view() const;
   bool pointwise() const { return reductions.empty(); }

@@ -49,7 +49,7 @@ TEST(RandomGraphs, EveryOpCanBeDrawn) {
 }
 
 TEST(RandomGraphs, EveryOpOccursWithEveryDtypeItTakes) {
-  constexpr int kGraphs = 12000;
+  constexpr int kGraphs = 30000;
   std::set<Pair> missing(all_pairs().begin(), all_pairs().end());
   EXPECT_GT(missing.size(), 1500U);
   for (uint64_t seed = 1; seed <= kGraphs && !missing.empty(); ++seed) {

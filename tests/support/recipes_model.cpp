@@ -112,7 +112,7 @@ Result<ValueId> dft(Draw& d, DType t) {
   const bool inverse = d.flip();
   const bool onesided = d.chance(3);
   const int64_t parts = onesided ? (inverse ? 2 : 1) : d.pick(1, 2);
-  const Shape shape{d.pick(1, 3), d.pick(1, 9), parts};
+  const Shape shape{d.pick(1, 3), d.pick(onesided && inverse ? 2 : 1, 9), parts};
   Attrs attrs{{"axis", d.choose<int64_t>({1, -2})}, {"inverse", inverse}, {"onesided", onesided}};
   if (d.chance(3)) attrs["length"] = d.pick(1, 12);
   return d.op("dft", {d.tensor(t, shape)}, std::move(attrs));

@@ -64,8 +64,9 @@ Result<ValueId> rms_norm(Draw& d, DType t) {
 
 // x and `count` parameters per channel. The last one is a variance, which tame
 // values keep positive.
-std::vector<ValueId> with_channels(Draw& d, DType t, int count, int64_t channels) {
-  Shape shape = d.shape(2, 5, 1);
+std::vector<ValueId> with_channels(Draw& d, DType t, int count, int64_t channels,
+                                   int64_t min_rank = 2) {
+  Shape shape = d.shape(min_rank, 5, 1);
   shape[1] = channels;
   std::vector<ValueId> inputs{d.tensor(t, shape)};
   for (int i = 1; i <= count; ++i) {
@@ -80,7 +81,7 @@ Result<ValueId> batch_norm_training(Draw& d, DType t) {
   return d.op("batch_norm_training", with_channels(d, t, 4, d.pick(1, 5)), {{"momentum", 0.75}});
 }
 Result<ValueId> instance_norm(Draw& d, DType t) {
-  return d.op("instance_norm", with_channels(d, t, 2, d.pick(1, 5)));
+  return d.op("instance_norm", with_channels(d, t, 2, d.pick(1, 5), 3));
 }
 Result<ValueId> group_norm(Draw& d, DType t) {
   const int64_t groups = d.pick(1, 3);

@@ -13,6 +13,7 @@ namespace pyc::tool {
 struct Options::Impl {
   CLI::App app;
   std::vector<std::string> names = {"--help"};
+  std::vector<std::string>* rest = nullptr;
 
   explicit Impl(const std::string& summary) : app(summary) {}
 };
@@ -44,7 +45,8 @@ void Options::list(const std::string& name, std::vector<std::string>& values,
 
 void Options::rest(const std::string& name, std::vector<std::string>& values,
                    const std::string& help) {
-  impl_->app.add_option(name, values, help);
+  impl_->app.footer(fmt::format("\n-- {}: {}\n{}", name, help, impl_->app.get_footer()));
+  impl_->rest = &values;
 }
 
 void Options::choice(const std::string& name, std::string& value, const std::string& help,
@@ -84,6 +86,11 @@ void Options::flag(const std::string& name, bool& value, const std::string& help
 }
 
 bool Options::parse(std::vector<std::string> arguments) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  if (impl_->rest != nullptr && dashes != arguments.end()) {
+    impl_->rest->assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+  }
   std::reverse(arguments.begin(), arguments.end());  // the order the parser takes them in
   try {
     impl_->app.parse(std::move(arguments));

@@ -91,7 +91,7 @@ class Reduce final : public Command {
     options.integer("--tries", tries_, "Graphs to try at most", 1, INT64_MAX);
     options.integer("--time-limit", time_limit_, "Seconds per try", 1, 86400);
     options.rest("command", command_,
-                 "Behind --: a program that is given the file of a smaller model and exits with 0 "
+                 "a program that is given the file of a smaller model and exits with 0 "
                  "while the fault is there");
   }
 
