@@ -220,7 +220,16 @@ TEST(Models, StatsMemoryStepsAndKernelsAreFilled) {
   EXPECT_EQ(stats.steps, static_cast<int64_t>(pyc_model_step_count(model.get())));
   EXPECT_EQ(stats.allocations, 0);
   EXPECT_EQ(model.stats().runs, 1);
-  EXPECT_GT(model.stats().compile_ns, 0);
+  const pyc_model_stats compiled = model.stats();
+  EXPECT_GT(compiled.compile_ns, 0);
+  if (compiled.cache_hit == 0) {
+    EXPECT_GT(compiled.passes_ns, 0);
+    EXPECT_GT(compiled.slowest_kernel_ns, 0);
+    EXPECT_GE(compiled.kernels, compiled.distinct_kernels);
+    EXPECT_GT(compiled.distinct_kernels, 0);
+  } else {
+    EXPECT_EQ(compiled.kernels, 0);
+  }
 
   const pyc_memory_report memory = model.memory();
   EXPECT_EQ(memory.input_bytes, 24);

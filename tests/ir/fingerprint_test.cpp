@@ -139,6 +139,23 @@ TEST(Fingerprint, EveryByteOfAConstantCounts) {
   }
 }
 
+// Digests of large constants are kept: never longer than the constant, never for another one.
+TEST(Fingerprint, LargeConstantsAreToldApartWhereverTheyLie) {
+  Graph graph = graph_of("graph @g() -> (%c) { %c = const u8[8192] splat(3) }");
+  const Digest first = fingerprint(graph);
+  const std::vector<std::byte> bytes = graph.values[0].constant->bytes.copy();
+  std::set<Digest> digests = {first};
+  for (size_t i = 0; i < 3000; ++i) {
+    std::vector<std::byte> changed = bytes;
+    changed[i] ^= std::byte{1};
+    graph.values[0].constant = dense_data(changed);  // the old one is gone, its memory free
+    ASSERT_TRUE(digests.insert(fingerprint(graph)).second) << i;
+    ASSERT_TRUE(digests.contains(fingerprint(graph)));
+  }
+  graph.values[0].constant = dense_data(bytes);
+  EXPECT_EQ(fingerprint(graph), first);
+}
+
 // A cache whose hash is so poor that everything collides: the full key tells entries apart.
 TEST(FingerprintKey, TellsGraphsApartWhenHashesCollide) {
   struct Entry {
