@@ -51,6 +51,27 @@ PYC_API pyc_status pyc_artifact_input(const pyc_artifact* artifact, size_t index
 PYC_API pyc_status pyc_artifact_output(const pyc_artifact* artifact, size_t index,
                                        pyc_value_info* info, pyc_error** error);
 
+/* The cache of artefacts in a folder (pyc_compile_options.cache_dir); `folder` NULL: the one that
+ * PYC_CACHE_DIR names. */
+typedef struct pyc_cache_files pyc_cache_files;
+typedef struct pyc_cache_file {
+  size_t struct_size;
+  const char* name;
+  int64_t bytes;
+  int64_t used_ns;     /* written or last found, since 1970 */
+  const char* problem; /* why it cannot be used; "" when it can or was not checked */
+} pyc_cache_file;
+/* The entries, those not used for longest first. `verify` other than 0: each is read and checked.
+ */
+PYC_API pyc_status pyc_cache_files_read(const char* folder, int32_t verify, pyc_cache_files** files,
+                                        pyc_error** error);
+PYC_API size_t pyc_cache_files_count(const pyc_cache_files* files);
+PYC_API pyc_status pyc_cache_files_get(const pyc_cache_files* files, size_t index,
+                                       pyc_cache_file* file, pyc_error** error);
+PYC_API void pyc_cache_files_destroy(pyc_cache_files* files);
+/* Removes all entries and nothing else; `removed` may be NULL. */
+PYC_API pyc_status pyc_cache_files_clear(const char* folder, int64_t* removed, pyc_error** error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* Raised when something is added; nothing is ever removed or changed. */
-#define PYC_ABI_VERSION 1
+#define PYC_ABI_VERSION 2
 PYC_API int32_t pyc_abi_version(void);
 /* "0.1.0" */
 PYC_API const char* pyc_version(void);
@@ -124,13 +124,28 @@ PYC_API pyc_status pyc_dtype_from_name(const char* name, pyc_dtype* dtype, pyc_e
 typedef struct pyc_value_info {
   size_t struct_size;
   const char* name;
-  const int64_t* shape; /* dims, outermost first; -1 is reserved for dims known at run time only */
-  int64_t rank;
-  int64_t bytes;
-  pyc_dtype dtype;
-  int32_t kind; /* PYC_VALUE_* */
+  const int64_t* shape; /* dims, outermost first; -1: open, known at run time only */
+  int64_t rank;         /* -1: not known, or no tensor */
+  int64_t bytes;        /* -1: not known */
+  pyc_dtype dtype;      /* PYC_DTYPE_ANY: not known, or no tensor of numbers */
+  int32_t kind;         /* PYC_VALUE_* */
+  int32_t type;         /* PYC_TYPE_* */
+  int32_t reserved;
+  /* For each dim the name of an open one, or ""; the same name is the same size everywhere. NULL
+   * for values of graphs, which have fixed shapes, and where the rank is not known. */
+  const char* const* symbols;
+  const char* type_text; /* "f32[batch,3]", "sequence(i64[?])"; NULL for values of graphs */
 } pyc_value_info;
 enum { PYC_VALUE_INPUT = 0, PYC_VALUE_CONSTANT = 1, PYC_VALUE_RESULT = 2 };
+/* What a value is. */
+enum {
+  PYC_TYPE_TENSOR = 0,   /* of numbers */
+  PYC_TYPE_STRINGS = 1,  /* a tensor of strings */
+  PYC_TYPE_SEQUENCE = 2, /* values one after the other */
+  PYC_TYPE_OPTIONAL = 3, /* declared: a value or nothing */
+  PYC_TYPE_NOTHING = 4,  /* the result of a run: an optional without a value */
+  PYC_TYPE_UNKNOWN = 5
+};
 
 /* The candidate nearest to `name`, the first of equals, or NULL when none is near: for messages. */
 PYC_API const char* pyc_closest_name(const char* name, const char* const* candidates, size_t count);

@@ -24,6 +24,18 @@ enum {
   PYC_COMPILE_NO_REUSE = 2, /* no two buffers share memory */
   PYC_COMPILE_NO_CACHE = 4  /* neither look in nor fill the compile cache of this process */
 };
+/* Sizes for dims a model leaves open, by the dim's name or for a whole input. These structs are
+ * passed in arrays and have their final form. */
+typedef struct pyc_dim_choice {
+  const char* name;
+  int64_t size;
+} pyc_dim_choice;
+typedef struct pyc_shape_choice {
+  const char* input;
+  const int64_t* shape;
+  int64_t rank;
+} pyc_shape_choice;
+
 typedef struct pyc_compile_options {
   size_t struct_size;
   const char* device;  /* a name of pyc_device; NULL: "cpu" */
@@ -37,14 +49,26 @@ typedef struct pyc_compile_options {
   size_t excluded_kernel_count;
   const char* target; /* pyc_dump and pyc_compile_to_file only: a machine to make code for, e.g.
                          "x86_avx2"; NULL: this CPU */
+  /* Iterations all loops that run on the host may take in one run together, or it is refused with
+   * PYC_STATUS_BUDGET_EXCEEDED; 0: 16,777,216. */
+  int64_t loop_limit;
+  /* For models read from files; graphs leave nothing open. What is not chosen stays open until a
+   * run. */
+  const pyc_dim_choice* dims;
+  size_t dim_count;
+  const pyc_shape_choice* shapes;
+  size_t shape_count;
+  const char* cache_dir; /* folder of a cache of artefacts on disk, used beside the cache of this
+                            process; NULL: what the environment's PYC_CACHE_DIR names, or none */
 } pyc_compile_options;
 
 /* Compiles a graph, which stays the caller's. `options` NULL asks for the defaults. */
 PYC_API pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* options,
                                      pyc_model** model, pyc_error** error);
-/* The same for a model's bytes or file; their content says which format they have. One compiled
- * ahead of time (artifact.h) is loaded; of the options it takes threads and memory_budget, and a
- * determinism that is not stricter than its own. */
+/* The same for a model's bytes or file; their content says which format they have. A model with
+ * open shapes, or with parts that are no tensor code, is compiled piece by piece when it runs:
+ * pyc_model_is_open. One compiled ahead of time (artifact.h) is loaded; of the options it takes
+ * threads and memory_budget, and a determinism that is not stricter than its own. */
 PYC_API pyc_status pyc_compile_model_bytes(const void* data, size_t size,
                                            const pyc_compile_options* options, pyc_model** model,
                                            pyc_error** error);
@@ -53,6 +77,9 @@ PYC_API pyc_status pyc_compile_model_file(const char* path, const pyc_compile_op
 /* Ignores NULL and handles that were destroyed already. No run of the model may be under way. */
 PYC_API void pyc_destroy_model(pyc_model* model);
 
+/* 1: the model runs as one program or several that are made when the shapes of a run are known;
+ * 0: everything was compiled at once and every shape is fixed. */
+PYC_API int32_t pyc_model_is_open(const pyc_model* model);
 PYC_API size_t pyc_model_input_count(const pyc_model* model);
 PYC_API size_t pyc_model_output_count(const pyc_model* model);
 PYC_API pyc_status pyc_model_input(const pyc_model* model, size_t index, pyc_value_info* info,
@@ -70,13 +97,23 @@ typedef struct pyc_run_stats {
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and
- * _output. Outputs overlap neither inputs nor one another. A refusal leaves the model usable; after
+ * _output. Outputs overlap neither inputs nor one another; those of an open model have the shapes
+ * the run gives. A refusal leaves the model usable; after
  * PYC_STATUS_RUNTIME_FAILED, _OUT_OF_MEMORY and _INTERNAL the outputs are void, after any other
  * untouched. `stats` may be NULL; it is filled in any case. */
 PYC_API pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs,
                                  size_t input_count, const pyc_tensor_view* outputs,
                                  size_t output_count, pyc_run_stats* stats, pyc_error** error);
-/* Runs it once and gives the nanoseconds of each step; `count` is pyc_model_step_count. */
+/* The same with outputs in memory of their own, of whatever shape and kind they turn out to have:
+ * results.h reads them. Inputs may have any shape that fits what the model declares;
+ * PYC_STATUS_SHAPE_MISMATCH names both inputs when they give one dim two sizes. Inputs that are no
+ * tensors cannot be passed: PYC_STATUS_UNSUPPORTED names the first. */
+typedef struct pyc_results pyc_results;
+PYC_API pyc_status pyc_run_model_dynamic(pyc_model* model, const pyc_tensor_view* inputs,
+                                         size_t input_count, pyc_results** results,
+                                         pyc_run_stats* stats, pyc_error** error);
+/* Runs it once and gives the nanoseconds of each step; `count` is pyc_model_step_count. Models that
+ * are not open only. */
 PYC_API pyc_status pyc_profile_model(pyc_model* model, const pyc_tensor_view* inputs,
                                      size_t input_count, const pyc_tensor_view* outputs,
                                      size_t output_count, int64_t* step_ns, size_t count,
@@ -103,11 +140,15 @@ typedef struct pyc_model_stats {
   int64_t kernels; /* asked for; equal ones are compiled once */
   int64_t distinct_kernels;
   int64_t slowest_kernel_ns; /* processor time */
+  int64_t segments_compiled; /* programs made so far; 1 for a model that is not open */
+  int64_t segments_run;
+  int64_t host_calls; /* of functions that are no tensor code */
 } pyc_model_stats;
 PYC_API pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats,
                                        pyc_error** error);
 
-/* Bytes by what they are for. Planned before the run; measured is what was allocated. */
+/* Bytes by what they are for. Planned before the run; measured is what was allocated. Of an open
+ * model: the sum over the programs that are kept. */
 typedef struct pyc_memory_report {
   size_t struct_size;
   int64_t peak_bytes; /* inputs + parameters + outputs + arena + scratch */
@@ -131,6 +172,7 @@ typedef struct pyc_step_info {
   int64_t bytes_moved; /* read and written at least */
   int64_t parallel;    /* independent pieces of work */
 } pyc_step_info;
+/* 0 for an open model. */
 PYC_API size_t pyc_model_step_count(const pyc_model* model);
 PYC_API pyc_status pyc_model_step(const pyc_model* model, size_t index, pyc_step_info* info,
                                   pyc_error** error);
@@ -150,7 +192,8 @@ typedef struct pyc_alternative {
   const char* rejected; /* why it was not applicable; "" when it was */
   double cost_ns;       /* estimated; of applicable ones only */
 } pyc_alternative;
-/* The decision log of the compile, in the order the decisions were made. */
+/* The decision log of the compile, in the order the decisions were made. That of an open model
+ * grows with its runs. */
 PYC_API size_t pyc_model_decision_count(const pyc_model* model);
 PYC_API pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_decision* decision,
                                       pyc_error** error);

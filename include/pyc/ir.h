@@ -102,6 +102,13 @@ PYC_API pyc_status pyc_graph_fingerprint(const pyc_graph* graph, char** text, py
    cannot express; no file is written then. */
 PYC_API pyc_status pyc_export_onnx(const pyc_graph* graph, const char* path, pyc_error** error);
 
+/* Whether a graph, which is valid, still shows what is looked for: nonzero while it does. */
+typedef int32_t (*pyc_reduce_check)(const pyc_graph* graph, void* context);
+/* The smallest graph that still shows it, found with at most `max_tries` calls of the check: fewer
+ * outputs, nodes and elements. Nodes that are cut leave inputs in their place. */
+PYC_API pyc_status pyc_graph_reduce(const pyc_graph* graph, pyc_reduce_check check, void* context,
+                                    int64_t max_tries, pyc_graph** reduced, pyc_error** error);
+
 #ifdef __cplusplus
 }
 #endif

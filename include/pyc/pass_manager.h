@@ -20,10 +20,16 @@ typedef struct pyc_pass_info {
 PYC_API size_t pyc_pass_count(void);
 PYC_API pyc_status pyc_pass(size_t index, pyc_pass_info* info, pyc_error** error);
 
-/* Verifies the graph and runs the named passes on a copy, in the given order, each result verified;
- * `names` NULL with `count` 0 runs all of them. */
+/* Verifies the graph and runs the named passes on a copy, each result verified; `names` NULL with
+ * `count` 0 runs all of them. Names must stand in the order of the passes, which is fixed; those
+ * that run in turn until nothing changes (canonicalize … cse) may stand in any. */
 PYC_API pyc_status pyc_run_passes(const pyc_graph* graph, const char* const* names, size_t count,
                                   pyc_graph** result, pyc_error** error);
+
+/* The same, and what each pass did as one JSON document (docs/cli.md: pyc.pass_report.v1).
+ * `result` may be NULL. */
+PYC_API pyc_status pyc_report_passes(const pyc_graph* graph, const char* const* names, size_t count,
+                                     pyc_graph** result, char** json, pyc_error** error);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,9 @@
 #include "pyc/cuda_backend.h"
 #include "pyc/ir.h"
 #include "pyc/kernel_registry.h"
+#include "pyc/model_file.h"
 #include "pyc/pass_manager.h"
+#include "pyc/results.h"
 #include "pyc/runtime_allocator.h"
 
 #endif

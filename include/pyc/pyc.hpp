@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -183,12 +185,23 @@ struct CompileOptions {
   int64_t memory_budget = 0;
   std::vector<std::string> excluded_kernels = {};
   std::string target = {};
+  int64_t loop_limit = 0;
+  // For what a model file leaves open: dims by name, inputs by name.
+  std::vector<std::pair<std::string, int64_t>> dims = {};
+  std::vector<std::pair<std::string, Shape>> shapes = {};
+  std::string cache_dir = {};
 
   // Calls `use` with the options as the C ABI takes them.
   template <class Use>
   auto with_c(Use use) const {
     std::vector<const char*> excluded;
     for (const std::string& name : excluded_kernels) excluded.push_back(name.c_str());
+    std::vector<pyc_dim_choice> c_dims;
+    for (const auto& [name, size] : dims) c_dims.push_back({name.c_str(), size});
+    std::vector<pyc_shape_choice> c_shapes;
+    for (const auto& [name, shape] : shapes) {
+      c_shapes.push_back({name.c_str(), shape.data(), static_cast<int64_t>(shape.size())});
+    }
     auto c = sized<pyc_compile_options>();
     c.device = device.c_str();
     c.determinism = determinism;
@@ -199,6 +212,12 @@ struct CompileOptions {
     c.excluded_kernels = excluded.data();
     c.excluded_kernel_count = excluded.size();
     c.target = target.empty() ? nullptr : target.c_str();
+    c.loop_limit = loop_limit;
+    c.dims = c_dims.data();
+    c.dim_count = c_dims.size();
+    c.shapes = c_shapes.data();
+    c.shape_count = c_shapes.size();
+    c.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
     return use(&c);
   }
 };
@@ -226,14 +245,44 @@ class Graph {
     check([&](pyc_error** e) { return pyc_graph_clone(get(), out.handle_.put(), e); });
     return out;
   }
-  // After the named passes, or all of them.
-  Graph run_passes(const std::vector<std::string>& names = {}) const {
+  // After the named passes, or all of them; `report` becomes a JSON document of what each did.
+  Graph run_passes(const std::vector<std::string>& names = {},
+                   std::string* report = nullptr) const {
     std::vector<const char*> c_names;
     for (const std::string& name : names) c_names.push_back(name.c_str());
     Graph out;
-    check([&](pyc_error** e) {
-      return pyc_run_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), e);
+    const std::string text = take_text([&](char** json, pyc_error** e) {
+      return pyc_report_passes(get(), c_names.data(), c_names.size(), out.handle_.put(), json, e);
     });
+    if (report != nullptr) *report = text;
+    return out;
+  }
+  // The smallest graph found for which `shows`, given its text, still returns true.
+  Graph reduce(const std::function<bool(const std::string&)>& shows, int64_t max_tries) const {
+    struct Context {
+      const std::function<bool(const std::string&)>& shows;
+      std::exception_ptr thrown;
+    } context{shows, nullptr};
+    const auto call = [](const pyc_graph* candidate, void* opaque) -> int32_t {
+      auto* c = static_cast<Context*>(opaque);
+      try {
+        const std::string text = take_text(
+            [&](char** out, pyc_error** e) { return pyc_graph_print(candidate, out, e); });
+        return c->thrown == nullptr && c->shows(text) ? 1 : 0;
+      } catch (...) {
+        c->thrown = std::current_exception();
+        return 0;
+      }
+    };
+    Graph out;
+    try {
+      check([&](pyc_error** e) {
+        return pyc_graph_reduce(get(), call, &context, max_tries, out.handle_.put(), e);
+      });
+    } catch (const Error&) {
+      if (context.thrown == nullptr) throw;
+    }
+    if (context.thrown != nullptr) std::rethrow_exception(context.thrown);
     return out;
   }
   std::string print() const {
@@ -287,8 +336,53 @@ class Graph {
   pyc_graph* get() const { return handle_.get(); }
 
  private:
+  friend class ModelFile;
   Graph() = default;
   Handle<pyc_graph, pyc_graph_destroy> handle_;
+};
+
+// What of a model is not compiled whole.
+class Breaks {
+ public:
+  pyc_break_summary summary() const {
+    auto out = sized<pyc_break_summary>();
+    check([&](pyc_error** e) { return pyc_breaks_summary(handle_.get(), &out, e); });
+    return out;
+  }
+  std::vector<pyc_break_op> ops() const {
+    std::vector<pyc_break_op> out;
+    for (size_t i = 0; i < pyc_breaks_op_count(handle_.get()); ++i) {
+      out.push_back(sized<pyc_break_op>());
+      check([&](pyc_error** e) { return pyc_breaks_op(handle_.get(), i, &out.back(), e); });
+    }
+    return out;
+  }
+  // For calls of the C ABI that make one.
+  pyc_breaks** put() { return handle_.put(); }
+
+ private:
+  Handle<pyc_breaks, pyc_breaks_destroy> handle_;
+};
+
+// What a run gave: tensors, strings, sequences. pyc/results.h reads them.
+class Results {
+ public:
+  size_t size() const { return pyc_results_count(handle_.get()); }
+  const pyc_result* operator[](size_t i) const {
+    const pyc_result* out = nullptr;
+    check([&](pyc_error** e) { return pyc_results_get(handle_.get(), i, &out, e); });
+    return out;
+  }
+  // Of a tensor of numbers; good as long as the results live.
+  pyc_tensor_view tensor(size_t i) const {
+    pyc_tensor_view view{};
+    check([&](pyc_error** e) { return pyc_result_tensor((*this)[i], &view, e); });
+    return view;
+  }
+  pyc_results** put() { return handle_.put(); }
+
+ private:
+  Handle<pyc_results, pyc_results_destroy> handle_;
 };
 
 // A compiled model. Any number of threads may run it at once.
@@ -332,7 +426,15 @@ class Model {
     });
     return stats;
   }
-  // Runs into new tensors.
+  // Runs into memory that is made for what comes out, whatever that is.
+  Results run_dynamic(std::span<const pyc_tensor_view> inputs, pyc_run_stats* stats = nullptr) {
+    Results out;
+    check([&](pyc_error** e) {
+      return pyc_run_model_dynamic(get(), inputs.data(), inputs.size(), out.put(), stats, e);
+    });
+    return out;
+  }
+  // Runs into new tensors; not for open models.
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     std::vector<pyc_tensor_view> in;
     for (const Tensor& tensor : inputs) in.push_back(tensor.view());
@@ -367,6 +469,13 @@ class Model {
     check([&](pyc_error** e) { return pyc_model_get_memory(get(), &report, e); });
     return report;
   }
+  // Whether shapes are only known when it runs, or parts of it are no tensor code.
+  bool is_open() const { return pyc_model_is_open(get()) != 0; }
+  Breaks breaks() const {
+    Breaks out;
+    check([&](pyc_error** e) { return pyc_model_get_breaks(get(), out.put(), e); });
+    return out;
+  }
   std::string decision_log() const {
     return take_text(
         [&](char** text, pyc_error** e) { return pyc_model_last_decision_log(get(), text, e); });
@@ -374,8 +483,71 @@ class Model {
   pyc_model* get() const { return handle_.get(); }
 
  private:
+  friend class ModelFile;
   Model() = default;
   Handle<pyc_model, pyc_destroy_model> handle_;
+};
+
+// A model file before it is compiled.
+class ModelFile {
+ public:
+  static ModelFile load(const std::string& path) {
+    ModelFile out;
+    check([&](pyc_error** e) { return pyc_model_file_load(path.c_str(), out.handle_.put(), e); });
+    return out;
+  }
+
+  size_t input_count() const { return pyc_model_file_input_count(get()); }
+  size_t output_count() const { return pyc_model_file_output_count(get()); }
+  pyc_value_info input(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_model_file_input(get(), i, &info, e); });
+    return info;
+  }
+  pyc_value_info output(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_model_file_output(get(), i, &info, e); });
+    return info;
+  }
+  // Nodes that PyC has no meaning for.
+  std::vector<pyc_unsupported_node> unsupported() const {
+    std::vector<pyc_unsupported_node> out;
+    for (size_t i = 0; i < pyc_model_file_unsupported_count(get()); ++i) {
+      out.push_back(sized<pyc_unsupported_node>());
+      check([&](pyc_error** e) { return pyc_model_file_unsupported(get(), i, &out.back(), e); });
+    }
+    return out;
+  }
+  std::string describe() const {
+    return take_text(
+        [&](char** text, pyc_error** e) { return pyc_model_file_describe(get(), text, e); });
+  }
+  Model compile(const CompileOptions& options = {}) const {
+    Model out;
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) { return pyc_model_file_compile(get(), o, out.handle_.put(), e); });
+    });
+    return out;
+  }
+  Graph graph(const CompileOptions& options = {}) const {
+    Graph out;
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) { return pyc_model_file_graph(get(), o, out.handle_.put(), e); });
+    });
+    return out;
+  }
+  Breaks breaks(const CompileOptions& options = {}) const {
+    Breaks out;
+    options.with_c([&](const pyc_compile_options* o) {
+      check([&](pyc_error** e) { return pyc_model_file_get_breaks(get(), o, out.put(), e); });
+    });
+    return out;
+  }
+  pyc_model_file* get() const { return handle_.get(); }
+
+ private:
+  ModelFile() = default;
+  Handle<pyc_model_file, pyc_model_file_destroy> handle_;
 };
 
 // What a file compiled ahead of time holds. Model::load runs it.
@@ -402,6 +574,34 @@ class Artifact {
 
  private:
   Handle<pyc_artifact, pyc_artifact_destroy> handle_;
+};
+
+// The entries of the cache on disk.
+class CacheFiles {
+ public:
+  // `folder` "": the one PYC_CACHE_DIR names.
+  explicit CacheFiles(const std::string& folder, bool verify = false) {
+    check([&](pyc_error** e) {
+      return pyc_cache_files_read(folder.empty() ? nullptr : folder.c_str(), verify ? 1 : 0,
+                                  handle_.put(), e);
+    });
+  }
+  size_t size() const { return pyc_cache_files_count(handle_.get()); }
+  pyc_cache_file operator[](size_t i) const {
+    auto file = sized<pyc_cache_file>();
+    check([&](pyc_error** e) { return pyc_cache_files_get(handle_.get(), i, &file, e); });
+    return file;
+  }
+  static int64_t clear(const std::string& folder) {
+    int64_t removed = 0;
+    check([&](pyc_error** e) {
+      return pyc_cache_files_clear(folder.empty() ? nullptr : folder.c_str(), &removed, e);
+    });
+    return removed;
+  }
+
+ private:
+  Handle<pyc_cache_files, pyc_cache_files_destroy> handle_;
 };
 
 // An attribute's value; dtypes are written Dtype{PYC_DTYPE_F32}.

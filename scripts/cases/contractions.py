@@ -45,6 +45,10 @@ def gemm(op):
     for dt in ("f64", "f16", "bf16"):
         run(dt, rnd(dt, (3, 7), 17), rnd(dt, (7, 3), 18), rnd(dt, (3,), 19), 0.5, 2.0)
     run("i32", rnd("i32", (2, 5), 20, -9.0, 9.0), rnd("i32", (5, 3), 21, -9.0, 9.0), rnd("i32", (3,), 22, -9.0, 9.0), 2.0)
+    for dt in ("u8", "i16", "u32", "u64"):
+        run(dt, rnd(dt, (2, 5), 23, 0.0, 99.0), rnd(dt, (5, 3), 24, 0.0, 99.0), rnd(dt, (3,), 25, 0.0, 99.0), 2.0)
+    c.refuse("bools", ["bool[3,4]", "bool[4,5]"], "dtype_mismatch",
+             "a must have a float or integer dtype, found bool[3,4]")
     c.refuse("rank", ["f32[2,3,4]", "f32[4,5]"], "rank_mismatch", "a must have rank 2, found f32[2,3,4]")
     c.refuse("rank_b", ["f32[3,4]", "f32[4]"], "rank_mismatch", "b must have rank 2, found f32[4]")
     c.refuse("inner", ["f32[3,4]", "f32[5,4]"], "shape_mismatch", "inner dims differ: 4 of a f32[3,4] and 5 of b f32[5,4]")

@@ -51,6 +51,8 @@ def matmul(op):
         run(dt, rnd(dt, (3, 40), 39), rnd(dt, (40, 3), 40))
     run("i32_wraps", rnd("i32", (2, 9), 41, -2e9, 2e9), rnd("i32", (9, 3), 42, -2e9, 2e9))
     run("i64_wraps", rnd("i64", (2, 9), 43, -9e18, 9e18), rnd("i64", (9, 3), 44, -9e18, 9e18))
+    for dt in ("i8", "u16", "u32", "u64"):
+        run(f"{dt}_wraps", rnd(dt, (2, 9), 45, 0.0, 127.0), rnd(dt, (9, 3), 46, 0.0, 127.0))
     c.refuse("inner", ["f32[8,64]", "f32[32,16]"], "shape_mismatch",
              "inner dims differ: lhs f32[8,64] has 64, rhs f32[32,16] has 32")
     c.refuse("inner_vector", ["f32[8,64]", "f32[8]"], "shape_mismatch",
@@ -61,6 +63,6 @@ def matmul(op):
              "operands must have rank 1 or more, found f32[] and f32[2]")
     c.refuse("dtypes", ["f32[2,2]", "f64[2,2]"], "dtype_mismatch",
              "inputs must have one dtype, found f32[2,2] and f64[2,2]")
-    c.refuse("small_integers", ["i8[2,2]", "i8[2,2]"], "dtype_mismatch",
-             "lhs must have a float dtype, i32 or i64, found i8[2,2]")
+    c.refuse("bools", ["bool[2,2]", "bool[2,2]"], "dtype_mismatch",
+             "lhs must have a float or integer dtype, found bool[2,2]")
     c.write()

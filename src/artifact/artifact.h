@@ -22,6 +22,7 @@ struct Artifact {
   std::string target;       // what the code is for, a name of target_names()
   std::string determinism;  // the level it was compiled for
   std::string fingerprint;  // of the graph
+  std::string key;          // of a cache entry: all it was compiled from; else ""
   runtime::Program program;
   runtime::MemoryReport memory;  // of a run on one thread
   DecisionLog log;

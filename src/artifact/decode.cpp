@@ -104,6 +104,7 @@ class ProgramReader {
   Status read(Artifact& out) {
     out.determinism = in_.text();
     out.fingerprint = in_.text();
+    out.key = in_.text();
     PYC_TRY(read_memory(out));
     PYC_TRY(read_io(out.program.inputs));
     PYC_TRY(read_io(out.program.outputs));

@@ -124,6 +124,7 @@ struct Sections {
     ByteWriter out;
     out.text(artifact.determinism);
     out.text(artifact.fingerprint);
+    out.text(artifact.key);
     write_memory(out, artifact.memory);
     out.number(program.arena_bytes);
     out.number(program.scratch_bytes);

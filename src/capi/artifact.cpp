@@ -7,6 +7,7 @@
 #include "capi/handles.h"
 #include "capi/options.h"
 #include "driver/artifacts.h"
+#include "driver/disk_cache.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -17,7 +18,17 @@ struct pyc_artifact {
   int64_t file_bytes = 0;
 };
 
+struct pyc_cache_files {
+  std::vector<driver::DiskCache::Entry> entries;
+};
+
 namespace {
+
+Result<driver::DiskCache> cache_in(const char* folder) {
+  const std::string named = folder == nullptr ? driver::DiskCache::default_folder() : folder;
+  if (!named.empty()) return driver::DiskCache(named);
+  return Status(Code::kInvalidArgument, "no cache folder is named: give one or set PYC_CACHE_DIR");
+}
 
 // Each object once, however many steps share it.
 int64_t code_bytes(const runtime::Program& program) {
@@ -105,5 +116,49 @@ pyc_status pyc_artifact_output(const pyc_artifact* artifact, size_t index, pyc_v
   return guard(error, [&]() -> Status {
     PYC_TRY(require(artifact, "artifact"));
     return describe(artifact->artifact.program.outputs, index, PYC_VALUE_RESULT, info);
+  });
+}
+
+pyc_status pyc_cache_files_read(const char* folder, int32_t verify, pyc_cache_files** files,
+                                pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(files, "files"));
+    PYC_ASSIGN(const driver::DiskCache cache, cache_in(folder));
+    auto out = std::make_unique<pyc_cache_files>();
+    PYC_ASSIGN(out->entries, verify != 0 ? cache.verify() : cache.list());
+    *files = out.release();
+    return {};
+  });
+}
+
+size_t pyc_cache_files_count(const pyc_cache_files* files) {
+  return files == nullptr ? 0 : files->entries.size();
+}
+
+pyc_status pyc_cache_files_get(const pyc_cache_files* files, size_t index, pyc_cache_file* file,
+                               pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(files, "files"));
+    PYC_TRY(check_out_struct(file, "pyc_cache_file", sizeof(pyc_cache_file)));
+    PYC_TRY(require_index(index, files->entries.size(), "cache file"));
+    const driver::DiskCache::Entry& entry = files->entries[index];
+    pyc_cache_file out{};
+    out.name = entry.file.c_str();
+    out.bytes = entry.bytes;
+    out.used_ns = entry.used_ns;
+    out.problem = entry.problem.c_str();
+    write_struct(file, out);
+    return {};
+  });
+}
+
+void pyc_cache_files_destroy(pyc_cache_files* files) { delete files; }
+
+pyc_status pyc_cache_files_clear(const char* folder, int64_t* removed, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_ASSIGN(const driver::DiskCache cache, cache_in(folder));
+    PYC_ASSIGN(const int64_t count, cache.clear());
+    if (removed != nullptr) *removed = count;
+    return {};
   });
 }

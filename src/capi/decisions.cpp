@@ -52,26 +52,51 @@ void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
   json.end_object();
 }
 
+void write(JsonWriter& json, const driver::BreakReport& breaks) {
+  json.begin_object();
+  json.key("nodes").integer(breaks.nodes);
+  json.key("compiled").integer(breaks.compiled);
+  json.key("compilability_score").number(breaks.compilability_score());
+  json.key("count").integer(breaks.breaks);
+  json.key("ops").begin_object();
+  for (const auto& [op, count] : breaks.ops) json.key(op).integer(count);
+  json.end_object();
+  json.key("first");
+  if (breaks.breaks > 0) {
+    json.begin_object();
+    json.key("node").text(breaks.first_node);
+    json.key("op").text(breaks.first_op);
+    json.key("reason").text(breaks.first_reason);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.key("summary").text(breaks.summary);
+  json.end_object();
+}
+
 std::string log_document(const pyc_model& model) {
-  const runtime::ModelStats stats = model.model->stats();
+  const driver::SessionStats stats = model.session->stats();
   JsonWriter json(2);
   json.begin_object();
   json.key("schema").text("pyc.decision_log.v1");
   json.key("device").text(model.options.device);
   json.key("determinism").text(driver::determinism_name(model.options.determinism));
-  json.key("fingerprint").text(model.fingerprint);
+  json.key("fingerprint").text(model.session->fingerprint());
   json.key("contract");
-  write_contract(json, model.options.memory_budget, model.model->memory().peak_bytes);
+  write_contract(json, model.options.memory_budget, model.session->memory().peak_bytes);
   json.key("fallback").begin_object();
   json.key("policy").text("deny");
   json.key("count").integer(0);
   json.end_object();
   json.key("runs").integer(stats.runs);
   json.key("guard_miss_count").integer(stats.guard_misses);
+  json.key("breaks");
+  write(json, model.session->breaks());
   json.key("decisions");
-  write(json, model.model->decisions());
+  write(json, model.session->decisions());
   json.key("refusals");
-  write(json, model.model->refusals());
+  write(json, model.session->refusals());
   json.end_object();
   return std::move(json).take();
 }
@@ -93,7 +118,7 @@ pyc_decision to_c(const Decision& decision) {
 }  // namespace pyc::capi
 
 size_t pyc_model_decision_count(const pyc_model* model) {
-  return model == nullptr ? 0 : model->model->decisions().size();
+  return model == nullptr ? 0 : model->session->log().size();
 }
 
 pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_decision* decision,
@@ -101,8 +126,8 @@ pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_decision
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(decision, "pyc_decision", sizeof(pyc_decision)));
-    PYC_TRY(require_index(index, model->model->decisions().size(), "decision"));
-    write_struct(decision, to_c(model->model->decisions()[index]));
+    PYC_TRY(require_index(index, model->session->log().size(), "decision"));
+    write_struct(decision, to_c(model->session->log().at(index)));
     return {};
   });
 }
@@ -112,8 +137,8 @@ pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(alternative, "pyc_alternative", sizeof(pyc_alternative)));
-    PYC_TRY(require_index(decision, model->model->decisions().size(), "decision"));
-    const auto& rows = model->model->decisions()[decision].alternatives;
+    PYC_TRY(require_index(decision, model->session->log().size(), "decision"));
+    const auto& rows = model->session->log().at(decision).alternatives;
     PYC_TRY(require_index(index, rows.size(), "alternative"));
     pyc_alternative out{};
     out.name = rows[index].name.c_str();
@@ -136,7 +161,7 @@ pyc_status pyc_model_get_refusals(const pyc_model* model, pyc_refusals** refusal
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(require(refusals, "refusals"));
-    *refusals = new pyc_refusals{model->model->refusals()};
+    *refusals = new pyc_refusals{model->session->refusals()};
     return {};
   });
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -103,6 +104,9 @@ Result<DType> to_dtype(pyc_dtype dtype);
 Result<ir::TensorType> to_type(pyc_dtype dtype, const int64_t* shape, int64_t rank);
 // "" for NULL.
 inline std::string to_text(const char* text) { return text == nullptr ? "" : text; }
+
+// Of the first version of pyc_value_info, which ended with `kind`.
+inline constexpr size_t kFirstValueInfo = offsetof(pyc_value_info, type);
 
 pyc_value_info value_info(std::string_view name, DType dtype, const std::vector<int64_t>& shape,
                           int64_t bytes, int32_t kind);

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/compile.h"
+#include "driver/load.h"
+#include "driver/session.h"
 #include "io/tensor_file.h"
 #include "ir/graph.h"
 #include "pyc/compiler_api.h"
@@ -26,10 +27,37 @@ struct pyc_tensor {
   pyc::io::Tensor tensor;
 };
 
+namespace pyc::capi {
+
+// What is declared about an input or an output, with the memory that pyc_value_info points to.
+struct Declared {
+  std::string name;
+  std::string type_text;
+  std::vector<int64_t> shape;
+  std::vector<std::string> symbols;
+  std::vector<const char*> symbol_pointers;
+  pyc_value_info info{};
+};
+std::vector<std::unique_ptr<const Declared>> declare(std::span<const ir::OpenValue> values,
+                                                     int32_t kind);
+
+}  // namespace pyc::capi
+
 struct pyc_model {
-  std::unique_ptr<pyc::runtime::Model> model;
-  std::string fingerprint;
+  std::unique_ptr<pyc::driver::Session> session;
   pyc::driver::CompileOptions options;
+  std::vector<std::unique_ptr<const pyc::capi::Declared>> inputs;
+  std::vector<std::unique_ptr<const pyc::capi::Declared>> outputs;
+};
+
+struct pyc_model_file {
+  pyc::driver::LoadedModel model;
+  std::vector<std::unique_ptr<const pyc::capi::Declared>> inputs;
+  std::vector<std::unique_ptr<const pyc::capi::Declared>> outputs;
+};
+
+struct pyc_breaks {
+  pyc::driver::BreakReport report;
 };
 
 struct pyc_refusals {
@@ -48,5 +76,14 @@ Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t ki
                 pyc_value_info* info);
 
 pyc_decision to_c(const Decision& decision);
+
+// A session as a handle of the caller's.
+Status give_model(Result<std::unique_ptr<driver::Session>> session, driver::CompileOptions options,
+                  pyc_model** out);
+// A graph as a handle of the caller's.
+Status give_graph(Result<ir::Graph> graph, pyc_graph** out);
+// Fills `info` with entry `index` of the list.
+Status describe(std::span<const std::unique_ptr<const Declared>> values, size_t index,
+                std::string_view what, pyc_value_info* info);
 
 }  // namespace pyc::capi

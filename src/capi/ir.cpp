@@ -6,18 +6,28 @@
 #include "capi/handles.h"
 #include "driver/export.h"
 #include "driver/load.h"
+#include "driver/reduce.h"
 #include "driver/tables.h"
 #include "ir/rules.h"
 
 using namespace pyc;
 using namespace pyc::capi;
 
-namespace {
+namespace pyc::capi {
 
 Status give_graph(Result<ir::Graph> graph, pyc_graph** out) {
   if (!graph.ok()) return std::move(graph).status();
   *out = new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(*graph))};
   return {};
+}
+
+}  // namespace pyc::capi
+
+namespace {
+
+Result<ir::Graph> closed(Result<driver::LoadedModel> model) {
+  if (!model.ok()) return std::move(model).status();
+  return driver::graph_of(*model, {});
 }
 
 Status give_value(const Result<ir::ValueId>& made, pyc_value* value) {
@@ -76,7 +86,7 @@ pyc_status pyc_graph_load_bytes(const void* data, size_t size, pyc_graph** graph
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require_list(data, size, "data"));
-    return give_graph(driver::load_model({static_cast<const char*>(data), size}), graph);
+    return give_graph(closed(driver::load_model({static_cast<const char*>(data), size})), graph);
   });
 }
 
@@ -84,7 +94,7 @@ pyc_status pyc_graph_load_file(const char* path, pyc_graph** graph, pyc_error** 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
-    return give_graph(driver::load_model_file(path), graph);
+    return give_graph(closed(driver::load_model_file(path)), graph);
   });
 }
 
@@ -261,7 +271,7 @@ pyc_status pyc_graph_value(const pyc_graph* graph, pyc_value value, pyc_value_in
                            pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
-    PYC_TRY(check_out_struct(info, "pyc_value_info", sizeof(pyc_value_info)));
+    PYC_TRY(check_out_struct(info, "pyc_value_info", kFirstValueInfo));
     PYC_TRY(require_index(value, graph->graph().values.size(), "value"));
     const ir::Value& v = graph->graph().value(value);
     write_struct(info, value_info(v.name, v.type.dtype, v.type.shape, v.type.bytes(),
@@ -339,5 +349,19 @@ pyc_status pyc_export_onnx(const pyc_graph* graph, const char* path, pyc_error**
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
     return driver::export_onnx(graph->graph(), path);
+  });
+}
+
+pyc_status pyc_graph_reduce(const pyc_graph* graph, pyc_reduce_check check, void* context,
+                            int64_t max_tries, pyc_graph** reduced, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(graph, "graph"));
+    PYC_TRY(require(reinterpret_cast<const void*>(check), "check"));
+    PYC_TRY(require(reduced, "reduced"));
+    const auto shows = [&](const ir::Graph& candidate) {
+      const pyc_graph handle{ir::GraphBuilder(driver::known_ops(), candidate)};
+      return check(&handle, context) != 0;
+    };
+    return give_graph(driver::reduce_graph(graph->graph(), shows, max_tries), reduced);
   });
 }

@@ -42,7 +42,9 @@ Result<size_t> find_op(const char* name) {
 // The candidates of all groups, counted through.
 template <class Visit>
 void for_each_kernel(const pyc_model& model, Visit visit) {
-  for (const Decision& d : model.model->decisions()) {
+  const driver::GrowingLog& log = model.session->log();
+  for (size_t i = 0; i < log.size(); ++i) {
+    const Decision& d = log.at(i);
     if (!std::string_view(d.what).starts_with(kKernelDecision)) continue;
     for (const Alternative& a : d.alternatives) visit(d, a);
   }

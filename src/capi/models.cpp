@@ -1,13 +1,11 @@
-#include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <set>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/options.h"
-#include "driver/artifacts.h"
 #include "driver/cache.h"
 #include "driver/load.h"
 #include "pyc/compiler_api.h"
@@ -34,145 +32,111 @@ class LiveModels {
   std::set<pyc_model*> models_;
 };
 
+// Of the first version of pyc_model_stats, which ended with `reserved`.
+constexpr size_t kFirstModelStats = offsetof(pyc_model_stats, passes_ns);
+
 LiveModels& live_models() {
   static LiveModels instance;
   return instance;
 }
 
-Result<driver::Determinism> to_determinism(int32_t level) {
-  switch (level) {
-    case PYC_DETERMINISM_STRICT:
-      return driver::Determinism::kStrict;
-    case PYC_DETERMINISM_DEFAULT:
-    case PYC_DETERMINISM_BALANCED:
-      return driver::Determinism::kBalanced;
-    case PYC_DETERMINISM_FAST:
-      return driver::Determinism::kFast;
-    default:
-      return Status(Code::kInvalidArgument, fmt::format("determinism: expected 0 to {}, found {}",
-                                                        PYC_DETERMINISM_FAST, level));
+Status compile(Result<driver::LoadedModel> loaded, const pyc_compile_options* options,
+               pyc_model** out) {
+  PYC_TRY(require(out, "model"));
+  if (!loaded.ok()) return std::move(loaded).status();
+  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
+  PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+  auto session = driver::make_session(*loaded, shapes, chosen);
+  return give_model(std::move(session), std::move(chosen), out);
+}
+
+int32_t type_number(ir::OpenType::Kind kind) {
+  switch (kind) {
+    case ir::OpenType::Kind::kTensor:
+      return PYC_TYPE_TENSOR;
+    case ir::OpenType::Kind::kStrings:
+      return PYC_TYPE_STRINGS;
+    case ir::OpenType::Kind::kSequence:
+      return PYC_TYPE_SEQUENCE;
+    case ir::OpenType::Kind::kOptional:
+      return PYC_TYPE_OPTIONAL;
+    case ir::OpenType::Kind::kUnknown:
+      return PYC_TYPE_UNKNOWN;
   }
+  return PYC_TYPE_UNKNOWN;
 }
 
-void give(std::unique_ptr<pyc_model> model, pyc_model** out) {
-  live_models().add(model.get());
-  *out = model.release();
+int64_t bytes_of(const ir::OpenType& type, const std::vector<int64_t>& shape) {
+  if (!type.is_static()) return -1;
+  const auto bytes = tensor_bytes(*type.dtype, shape);
+  return bytes.ok() ? *bytes : -1;
 }
 
-Status compile(Result<ir::Graph> graph, const pyc_compile_options* options, pyc_model** out) {
-  PYC_TRY(require(out, "model"));
-  if (!graph.ok()) return std::move(graph).status();
-  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
-  PYC_TRY(ir::verify_graph(*graph).status());
-  std::string fingerprint = ir::fingerprint(*graph).hex();
-  PYC_ASSIGN(std::unique_ptr<runtime::Model> model, driver::compile(std::move(*graph), chosen));
-  give(std::make_unique<pyc_model>(
-           pyc_model{std::move(model), std::move(fingerprint), std::move(chosen)}),
-       out);
-  return {};
-}
-
-// A model that was compiled ahead of time.
-Status load(SharedBytes file, const pyc_compile_options* options, pyc_model** out) {
-  PYC_TRY(require(out, "model"));
-  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
-  PYC_ASSIGN(driver::LoadedModel loaded, driver::load_artifact(std::move(file), chosen));
-  chosen.determinism = loaded.determinism;
-  give(std::make_unique<pyc_model>(
-           pyc_model{std::move(loaded.model), std::move(loaded.fingerprint), std::move(chosen)}),
-       out);
-  return {};
-}
-
-// The views as the runtime takes them. Kept per thread, so that a run allocates nothing.
-class Views {
- public:
-  Status set(const pyc_tensor_view* views, size_t count, std::string_view what) {
-    PYC_TRY(require_list(views, count, what));
-    if (views_.size() < count) views_.resize(count);
-    count_ = count;
-    for (size_t i = 0; i < count; ++i) {
-      Status status = to_view(views[i], views_[i]);
-      if (!status.ok()) return std::move(status).with_context(fmt::format("{} {}", what, i));
+std::unique_ptr<const Declared> declare(const ir::OpenValue& value, int32_t kind) {
+  auto out = std::make_unique<Declared>();
+  out->name = value.name;
+  out->type_text = value.type.to_string();
+  const bool ranked = value.type.shape.has_value();
+  if (ranked) {
+    for (const ir::OpenType::Dim& d : *value.type.shape) {
+      out->shape.push_back(d.value < 0 ? -1 : d.value);
+      out->symbols.push_back(d.value < 0 ? d.symbol : "");
     }
-    return {};
   }
-  std::span<const runtime::TensorView> get() const { return {views_.data(), count_}; }
-
- private:
-  std::vector<runtime::TensorView> views_;
-  size_t count_ = 0;
-};
-
-struct ThreadViews {
-  Views inputs;
-  Views outputs;
-};
-
-Result<const ThreadViews*> take_views(const pyc_tensor_view* inputs, size_t input_count,
-                                      const pyc_tensor_view* outputs, size_t output_count) {
-  thread_local ThreadViews views;
-  PYC_TRY(views.inputs.set(inputs, input_count, "inputs"));
-  PYC_TRY(views.outputs.set(outputs, output_count, "outputs"));
-  return &views;
+  for (const std::string& symbol : out->symbols) out->symbol_pointers.push_back(symbol.c_str());
+  pyc_value_info& info = out->info;
+  info.name = out->name.c_str();
+  info.shape = out->shape.data();
+  info.rank = ranked ? static_cast<int64_t>(out->shape.size()) : -1;
+  info.bytes = bytes_of(value.type, out->shape);
+  const bool numbers = value.type.kind == ir::OpenType::Kind::kTensor && value.type.dtype;
+  info.dtype = numbers ? static_cast<pyc_dtype>(*value.type.dtype) : PYC_DTYPE_ANY;
+  info.kind = kind;
+  info.type = type_number(value.type.kind);
+  info.symbols = ranked ? out->symbol_pointers.data() : nullptr;
+  info.type_text = out->type_text.c_str();
+  return out;
 }
 
 }  // namespace
 
-Result<driver::CompileOptions> capi::to_options(const pyc_compile_options* given) {
-  pyc_compile_options o;
-  PYC_TRY(read_struct(given, "pyc_compile_options", sizeof(pyc_compile_options), o));
-  driver::CompileOptions out;
-  if (o.device != nullptr) out.device = o.device;
-  PYC_ASSIGN(out.determinism, to_determinism(o.determinism));
-  out.threads = o.threads;
-  out.lanes = o.lanes;
-  constexpr uint32_t kKnown = PYC_COMPILE_NO_FUSE | PYC_COMPILE_NO_REUSE | PYC_COMPILE_NO_CACHE;
-  if ((o.flags & ~kKnown) != 0) {
-    return Status(Code::kUnknownOption,
-                  fmt::format("flags: expected bits of {:#x}, found {:#x}", kKnown, o.flags));
-  }
-  out.fuse = (o.flags & PYC_COMPILE_NO_FUSE) == 0;
-  out.reuse = (o.flags & PYC_COMPILE_NO_REUSE) == 0;
-  out.cache = (o.flags & PYC_COMPILE_NO_CACHE) == 0;
-  if (o.memory_budget < 0) {
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("memory_budget: expected 0 (none) or more bytes, found {}", o.memory_budget));
-  }
-  out.memory_budget = o.memory_budget == 0 ? -1 : o.memory_budget;
-  PYC_TRY(require_list(o.excluded_kernels, o.excluded_kernel_count, "excluded_kernels"));
-  for (size_t i = 0; i < o.excluded_kernel_count; ++i) {
-    PYC_TRY(require(o.excluded_kernels[i], "an excluded kernel"));
-    out.kernels.emplace_back(o.excluded_kernels[i]);
-  }
-  out.target = to_text(o.target);
+namespace pyc::capi {
+
+std::vector<std::unique_ptr<const Declared>> declare(std::span<const ir::OpenValue> values,
+                                                     int32_t kind) {
+  std::vector<std::unique_ptr<const Declared>> out;
+  for (const ir::OpenValue& value : values) out.push_back(::declare(value, kind));
   return out;
 }
 
-namespace pyc::capi {
+Status describe(std::span<const std::unique_ptr<const Declared>> values, size_t index,
+                std::string_view what, pyc_value_info* info) {
+  PYC_TRY(check_out_struct(info, "pyc_value_info", kFirstValueInfo));
+  PYC_TRY(require_index(index, values.size(), what));
+  write_struct(info, values[index]->info);
+  return {};
+}
 
 Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,
                 pyc_value_info* info) {
-  PYC_TRY(check_out_struct(info, "pyc_value_info", sizeof(pyc_value_info)));
+  PYC_TRY(check_out_struct(info, "pyc_value_info", kFirstValueInfo));
   PYC_TRY(require_index(index, specs.size(), kind == PYC_VALUE_INPUT ? "input" : "output"));
   const runtime::IoSpec& spec = specs[index];
   write_struct(info, value_info(spec.name, spec.dtype, spec.shape, spec.bytes, kind));
   return {};
 }
 
-Status to_view(const pyc_tensor_view& view, runtime::TensorView& out) {
-  if (view.rank < 0 || view.rank > ir::kMaxRank) {
-    return {Code::kRankMismatch,
-            fmt::format("rank: expected 0 to {}, found {}", ir::kMaxRank, view.rank)};
-  }
-  PYC_TRY(require_list(view.shape, static_cast<size_t>(view.rank), "shape"));
-  if (!is_dtype(view.dtype)) return to_dtype(view.dtype).status();
-  out.data = view.data;
-  out.dtype = static_cast<DType>(view.dtype);
-  out.shape.clear();
-  if (view.rank > 0) out.shape.assign(view.shape, view.shape + view.rank);
-  out.bytes = view.bytes;
+Status give_model(Result<std::unique_ptr<driver::Session>> session, driver::CompileOptions options,
+                  pyc_model** out) {
+  PYC_TRY(require(out, "model"));
+  if (!session.ok()) return std::move(session).status();
+  auto handle = std::make_unique<pyc_model>();
+  handle->session = std::move(*session);
+  handle->options = std::move(options);
+  handle->inputs = declare(handle->session->inputs(), PYC_VALUE_INPUT);
+  handle->outputs = declare(handle->session->outputs(), PYC_VALUE_RESULT);
+  live_models().add(handle.get());
+  *out = handle.release();
   return {};
 }
 
@@ -182,7 +146,9 @@ pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* 
                              pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
-    return compile(ir::Graph(graph->graph()), options, model);
+    PYC_TRY(require(model, "model"));
+    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    return give_model(driver::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
   });
 }
 
@@ -191,10 +157,6 @@ pyc_status pyc_compile_model_bytes(const void* data, size_t size,
                                    pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require_list(data, size, "data"));
-    const std::span bytes(static_cast<const std::byte*>(data), size);
-    if (artifact::is_artifact(bytes)) {
-      return load(std::vector<std::byte>(bytes.begin(), bytes.end()), options, model);
-    }
     return compile(driver::load_model({static_cast<const char*>(data), size}), options, model);
   });
 }
@@ -203,10 +165,6 @@ pyc_status pyc_compile_model_file(const char* path, const pyc_compile_options* o
                                   pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(path, "path"));
-    PYC_ASSIGN(SharedBytes bytes, map_file(path));
-    if (artifact::is_artifact(bytes)) {
-      return load(std::move(bytes), options, model).with_context(path);
-    }
     return compile(driver::load_model_file(path), options, model);
   });
 }
@@ -218,19 +176,23 @@ void pyc_destroy_model(pyc_model* model) {
   });
 }
 
+int32_t pyc_model_is_open(const pyc_model* model) {
+  return model != nullptr && model->session->whole() == nullptr ? 1 : 0;
+}
+
 size_t pyc_model_input_count(const pyc_model* model) {
-  return model == nullptr ? 0 : model->model->inputs().size();
+  return model == nullptr ? 0 : model->inputs.size();
 }
 
 size_t pyc_model_output_count(const pyc_model* model) {
-  return model == nullptr ? 0 : model->model->outputs().size();
+  return model == nullptr ? 0 : model->outputs.size();
 }
 
 pyc_status pyc_model_input(const pyc_model* model, size_t index, pyc_value_info* info,
                            pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    return describe(model->model->inputs(), index, PYC_VALUE_INPUT, info);
+    return describe(model->inputs, index, "input", info);
   });
 }
 
@@ -238,57 +200,15 @@ pyc_status pyc_model_output(const pyc_model* model, size_t index, pyc_value_info
                             pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    return describe(model->model->outputs(), index, PYC_VALUE_RESULT, info);
-  });
-}
-
-pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs, size_t input_count,
-                         const pyc_tensor_view* outputs, size_t output_count, pyc_run_stats* stats,
-                         pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    PYC_TRY(require(model, "model"));
-    if (stats != nullptr) {
-      PYC_TRY(check_struct_size(stats->struct_size, sizeof(pyc_run_stats), "pyc_run_stats"));
-      write_struct(stats, pyc_run_stats{});
-    }
-    PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, outputs, output_count));
-    runtime::RunStats measured;
-    Status status = model->model->run(views->inputs.get(), views->outputs.get(), &measured);
-    if (stats != nullptr) {
-      pyc_run_stats out{};
-      out.wall_ns = measured.wall_ns;
-      out.steps = measured.steps;
-      out.allocations = measured.allocations;
-      write_struct(stats, out);
-    }
-    return status;
-  });
-}
-
-pyc_status pyc_profile_model(pyc_model* model, const pyc_tensor_view* inputs, size_t input_count,
-                             const pyc_tensor_view* outputs, size_t output_count, int64_t* step_ns,
-                             size_t count, pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    PYC_TRY(require(model, "model"));
-    const size_t steps = model->model->program().steps.size();
-    if (count != steps) {
-      return {Code::kInvalidArgument,
-              fmt::format("count: expected the {} steps of the model, found {}", steps, count)};
-    }
-    PYC_TRY(require_list(step_ns, count, "step_ns"));
-    PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, outputs, output_count));
-    PYC_ASSIGN(const std::vector<int64_t> times,
-               model->model->profile(views->inputs.get(), views->outputs.get()));
-    std::copy(times.begin(), times.end(), step_ns);
-    return {};
+    return describe(model->outputs, index, "output", info);
   });
 }
 
 pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    PYC_TRY(check_out_struct(stats, "pyc_model_stats", sizeof(pyc_model_stats)));
-    const runtime::ModelStats s = model->model->stats();
+    PYC_TRY(check_out_struct(stats, "pyc_model_stats", kFirstModelStats));
+    const driver::SessionStats s = model->session->stats();
     pyc_model_stats out{};
     out.runs = s.runs;
     out.failed_runs = s.failed_runs;
@@ -305,6 +225,9 @@ pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, p
     out.kernels = s.compile.kernels;
     out.distinct_kernels = s.compile.distinct_kernels;
     out.slowest_kernel_ns = s.compile.slowest_kernel_ns;
+    out.segments_compiled = s.segments_compiled;
+    out.segments_run = s.segments_run;
+    out.host_calls = s.host_calls;
     write_struct(stats, out);
     return {};
   });
@@ -315,7 +238,7 @@ pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* repor
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(report, "pyc_memory_report", sizeof(pyc_memory_report)));
-    const runtime::MemoryReport& m = model->model->memory();
+    const runtime::MemoryReport m = model->session->memory();
     const auto of_class = [&](BufferClass c) { return m.class_bytes[static_cast<size_t>(c)]; };
     pyc_memory_report out{};
     out.peak_bytes = m.peak_bytes;
@@ -333,7 +256,9 @@ pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* repor
 }
 
 size_t pyc_model_step_count(const pyc_model* model) {
-  return model == nullptr ? 0 : model->model->program().steps.size();
+  return model == nullptr || pyc_model_is_open(model) != 0
+             ? 0
+             : model->session->whole()->program().steps.size();
 }
 
 pyc_status pyc_model_step(const pyc_model* model, size_t index, pyc_step_info* info,
@@ -341,8 +266,8 @@ pyc_status pyc_model_step(const pyc_model* model, size_t index, pyc_step_info* i
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(info, "pyc_step_info", sizeof(pyc_step_info)));
-    const auto& steps = model->model->program().steps;
-    PYC_TRY(require_index(index, steps.size(), "step"));
+    PYC_TRY(require_index(index, pyc_model_step_count(model), "step"));
+    const auto& steps = model->session->whole()->program().steps;
     pyc_step_info out{};
     out.name = steps[index].name.c_str();
     out.flops = steps[index].flops;

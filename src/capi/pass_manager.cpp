@@ -1,9 +1,11 @@
 #include "pyc/pass_manager.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/json.h"
 #include "driver/optimize.h"
 #include "driver/tables.h"
 
@@ -32,19 +34,81 @@ pyc_status pyc_pass(size_t index, pyc_pass_info* info, pyc_error** error) {
   });
 }
 
+namespace {
+
+Result<driver::PassesResult> run_named(const pyc_graph* graph, const char* const* names,
+                                       size_t count) {
+  PYC_TRY(require(graph, "graph"));
+  PYC_TRY(require_list(names, count, "names"));
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < count; ++i) {
+    PYC_TRY(require(names[i], "a pass's name"));
+    chosen.emplace_back(names[i]);
+  }
+  return driver::run_passes(graph->graph(), chosen);
+}
+
+void write(JsonWriter& json, const driver::PassReport& report) {
+  json.begin_object();
+  json.key("name").text(report.name);
+  json.key("summary").text(report.summary);
+  json.key("on").boolean(report.runs > 0);
+  json.key("required").boolean(report.required);
+  json.key("value_changing").boolean(report.value_changing);
+  json.key("runs").integer(report.runs);
+  json.key("changed").boolean(report.changed > 0);
+  json.key("ns").integer(report.ns);
+  json.key("nodes_before").integer(report.nodes_before);
+  json.key("nodes_after").integer(report.nodes_after);
+  json.key("rewrites").begin_object();
+  for (const auto& [rule, count] : report.rewrites) json.key(rule).integer(count);
+  json.end_object();
+  json.end_object();
+}
+
+// Every pass of the pipeline, those left out included.
+std::string report_json(const driver::PassesResult& result) {
+  JsonWriter json(1);
+  json.begin_object();
+  json.key("schema").text("pyc.pass_report.v1");
+  json.key("stages").begin_array();
+  for (const auto& stage : driver::compile_stages()) json.text(stage);
+  json.end_array();
+  json.key("passes").begin_array();
+  for (driver::PassReport report : driver::list_passes()) {
+    const auto same = [&](const driver::PassReport& r) { return r.name == report.name; };
+    const auto ran = std::find_if(result.reports.begin(), result.reports.end(), same);
+    if (ran != result.reports.end()) report = *ran;
+    write(json, report);
+  }
+  json.end_array();
+  json.end_object();
+  return std::move(json).take();
+}
+
+pyc_graph* graph_of(driver::PassesResult&& done) {
+  return new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(done.graph))};
+}
+
+}  // namespace
+
 pyc_status pyc_run_passes(const pyc_graph* graph, const char* const* names, size_t count,
                           pyc_graph** result, pyc_error** error) {
   return guard(error, [&]() -> Status {
-    PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(result, "result"));
-    PYC_TRY(require_list(names, count, "names"));
-    std::vector<std::string> chosen;
-    for (size_t i = 0; i < count; ++i) {
-      PYC_TRY(require(names[i], "a pass's name"));
-      chosen.emplace_back(names[i]);
-    }
-    PYC_ASSIGN(driver::PassesResult done, driver::run_passes(graph->graph(), chosen));
-    *result = new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(done.graph))};
+    PYC_ASSIGN(driver::PassesResult done, run_named(graph, names, count));
+    *result = graph_of(std::move(done));
+    return {};
+  });
+}
+
+pyc_status pyc_report_passes(const pyc_graph* graph, const char* const* names, size_t count,
+                             pyc_graph** result, char** json, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(json, "json"));
+    PYC_ASSIGN(driver::PassesResult done, run_named(graph, names, count));
+    PYC_TRY(give_text(report_json(done), json));
+    if (result != nullptr) *result = graph_of(std::move(done));
     return {};
   });
 }

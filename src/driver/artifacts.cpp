@@ -77,30 +77,39 @@ Status write_artifact(const artifact::Artifact& artifact, const std::string& pat
   return write_file_atomic(path, spans);
 }
 
-Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& options) {
-  const int64_t start = now_ns();
-  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(file)));
+Result<Compiled> from_artifact(artifact::Artifact artifact, int threads) {
   PYC_TRY(artifact::check_machine(artifact, host_target()));
-  PYC_ASSIGN(const Determinism level, determinism_of(artifact.determinism));
-  PYC_TRY(check_options(options, level));
   PYC_TRY(artifact::load_code(artifact.program));
-  PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(thread_count(options)));
-  const runtime::MemoryReport memory =
-      on_threads(artifact.memory, artifact.program.scratch_bytes, pool->threads());
-  PYC_TRY(check_budget(options, memory));
+  Compiled out;
+  out.memory = on_threads(artifact.memory, artifact.program.scratch_bytes, threads);
+  out.log = std::move(artifact.log);
+  out.program = std::make_shared<const runtime::Program>(std::move(artifact.program));
+  return out;
+}
+
+Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileOptions& options) {
+  const int64_t start = now_ns();
+  LoadedArtifact out;
+  PYC_ASSIGN(out.determinism, determinism_of(artifact.determinism));
+  out.fingerprint = artifact.fingerprint;
+  PYC_TRY(check_options(options, out.determinism));
   artifact.log.push_back({.what = "artefact",
                           .chosen = artifact.target,
                           .reason = "compiled_ahead",
                           .detail = "by PyC " + artifact.version,
                           .alternatives = {}});
-  LoadedModel out;
-  PYC_ASSIGN(out.model, runtime::Model::create(
-                            std::make_shared<const runtime::Program>(std::move(artifact.program)),
-                            std::move(pool), std::move(artifact.log), memory));
+  PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(thread_count(options)));
+  PYC_ASSIGN(Compiled compiled, from_artifact(std::move(artifact), pool->threads()));
+  PYC_TRY(check_budget(options, compiled.memory));
+  PYC_ASSIGN(out.model, runtime::Model::create(std::move(compiled.program), std::move(pool),
+                                               std::move(compiled.log), compiled.memory));
   out.model->set_compile_stats(now_ns() - start, false);
-  out.fingerprint = std::move(artifact.fingerprint);
-  out.determinism = level;
   return out;
+}
+
+Result<LoadedArtifact> load_artifact(SharedBytes file, const CompileOptions& options) {
+  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(file)));
+  return load_artifact(std::move(artifact), options);
 }
 
 }  // namespace pyc::driver

@@ -18,16 +18,22 @@ Result<artifact::Artifact> compile_artifact(ir::Graph graph, CompileOptions opti
 // Writes it, all or nothing.
 Status write_artifact(const artifact::Artifact& artifact, const std::string& path);
 
-struct LoadedModel {
+// Loads the artefact's code into this process: what a compile for so many threads would have
+// produced. Refuses artefacts that this machine cannot run.
+Result<Compiled> from_artifact(artifact::Artifact artifact, int threads);
+
+struct LoadedArtifact {
   std::unique_ptr<runtime::Model> model;
   std::string fingerprint;
   Determinism determinism = Determinism::kBalanced;
 };
 
-// A model from an artefact's bytes; no compiler is needed. Options that a compile decided already
+// A model from an artefact; no compiler is needed. Options that a compile decided already
 // (device, lanes, kernels, fusion, reuse, target) must be at their defaults, the determinism level
 // must not be stricter than the artefact's: kInvalidArgument. Threads and the memory budget are
 // free.
-Result<LoadedModel> load_artifact(SharedBytes file, const CompileOptions& options);
+Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileOptions& options);
+// The same for its bytes.
+Result<LoadedArtifact> load_artifact(SharedBytes file, const CompileOptions& options);
 
 }  // namespace pyc::driver

@@ -24,13 +24,16 @@ Cache& cache() {
 
 }  // namespace
 
-std::string cache_key(const ir::Graph& graph, const CompileOptions& o, int threads) {
+std::string options_key(const CompileOptions& o, int threads) {
   return fmt::format(
-             "device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} "
-             "excluded={} off={}\n",
-             o.device, static_cast<int>(o.determinism), threads, o.lanes, o.memory_budget, o.fuse,
-             o.reuse, fmt::join(o.kernels, ","), fmt::join(o.passes_off, ",")) +
-         ir::fingerprint_key(graph);
+      "device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} excluded={} "
+      "off={}\n",
+      o.device, determinism_name(o.determinism), threads, o.lanes, o.memory_budget, o.fuse, o.reuse,
+      fmt::join(o.kernels, ","), fmt::join(o.passes_off, ","));
+}
+
+std::string cache_key(const ir::Graph& graph, const CompileOptions& o, int threads) {
+  return options_key(o, threads) + ir::fingerprint_key(graph);
 }
 
 std::shared_ptr<const Compiled> cache_find(const std::string& key) {

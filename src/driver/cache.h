@@ -11,6 +11,8 @@
 
 namespace pyc::driver {
 
+// Every option that reaches the program, as one line.
+std::string options_key(const CompileOptions& options, int threads);
 std::string cache_key(const ir::Graph& graph, const CompileOptions& options, int threads);
 // The entry whose key equals `key` byte for byte, or null.
 std::shared_ptr<const Compiled> cache_find(const std::string& key);

@@ -9,9 +9,11 @@
 
 #include "base/clock.h"
 #include "base/fp_state.h"
+#include "driver/artifacts.h"
 #include "driver/assemble.h"
 #include "driver/cache.h"
 #include "driver/devices.h"
+#include "driver/disk_cache.h"
 #include "loop/loop.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
@@ -129,6 +131,51 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                   .times = front.times};
 }
 
+std::string disk_key(const ir::Graph& graph, const CompileOptions& o, std::string_view target) {
+  return fmt::format("pyc={} target={} graph={} {}", artifact::version(), target,
+                     ir::fingerprint(graph).hex(), options_key(o, thread_count(o)));
+}
+
+Decision disk_decision(std::string_view chosen, std::string_view reason, std::string detail) {
+  return {"disk_cache", std::string(chosen), std::string(reason), std::move(detail), {}};
+}
+
+// What the cache on disk has, or a new compile that is put there. No failure of the cache stops a
+// compile; the log says what happened.
+Result<Compiled> build_on_disk(ir::VerifiedGraph given, CompileOptions o, const DiskCache& disk) {
+  o.target = native_target(host_target());
+  const std::string key = disk_key(*given, o, o.target);
+  auto found = disk.find(key);
+  if (found.ok()) {
+    auto compiled = from_artifact(std::move(*found), thread_count(o));
+    if (compiled.ok()) {
+      compiled->log.push_back(disk_decision("loaded", "found", key));
+      return compiled;
+    }
+    found = std::move(compiled).status();
+  }
+  PYC_ASSIGN(artifact::Artifact made, compile_artifact(*given, o));
+  const Status written = disk.insert(key, made);
+  PYC_ASSIGN(Compiled compiled, from_artifact(std::move(made), thread_count(o)));
+  if (found.status().code() != Code::kNotFound) {
+    compiled.log.push_back(
+        disk_decision("compiled_again", "unusable_entry", found.status().message()));
+  }
+  compiled.log.push_back(
+      written.ok() ? disk_decision("written", "not_found", key)
+                   : disk_decision("not_written", code_name(written.code()), written.message()));
+  return compiled;
+}
+
+Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o) {
+  const std::string folder = o.cache_dir.empty() ? DiskCache::default_folder() : o.cache_dir;
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  const bool possible =
+      backend->capabilities().ahead && !native_target(host_target()).empty() && o.target.empty();
+  if (folder.empty() || !possible) return build(std::move(given), o);
+  return build_on_disk(std::move(given), o, DiskCache(folder));
+}
+
 }  // namespace
 
 std::string_view determinism_name(Determinism level) {
@@ -156,7 +203,7 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
   std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
   const bool hit = compiled != nullptr;
   if (!hit) {
-    PYC_ASSIGN(Compiled fresh, build(std::move(given), o));
+    PYC_ASSIGN(Compiled fresh, build_or_load(std::move(given), o));
     compiled = std::make_shared<const Compiled>(std::move(fresh));
     if (o.cache) cache_insert(key, compiled);
   }

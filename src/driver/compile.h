@@ -31,6 +31,13 @@ struct CompileOptions {
   bool fuse = true;   // off: one group per node
   bool reuse = true;  // off: no two buffers share memory
   bool cache = true;  // look in the in-memory compile cache
+  // Folder of a cache of artefacts on disk; "": what PYC_CACHE_DIR names, or none. Code from it is
+  // for the named target that this machine is.
+  std::string cache_dir = {};
+  // Iterations that all loops of one run on the host may take together.
+  int64_t loop_limit = kDefaultLoopLimit;
+
+  static constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 };
 
 // What a compile produced, before it became a model.

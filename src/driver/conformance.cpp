@@ -69,16 +69,6 @@ std::string difference(const DynValue& found, const DynValue& expected, const To
                      a.size(), first, b[first], a[first]);
 }
 
-// Whether the model draws random numbers: the standard does not fix the generator, so that what one
-// of them drew says nothing about another.
-bool draws_numbers(const onnx::ModelInfo& info) {
-  constexpr const char* kOps[] = {"Bernoulli",        "Dropout",          "Multinomial",
-                                  "RandomNormal",     "RandomNormalLike", "RandomUniform",
-                                  "RandomUniformLike"};
-  return std::any_of(std::begin(kOps), std::end(kOps),
-                     [&](const char* op) { return info.ops.contains(op); });
-}
-
 CaseResult refused(const Status& status, const std::string& where) {
   CaseResult r;
   r.verdict = Verdict::kRefused;
@@ -155,7 +145,8 @@ CaseResult run_case(const std::string& folder, const CompileOptions& options,
     ++result.data_sets;
     if (result.verdict != Verdict::kPassed) break;
   }
-  if (result.reason == "mismatch" && draws_numbers(imported->info)) {
+  // The standard does not fix the generator: what one drew says nothing about another.
+  if (result.reason == "mismatch" && imported->info.draws_numbers) {
     result.verdict = Verdict::kRefused;
     result.reason = "random_draws";
     result.detail = "compares what one random generator drew, which the standard does not fix: " +

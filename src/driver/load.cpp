@@ -1,13 +1,11 @@
 #include "driver/load.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/mapped_file.h"
-#include "driver/compile.h"
-#include "driver/session.h"
-#include "import/onnx/import.h"
+#include "driver/artifacts.h"
 
 namespace pyc::driver {
 namespace {
@@ -23,30 +21,101 @@ bool is_text(std::string_view bytes) {
   });
 }
 
-Result<ir::Graph> load_onnx(SharedBytes bytes, const std::string& folder, bool external_allowed) {
-  PYC_ASSIGN(const onnx::Imported imported,
-             onnx::import_model(std::move(bytes), folder, external_allowed));
-  return close_model(*imported.graph);
+Result<LoadedModel> load_onnx(SharedBytes bytes, const std::string& folder, bool external_allowed) {
+  PYC_ASSIGN(onnx::Imported read, onnx::read_model(std::move(bytes), folder, external_allowed));
+  LoadedModel model;
+  model.open = std::move(read.graph);
+  model.info = std::move(read.info);
+  return model;
+}
+
+Result<LoadedModel> load_text(std::string_view text) {
+  PYC_ASSIGN(ir::Graph graph, parse_model(text));
+  LoadedModel model;
+  model.graph = std::move(graph);
+  return model;
+}
+
+Result<LoadedModel> load_compiled(SharedBytes bytes) {
+  PYC_ASSIGN(artifact::Artifact read, artifact::decode(std::move(bytes)));
+  LoadedModel model;
+  model.artifact = std::make_shared<const artifact::Artifact>(std::move(read));
+  return model;
 }
 
 std::string_view text_of(const SharedBytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-}  // namespace
-
-Result<ir::Graph> load_model(std::string_view bytes) {
-  if (is_text(bytes)) return parse_model(bytes);
-  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-  return load_onnx(SharedBytes(std::vector<std::byte>(data, data + bytes.size())), "", false);
+// Text IR and compiled programs leave nothing to choose.
+Status check_no_choice(const ShapeChoice& shapes) {
+  if (shapes.empty()) return {};
+  return {Code::kInvalidArgument, "every shape of the model is fixed: there is none to choose"};
 }
 
-Result<ir::Graph> load_model_file(const std::string& path) {
+// The open graph with the chosen shapes, when it can run.
+Result<std::shared_ptr<const ir::OpenGraph>> fixed_graph(const LoadedModel& model,
+                                                         const ShapeChoice& shapes) {
+  PYC_TRY(onnx::check_supported(model.info));
+  return fix_shapes(model.open, shapes);
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(std::string_view bytes) {
+  if (is_text(bytes)) return load_text(bytes);
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  SharedBytes copy(std::vector<std::byte>(data, data + bytes.size()));
+  if (artifact::is_artifact(copy)) return load_compiled(std::move(copy));
+  return load_onnx(std::move(copy), "", false);
+}
+
+Result<LoadedModel> load_model_file(const std::string& path) {
   PYC_ASSIGN(SharedBytes bytes, map_file(path));
-  auto graph = is_text(text_of(bytes)) ? parse_model(text_of(bytes))
-                                       : load_onnx(std::move(bytes), folder_of(path), true);
-  if (!graph.ok()) return std::move(graph).status().with_context(path);
-  return graph;
+  auto model = artifact::is_artifact(bytes) ? load_compiled(std::move(bytes))
+               : is_text(text_of(bytes))    ? load_text(text_of(bytes))
+                                            : load_onnx(std::move(bytes), folder_of(path), true);
+  if (!model.ok()) return std::move(model).status().with_context(path);
+  return model;
+}
+
+Result<ir::Graph> graph_of(const LoadedModel& model, const ShapeChoice& shapes) {
+  if (model.open != nullptr) {
+    PYC_ASSIGN(const std::shared_ptr<const ir::OpenGraph> graph, fixed_graph(model, shapes));
+    return close_model(*graph);
+  }
+  PYC_TRY(check_no_choice(shapes));
+  if (model.artifact != nullptr) {
+    return Status(Code::kUnsupported,
+                  "the model is compiled already: the graph is in the file it was made from");
+  }
+  return ir::Graph(*model.graph);
+}
+
+Result<std::unique_ptr<Session>> make_session(const LoadedModel& model, const ShapeChoice& shapes,
+                                              CompileOptions& options) {
+  if (model.open != nullptr) {
+    PYC_ASSIGN(std::shared_ptr<const ir::OpenGraph> graph, fixed_graph(model, shapes));
+    return Session::create(std::move(graph), options);
+  }
+  PYC_TRY(check_no_choice(shapes));
+  if (model.artifact != nullptr) {
+    PYC_ASSIGN(LoadedArtifact loaded, load_artifact(*model.artifact, options));
+    options.determinism = loaded.determinism;
+    return Session::of(std::move(loaded.model), std::move(loaded.fingerprint));
+  }
+  return Session::create(ir::Graph(*model.graph), options);
+}
+
+Result<BreakReport> breaks_of_model(const LoadedModel& model, const ShapeChoice& shapes) {
+  if (model.open != nullptr) {
+    PYC_ASSIGN(const std::shared_ptr<const ir::OpenGraph> graph, fix_shapes(model.open, shapes));
+    return foresee_breaks(*graph);
+  }
+  PYC_TRY(check_no_choice(shapes));
+  const size_t nodes =
+      model.artifact != nullptr ? model.artifact->program.steps.size() : model.graph->nodes.size();
+  return report_whole(static_cast<int64_t>(nodes));
 }
 
 }  // namespace pyc::driver

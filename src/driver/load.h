@@ -2,18 +2,44 @@
 
 // Model files. The one place that knows their formats, which are told apart by content.
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "artifact/artifact.h"
 #include "base/status.h"
+#include "driver/compile.h"
+#include "driver/session.h"
+#include "driver/shapes.h"
+#include "import/onnx/import.h"
 #include "ir/graph.h"
 
 namespace pyc::driver {
 
-// A graph from a model's bytes: text IR. kUnsupported, naming what the bytes look like, for
-// content of another kind; else the refusals of the format.
-Result<ir::Graph> load_model(std::string_view bytes);
+// A model as its file has it: a graph (text IR), an open graph (ONNX) or a program that was
+// compiled ahead of time (.pycm).
+struct LoadedModel {
+  std::optional<ir::Graph> graph;
+  std::shared_ptr<const ir::OpenGraph> open;
+  std::shared_ptr<const artifact::Artifact> artifact;
+  // Of ONNX files; nodes may be unsupported, then the model can be looked at only.
+  onnx::ModelInfo info;
+};
+
+// kUnsupported, naming what the bytes look like, for content of another kind; else the refusals of
+// the format.
+Result<LoadedModel> load_model(std::string_view bytes);
 // The same for a file; messages start with its path.
-Result<ir::Graph> load_model_file(const std::string& path);
+Result<LoadedModel> load_model_file(const std::string& path);
+
+// The model as one closed graph with the chosen shapes. kUnsupported when there is none such.
+Result<ir::Graph> graph_of(const LoadedModel& model, const ShapeChoice& shapes);
+// The model, ready to run. Shapes that stay open are those of each run. The determinism level of a
+// program that was compiled ahead of time is put into the options.
+Result<std::unique_ptr<Session>> make_session(const LoadedModel& model, const ShapeChoice& shapes,
+                                              CompileOptions& options);
+// What cannot be compiled whole; models that cannot run have an answer, too.
+Result<BreakReport> breaks_of_model(const LoadedModel& model, const ShapeChoice& shapes);
 
 }  // namespace pyc::driver

@@ -10,10 +10,14 @@
 namespace pyc::driver {
 namespace {
 
+// What driver::compile does, in its order; there is no other.
+constexpr std::string_view kStages[] = {"verify", "passes", "lower", "select", "plan", "code"};
+
 PassReport report_of(const passes::Pass& pass) {
   return {.name = std::string(pass.name),
           .summary = std::string(pass.summary),
-          .value_changing = pass.value_changing};
+          .value_changing = pass.value_changing,
+          .required = pass.required};
 }
 
 }  // namespace
@@ -27,7 +31,10 @@ Result<PassesResult> run_passes(ir::Graph graph, std::span<const std::string> na
     auto report = std::find_if(result.reports.begin(), result.reports.end(), same);
     if (report == result.reports.end()) {
       report = result.reports.insert(report, report_of(run.pass));
+      report->nodes_before = run.nodes_before;
     }
+    report->nodes_after = run.after.nodes.size();
+    for (const auto& [rule, count] : run.rewrites) report->rewrites[rule] += count;
     ++report->runs;
     report->changed += run.changed ? 1 : 0;
     report->ns += run.ns;
@@ -51,5 +58,7 @@ std::vector<PassReport> list_passes() {
   for (const passes::Pass& pass : passes::pipeline()) all.push_back(report_of(pass));
   return all;
 }
+
+std::span<const std::string_view> compile_stages() { return kStages; }
 
 }  // namespace pyc::driver

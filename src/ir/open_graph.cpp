@@ -57,6 +57,30 @@ Status check_accepts(const OpenValue& declared, const DynValue& value) {
   return {};
 }
 
+void SymbolSizes::set(const std::string& symbol, int64_t size, const std::string& where) {
+  sizes_.insert_or_assign(symbol, Size{size, where});
+}
+
+Status SymbolSizes::take(const OpenValue& declared, const DynValue& value) {
+  if (!declared.type.shape || declared.type.shape->size() != value.shape.size()) return {};
+  for (size_t i = 0; i < value.shape.size(); ++i) {
+    const std::string& symbol = (*declared.type.shape)[i].symbol;
+    if (symbol.empty() || symbol == "None" || symbol == "?") continue;
+    const auto [it, fresh] =
+        sizes_.try_emplace(symbol, Size{value.shape[i], fmt::format("input '{}'", declared.name)});
+    if (fresh || it->second.size == value.shape[i]) continue;
+    return {Code::kShapeMismatch,
+            fmt::format("dim '{}' is {} in {} and {} in input '{}' ({})", symbol, it->second.size,
+                        it->second.where, value.shape[i], declared.name, value.to_string())};
+  }
+  return {};
+}
+
+std::optional<int64_t> SymbolSizes::find(const std::string& symbol) const {
+  const auto it = sizes_.find(symbol);
+  return it == sizes_.end() ? std::nullopt : std::optional(it->second.size);
+}
+
 std::vector<const OpenGraph*> regions_of(const OpenNode& node) {
   std::vector<const OpenGraph*> regions;
   for (const auto& [name, attr] : node.attrs) {

@@ -59,6 +59,8 @@ struct OpenOp {
   Status (*close)(CloseContext& context) = nullptr;
   // Computes the node's outputs on the host.
   Status (*host)(HostCall& call) = nullptr;
+  // It draws random numbers, which differ between implementations.
+  bool random = false;
 };
 
 struct OpenNode {
@@ -92,6 +94,25 @@ struct OpenGraph {
 // Whether `value` may be what the model declares: kDtypeMismatch, kRankMismatch, kShapeMismatch
 // with the value's name, what was expected and found.
 Status check_accepts(const OpenValue& declared, const DynValue& value);
+
+// The sizes that dims with a name turned out to have. Exporters write "None" and "?" for dims
+// without a name: these are not the same dim everywhere.
+class SymbolSizes {
+ public:
+  // `where` is what messages call the one who chose it.
+  void set(const std::string& symbol, int64_t size, const std::string& where);
+  // The sizes that the dims of `value` give to those of `declared`, whose rank is known to fit.
+  // kShapeMismatch, with both places named, when a dim has another size already.
+  Status take(const OpenValue& declared, const DynValue& value);
+  std::optional<int64_t> find(const std::string& symbol) const;
+
+ private:
+  struct Size {
+    int64_t size;
+    std::string where;
+  };
+  std::map<std::string, Size> sizes_;
+};
 
 // The regions among a node's attributes, in the order of their names.
 std::vector<const OpenGraph*> regions_of(const OpenNode& node);

@@ -71,6 +71,15 @@ class Patch {
   // have the same type and stand before `old`'s node.
   void replace(ValueId old, ValueId by);
 
+  // For `simplify`: notes that the rule of that name gave `v`, and gives it back. kNoId notes
+  // nothing.
+  ValueId by(std::string_view rule, ValueId v) {
+    if (v != kNoId) rules_.push_back(rule);
+    return v;
+  }
+  // The names noted so far, in order.
+  const std::vector<std::string_view>& rules() const { return rules_; }
+
   bool ok() const { return status_.ok(); }
   size_t edits() const { return log_.size(); }
   // Takes back all edits after the first `count`, a refusal included.
@@ -110,6 +119,7 @@ class Patch {
   std::vector<ValueId> replaced_;  // by value of the graph: what took its place, or kNoId
   std::map<std::string, int, std::less<>> names_;
   std::vector<Edit> log_;
+  std::vector<std::string_view> rules_;
 };
 
 // Every element is the same; then `element` is it. False for no elements.

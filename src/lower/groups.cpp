@@ -159,15 +159,68 @@ class Former {
       return;
     }
     if (uses_[v].consumers.size() != 1 || kernel_input_[v]) return;
-    const ir::NodeId consumer = uses_[v].consumers[0];
-    for (size_t o = 0; o < graph_.nodes[consumer].outputs.size(); ++o) {
-      const Probe c = probe_node(graph_, consumer, static_cast<int>(o), nothing_inlined());
-      const bool repeats = c.domain() > p.elements;
-      bool guarded = false;
-      for (const ProbeRead& r : c.reads) guarded |= r.value == v && r.guarded;
-      if ((repeats || guarded) && !p.moves_data()) return;
+    if (p.moves_data()) {
+      std::vector<bool> through = out_.inlined;
+      through[v] = true;
+      if (!spoils_product(v, p.elements, through)) mark_inlined(v, depth, "moves_data");
+      return;
     }
-    mark_inlined(v, depth, p.moves_data() ? "moves_data" : "single_use");
+    if (!read_again(v, p.elements) && !read_guarded(v)) mark_inlined(v, depth, "single_use");
+  }
+
+  // Whether an element of `v`, one of `elements`, is read more than once: by what reads it or what
+  // that only moves it on to.
+  bool read_again(ir::ValueId v, int64_t elements) {
+    for (const ir::NodeId consumer : uses_[v].consumers) {
+      if (writes_kernel(consumer)) continue;
+      for (const ir::ValueId out : graph_.nodes[consumer].outputs) {
+        const Probe c = plain_probe(out);
+        if (c.domain() > elements) return true;
+        if (c.pointwise() && c.moves_data() && read_again(out, elements)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool read_guarded(ir::ValueId v) {
+    for (const ir::ValueId out : graph_.nodes[uses_[v].consumers[0]].outputs) {
+      for (const ProbeRead& r : plain_probe(out).reads) {
+        if (r.value == v && r.guarded) return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether a sum of products whose operands lie in memory with fixed strides would lose them by
+  // reading through `v`: a copy of it costs less. `through` has what is read through, `v` included.
+  bool spoils_product(ir::ValueId v, int64_t elements, std::vector<bool>& through) {
+    for (const ir::NodeId consumer : uses_[v].consumers) {
+      if (writes_kernel(consumer)) continue;
+      const std::vector<ir::ValueId>& outputs = graph_.nodes[consumer].outputs;
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        const Probe plain = plain_probe(outputs[o]);
+        if (plain.is_view()) {
+          through[outputs[o]] = true;
+          if (spoils_product(outputs[o], elements, through)) return true;
+          continue;
+        }
+        if (plain.domain() <= elements || !strided_product(plain)) continue;
+        if (!strided_product(probe_node(graph_, consumer, static_cast<int>(o), through)))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  // A chain of products whose operands' places are sums of multiples of the indices.
+  static bool strided_product(const Probe& p) {
+    const bool chain = p.reductions.size() == 1 && p.reductions[0].kind == loop::ReduceKind::kChain;
+    return chain && std::all_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
+             const loop::Affine at = loop::affine_of(p.pool, r.offset);
+             return !r.guarded && std::all_of(at.terms.begin(), at.terms.end(), [&](const auto& t) {
+               return p.pool.node(t.first).op == loop::Op::kVar;
+             });
+           });
   }
 
   void mark_inlined(ir::ValueId v, int depth, std::string reason) {

@@ -7,10 +7,12 @@ namespace {
 Expr magnitude(Expr x) { return is_unsigned_int(x.dtype()) ? x : loop::abs(x); }
 
 ValueId simplify(Patch& patch, const NodeView& node) {
-  if (is_unsigned_int(node.type().dtype)) return node.input(0);
+  if (is_unsigned_int(node.type().dtype)) return patch.by("abs_unsigned", node.input(0));
   const NodeView inner = patch.producer(node.input(0));
-  if (inner.is("abs") || inner.is("relu")) return node.input(0);
-  return inner.is("neg") ? patch.op("abs", {inner.input(0)}) : kNoId;
+  if (inner.is("abs")) return patch.by("abs_abs", node.input(0));
+  if (inner.is("relu")) return patch.by("abs_relu", node.input(0));
+  if (inner.is("neg")) return patch.by("abs_neg", patch.op("abs", {inner.input(0)}));
+  return kNoId;
 }
 
 }  // namespace

@@ -7,10 +7,12 @@ namespace {
 ValueId simplify(Patch& patch, const NodeView& node) {
   // -0 + +0 = +0, so that of the two zeros only -0 is neutral.
   const double neutral = is_float(node.type().dtype) ? -0.0 : 0.0;
-  if (const ValueId x = drop_neutral(patch, node, neutral); x != kNoId) return x;
+  const ValueId x = drop_neutral(patch, node, neutral);
+  if (x != kNoId) return patch.by("add_zero", x);
   for (size_t i = 0; i < 2; ++i) {
     const NodeView negated = patch.producer(node.input(i));
-    if (negated.is("neg")) return patch.op("sub", {node.input(1 - i), negated.input(0)});
+    if (!negated.is("neg")) continue;
+    return patch.by("add_neg", patch.op("sub", {node.input(1 - i), negated.input(0)}));
   }
   return kNoId;
 }

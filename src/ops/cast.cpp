@@ -100,7 +100,7 @@ bool skips_middle(DType a, DType b, DType c) {
 
 ValueId simplify(Patch& patch, const NodeView& node) {
   const DType to = node.type().dtype;
-  if (node.input_type(0).dtype == to) return node.input(0);
+  if (node.input_type(0).dtype == to) return patch.by("cast_same", node.input(0));
   const NodeView inner = patch.producer(node.input(0));
   if (!inner.is("cast")) return kNoId;
   const DType from = inner.input_type(0).dtype;
@@ -108,7 +108,8 @@ ValueId simplify(Patch& patch, const NodeView& node) {
   // On the way back an infinity becomes the largest number.
   const bool saturates = largest_fp8(to) != 0.0 && std::get<bool>(node.attrs().at("saturate"));
   if (from == to && saturates) return kNoId;
-  return from == to ? inner.input(0) : patch.op("cast", {inner.input(0)}, node.attrs());
+  if (from == to) return patch.by("cast_back", inner.input(0));
+  return patch.by("cast_cast", patch.op("cast", {inner.input(0)}, node.attrs()));
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return result;
 }
 
-ValueId simplify(Patch&, const NodeView& node) {
-  return node.inputs() == 1 ? node.input(0) : kNoId;
+ValueId simplify(Patch& patch, const NodeView& node) {
+  return node.inputs() == 1 ? patch.by("concat_one", node.input(0)) : kNoId;
 }
 
 }  // namespace

@@ -21,12 +21,15 @@ std::optional<double> exact_reciprocal(Word element, DType t) {
 ValueId simplify(Patch& patch, const NodeView& node) {
   const std::optional<Word> divisor = patch.uniform(node.input(1));
   if (!divisor) return kNoId;
-  if (patch.is_uniform(node.input(1), 1.0)) return input_if_same(node, 0);
+  if (patch.is_uniform(node.input(1), 1.0)) {
+    return patch.by("div_one", input_if_same(node, 0));
+  }
   const ir::TensorType scalar{node.type().dtype, {}};
   if (!is_float(scalar.dtype) || node.input_type(0) != node.type()) return kNoId;
   const std::optional<double> factor = exact_reciprocal(*divisor, scalar.dtype);
   if (!factor) return kNoId;
-  return patch.op("mul", {node.input(0), patch.constant(scalar, ir::splat_data(scalar, *factor))});
+  const ValueId constant = patch.constant(scalar, ir::splat_data(scalar, *factor));
+  return patch.by("div_power_of_two", patch.op("mul", {node.input(0), constant}));
 }
 
 }  // namespace

@@ -20,10 +20,10 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
 }
 
 ValueId simplify(Patch& patch, const NodeView& node) {
-  if (const ValueId x = input_if_same(node, 0); x != kNoId) return x;
+  if (const ValueId x = input_if_same(node, 0); x != kNoId) return patch.by("expand_same", x);
   const NodeView inner = patch.producer(node.input(0));
   if (!inner.is("expand")) return kNoId;
-  return patch.op("expand", {inner.input(0)}, node.attrs());
+  return patch.by("expand_expand", patch.op("expand", {inner.input(0)}, node.attrs()));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ Shape matrix(const TensorType& t, bool transposed) {
 Types infer(const InferArgs& args) {
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
+  PYC_TRY(require_dtype("a", a, kNumbers));
   PYC_TRY(require_rank("a", a, 2));
   PYC_TRY(require_rank("b", b, 2));
   PYC_TRY(require_same_dtype(a, b));

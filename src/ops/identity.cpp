@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch&, const NodeView& node) { return node.input(0); }
+ValueId simplify(Patch& patch, const NodeView& node) { return patch.by("identity", node.input(0)); }
 
 }  // namespace
 

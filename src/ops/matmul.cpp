@@ -4,14 +4,10 @@
 namespace pyc::ops {
 namespace {
 
-constexpr DTypeClass kAccepted{
-    [](DType t) { return is_float(t) || t == DType::kI32 || t == DType::kI64; },
-    "a float dtype, i32 or i64"};
-
 Types infer(const InferArgs& args) {
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
-  PYC_TRY(require_dtype("lhs", a, kAccepted));
+  PYC_TRY(require_dtype("lhs", a, kNumbers));
   PYC_TRY(require_same_dtype(a, b));
   PYC_ASSIGN(Shape shape, matmul_shape(a, b));
   return one(a.dtype, std::move(shape));

@@ -8,7 +8,7 @@ namespace {
 
 ValueId simplify(Patch& patch, const NodeView& node) {
   const ValueId x = drop_neutral(patch, node, -HUGE_VAL);  // of integers: the smallest
-  return x != kNoId ? x : simplify_idempotent(node, patch);
+  return x != kNoId ? patch.by("max_neutral", x) : simplify_idempotent(node, patch);
 }
 
 }  // namespace

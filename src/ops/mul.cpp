@@ -5,10 +5,10 @@ namespace pyc::ops {
 namespace {
 
 ValueId simplify(Patch& patch, const NodeView& node) {
-  if (const ValueId x = drop_neutral(patch, node, 1.0); x != kNoId) return x;
+  if (const ValueId x = drop_neutral(patch, node, 1.0); x != kNoId) return patch.by("mul_one", x);
   if (is_float(node.type().dtype)) return kNoId;  // 0 * -1 = -0, 0 * inf = NaN
   const bool zero = patch.is_uniform(node.input(0), 0.0) || patch.is_uniform(node.input(1), 0.0);
-  return zero ? zeros_like(patch, node) : kNoId;
+  return zero ? patch.by("mul_zero", zeros_like(patch, node)) : kNoId;
 }
 
 }  // namespace

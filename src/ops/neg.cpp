@@ -6,7 +6,7 @@ namespace {
 
 ValueId simplify(Patch& patch, const NodeView& node) {
   const NodeView inner = patch.producer(node.input(0));
-  return inner.is("neg") ? inner.input(0) : kNoId;
+  return inner.is("neg") ? patch.by("neg_neg", inner.input(0)) : kNoId;
 }
 
 }  // namespace

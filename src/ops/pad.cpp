@@ -91,10 +91,10 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
-ValueId simplify(Patch&, const NodeView& node) {
+ValueId simplify(Patch& patch, const NodeView& node) {
   const Ints& pads = std::get<Ints>(node.attrs().at("pads"));
   const bool none = std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
-  return none ? node.input(0) : kNoId;
+  return none ? patch.by("pad_nothing", node.input(0)) : kNoId;
 }
 
 }  // namespace

@@ -8,9 +8,10 @@ Expr formula(Expr x) { return max(x, like(x, 0.0)); }
 
 ValueId simplify(Patch& patch, const NodeView& node) {
   const NodeView inner = patch.producer(node.input(0));
-  if (inner.is("relu")) return node.input(0);
+  if (inner.is("relu")) return patch.by("relu_relu", node.input(0));
   // The magnitude of the smallest integer is negative.
-  return inner.is("abs") && is_float(node.type().dtype) ? node.input(0) : kNoId;
+  if (!inner.is("abs") || !is_float(node.type().dtype)) return kNoId;
+  return patch.by("relu_abs", node.input(0));
 }
 
 }  // namespace

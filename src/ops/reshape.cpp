@@ -37,11 +37,14 @@ ir::Attrs canonical(const InferArgs& args) {
 }
 
 ValueId simplify(Patch& patch, const NodeView& node) {
-  if (const ValueId x = input_if_same(node, 0); x != kNoId) return x;
-  if (const auto& data = patch.constant(node.input(0))) return patch.constant(node.type(), data);
+  if (const ValueId x = input_if_same(node, 0); x != kNoId) return patch.by("reshape_same", x);
+  if (const auto& data = patch.constant(node.input(0))) {
+    return patch.by("reshape_constant", patch.constant(node.type(), data));
+  }
   const NodeView inner = patch.producer(node.input(0));
   if (!inner.is("reshape")) return kNoId;
-  return patch.op("reshape", {inner.input(0)}, {{"shape", node.type().shape}});
+  return patch.by("reshape_reshape",
+                  patch.op("reshape", {inner.input(0)}, {{"shape", node.type().shape}}));
 }
 
 }  // namespace

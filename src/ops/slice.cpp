@@ -80,10 +80,10 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
-ValueId simplify(Patch&, const NodeView& node) {
+ValueId simplify(Patch& patch, const NodeView& node) {
   const Ints& steps = std::get<Ints>(node.attrs().at("steps"));
   const bool forward = std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s > 0; });
-  return forward ? input_if_same(node, 0) : kNoId;
+  return forward ? patch.by("slice_all", input_if_same(node, 0)) : kNoId;
 }
 
 }  // namespace

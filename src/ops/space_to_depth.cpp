@@ -35,9 +35,9 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   const Expr slow = floor_div(index[1], parts);
   const Expr fast = floor_mod(index[1], parts);
   const Expr place = depth_first ? slow : fast;
-  return context.input(0, Index{index[0], depth_first ? fast : slow,
-                                index[2] * block + floor_div(place, block),
-                                index[3] * block + floor_mod(place, block)});
+  return context.input(
+      0, Index{index[0], depth_first ? fast : slow, index[2] * block + floor_div(place, block),
+               index[3] * block + floor_mod(place, block)});
 }
 
 }  // namespace

@@ -6,11 +6,16 @@ namespace {
 
 ValueId simplify(Patch& patch, const NodeView& node) {
   // -0 - +0 = -0, but -0 - -0 = +0.
-  if (patch.is_uniform(node.input(1), 0.0)) return input_if_same(node, 0);
+  if (patch.is_uniform(node.input(1), 0.0)) {
+    return patch.by("sub_zero", input_if_same(node, 0));
+  }
   const bool same = node.input(0) == node.input(1);
-  if (same && !is_float(node.type().dtype)) return zeros_like(patch, node);
+  if (same && !is_float(node.type().dtype)) {
+    return patch.by("sub_itself", zeros_like(patch, node));
+  }
   const NodeView negated = patch.producer(node.input(1));
-  return negated.is("neg") ? patch.op("add", {node.input(0), negated.input(0)}) : kNoId;
+  if (!negated.is("neg")) return kNoId;
+  return patch.by("sub_neg", patch.op("add", {node.input(0), negated.input(0)}));
 }
 
 }  // namespace

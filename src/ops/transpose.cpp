@@ -62,19 +62,24 @@ bool moves_nothing(const Ints& perm, const Shape& shape) {
 
 ValueId simplify(Patch& patch, const NodeView& node) {
   const Ints perm = permutation(node);
-  if (std::is_sorted(perm.begin(), perm.end())) return node.input(0);
+  if (std::is_sorted(perm.begin(), perm.end())) return patch.by("transpose_nothing", node.input(0));
   if (patch.uniform(node.input(0))) {
-    return patch.constant(node.type(), patch.constant(node.input(0)));
+    return patch.by("transpose_uniform",
+                    patch.constant(node.type(), patch.constant(node.input(0))));
   }
   if (moves_nothing(perm, node.input_type(0).shape)) {
-    return patch.op("reshape", {node.input(0)}, {{"shape", node.type().shape}});
+    return patch.by("transpose_of_ones",
+                    patch.op("reshape", {node.input(0)}, {{"shape", node.type().shape}}));
   }
   const NodeView inner = patch.producer(node.input(0));
   if (!inner.is("transpose")) return kNoId;
   Ints joined;
   for (const int64_t from : perm) joined.push_back(permutation(inner)[static_cast<size_t>(from)]);
-  if (std::is_sorted(joined.begin(), joined.end())) return inner.input(0);
-  return patch.op("transpose", {inner.input(0)}, {{"perm", joined}});
+  if (std::is_sorted(joined.begin(), joined.end())) {
+    return patch.by("transpose_back", inner.input(0));
+  }
+  return patch.by("transpose_transpose",
+                  patch.op("transpose", {inner.input(0)}, {{"perm", joined}}));
 }
 
 }  // namespace

@@ -28,9 +28,10 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
 }
 
 ValueId simplify(Patch& patch, const NodeView& node) {
-  if (node.input(1) == node.input(2)) return input_if_same(node, 1);
+  if (node.input(1) == node.input(2)) return patch.by("where_same", input_if_same(node, 1));
   const std::optional<Word> condition = patch.uniform(node.input(0));
-  return condition ? input_if_same(node, *condition != 0 ? 1 : 2) : kNoId;
+  if (!condition) return kNoId;
+  return patch.by("where_constant", input_if_same(node, *condition != 0 ? 1 : 2));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <utility>
 
-#include "ir/patch.h"
-#include "passes/passes.h"
+#include "passes/look.h"
 
 namespace pyc::passes {
 namespace {
@@ -48,16 +47,15 @@ Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
     const ir::NodeView node = patch.node(n);
     patch.at(n);
     const ir::OpDef& op = node.op();
-    if (op.traits.moves_data && op.simplify != nullptr) {
-      const ir::ValueId by = op.simplify(patch, node);
-      if (by != ir::kNoId) {
-        patch.replace(node.outputs()[0], by);
-        continue;
-      }
+    if (op.traits.moves_data) {
+      PYC_ASSIGN(const bool replaced, apply_rules(patch, node, context));
+      if (replaced) continue;
     }
     ir::Attrs attrs = canonical_attrs(node);
     std::vector<ir::ValueId> inputs = canonical_inputs(patch, node);
     if (attrs == node.attrs() && inputs == node.all_inputs()) continue;
+    if (attrs != node.attrs()) context.count("attributes");
+    if (inputs != node.all_inputs()) context.count("operands");
     const ir::ValueId first = patch.op(op.name, std::move(inputs), std::move(attrs));
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       patch.replace(node.outputs()[i], first + static_cast<ir::ValueId>(i));

@@ -86,7 +86,10 @@ Result<bool> cse(ir::Graph& graph, const PassContext& context) {
   EqualConstants constants(graph);
   for (ValueId v = 0; v < graph.values.size(); ++v) {
     if (graph.value(v).kind != ir::ValueKind::kConstant) continue;
-    if (const ValueId first = constants.first(v); first != v) patch.replace(v, first);
+    const ValueId first = constants.first(v);
+    if (first == v) continue;
+    context.count("equal_constants");
+    patch.replace(v, first);
   }
   std::map<std::pair<std::string, std::vector<ValueId>>, ir::NodeId> seen;
   for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
@@ -95,6 +98,7 @@ Result<bool> cse(ir::Graph& graph, const PassContext& context) {
     if (node.op().traits.commutative) std::sort(inputs.begin(), inputs.end());
     const auto [first, fresh] = seen.try_emplace({key_of(node), std::move(inputs)}, n);
     if (fresh) continue;
+    context.count("equal_nodes");
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       patch.replace(node.outputs()[i], graph.nodes[first->second].outputs[i]);
     }

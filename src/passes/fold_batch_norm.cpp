@@ -116,6 +116,7 @@ Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context) {
     const bool wide = norm.type().dtype == DType::kF64;
     patch.replace(norm.outputs()[0],
                   wide ? folded<double>(patch, norm, conv) : folded<float>(patch, norm, conv));
+    context.count("conv_batch_norm");
     context.decide(kName, name, "folded into convolution", "value_changing",
                    fmt::format("weights {}", conv.input_type(1).to_string()));
   }

@@ -87,6 +87,7 @@ class Integerizer {
                        : patch_.op(f.op().name, {x}, f.attrs());
     }
     patch_.replace(quantize.outputs()[0], x);
+    context_.count("same_scale");
     decide(quantize, "computed on integers", "same_scale");
   }
 
@@ -128,6 +129,7 @@ class Integerizer {
     patch_.at(n);
     const ValueId real = node.is("conv") ? convolution(node, p) : product(node, p);
     patch_.replace(node.outputs()[0], real);
+    context_.count(node.op().name);
     decide(node, "integer products", "value_changing");
   }
 

@@ -25,6 +25,7 @@ Result<bool> isolate_outputs(ir::Graph& graph, const PassContext& context) {
                             .kind = ir::ValueKind::kResult,
                             .producer = static_cast<ir::NodeId>(graph.nodes.size() - 1),
                             .constant = nullptr});
+    context.count("copied_output");
     taken.insert(id);
     output = id;
     changed = true;

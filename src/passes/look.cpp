@@ -1,5 +1,7 @@
 #include "passes/look.h"
 
+#include <fmt/format.h>
+
 namespace pyc::passes {
 
 std::vector<int> count_readers(const ir::Graph& graph) {
@@ -24,6 +26,20 @@ std::optional<double> constant_number(const ir::Patch& patch, ir::ValueId v) {
   const auto word = patch.uniform(v);
   if (!word) return std::nullopt;
   return word_to_double(*word, patch.type(v).dtype);
+}
+
+Result<bool> apply_rules(ir::Patch& patch, const ir::NodeView& node, const PassContext& context) {
+  if (node.op().simplify == nullptr) return false;
+  const size_t before = patch.rules().size();
+  const ir::ValueId by = node.op().simplify(patch, node);
+  if (by == ir::kNoId) return false;
+  if (patch.rules().size() == before) {
+    return Status(Code::kInternal,
+                  fmt::format("a rule of op '{}' does not say its name", node.op().name));
+  }
+  context.count(patch.rules().back());
+  patch.replace(node.outputs()[0], by);
+  return true;
 }
 
 }  // namespace pyc::passes

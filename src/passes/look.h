@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/patch.h"
+#include "passes/passes.h"
 
 namespace pyc::passes {
 
@@ -17,5 +18,9 @@ ir::ValueId behind_copies(const ir::Patch& patch, ir::ValueId v);
 
 // The number every element of a constant equals, or none.
 std::optional<double> constant_number(const ir::Patch& patch, ir::ValueId v);
+
+// Replaces the node by what its op's `simplify` gives and counts the rule; gives whether there was
+// one. kInternal for a rule that does not say its name (Patch::by): nothing would prove it.
+Result<bool> apply_rules(ir::Patch& patch, const ir::NodeView& node, const PassContext& context);
 
 }  // namespace pyc::passes

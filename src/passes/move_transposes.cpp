@@ -68,7 +68,10 @@ struct Region {
 class Mover {
  public:
   Mover(ir::Graph& graph, const PassContext& context)
-      : graph_(graph), patch_(graph, context.ops), readers_(graph.values.size()) {
+      : graph_(graph),
+        patch_(graph, context.ops),
+        context_(context),
+        readers_(graph.values.size()) {
     for (NodeId n = 0; n < graph.nodes.size(); ++n) {
       for (const ValueId v : graph.nodes[n].inputs) readers_[v].push_back(n);
     }
@@ -81,7 +84,9 @@ class Mover {
     if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), is_transpose)) return false;
     for (const Region& region : regions()) {
       const Perm best = best_order(region);
-      if (!is_identity(best)) rewrite(region, best);
+      if (is_identity(best)) continue;
+      context_.count("reordered_region");
+      rewrite(region, best);
     }
     return patch_.apply();
   }
@@ -235,6 +240,7 @@ class Mover {
 
   ir::Graph& graph_;
   ir::Patch patch_;
+  const PassContext& context_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> is_output_;
 };

@@ -4,6 +4,7 @@
 // it changed anything; it never prints, times or verifies (pipeline.cpp does). All but `decompose`
 // and `isolate_outputs` rewrite through ir::Patch.
 
+#include <map>
 #include <string>
 
 #include "base/decision.h"
@@ -12,14 +13,19 @@
 
 namespace pyc::passes {
 
+// By name of a rule: how often it was applied.
+using Rewrites = std::map<std::string, int64_t, std::less<>>;
+
 // What a pass is given besides the graph.
 struct PassContext {
   const ir::OpSet& ops;
   DecisionLog& log;
+  Rewrites& rewrites;
 
   // Writes down a single choice; `subject` is the value it is about.
   void decide(std::string_view pass, const std::string& subject, std::string chosen,
               std::string reason, std::string detail = "") const;
+  void count(std::string_view rule) const;
 };
 
 // Value-changing. A conv that only a batch_norm reads, all parameters constant and finite, f32 or

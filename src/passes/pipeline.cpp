@@ -81,7 +81,8 @@ class Runner {
     ir::Graph work = *graph_;
     const size_t before = work.nodes.size();
     DecisionLog details;
-    auto changed = pass.run(work, {.ops = ops_, .log = details});
+    Rewrites rewrites;
+    auto changed = pass.run(work, {.ops = ops_, .log = details, .rewrites = rewrites});
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
       auto verified = ir::verify_graph(std::move(work), &graph_);
@@ -100,6 +101,7 @@ class Runner {
                          .changed = *changed,
                          .ns = now_ns() - start,
                          .nodes_before = before,
+                         .rewrites = rewrites,
                          .after = *graph_});
     }
     return *changed;
@@ -136,6 +138,15 @@ class Runner {
   std::set<std::string> said_;
 };
 
+// Passes run in the order of their turns; repeated neighbours share one.
+size_t turn_of(const Pass& pass) {
+  size_t turn = 0;
+  for (const Pass* p = kPasses; p != &pass; ++p) {
+    if (!p->repeated || !(p + 1)->repeated) ++turn;
+  }
+  return turn;
+}
+
 }  // namespace
 
 void PassContext::decide(std::string_view pass, const std::string& subject, std::string chosen,
@@ -145,6 +156,15 @@ void PassContext::decide(std::string_view pass, const std::string& subject, std:
                  .reason = std::move(reason),
                  .detail = std::move(detail),
                  .alternatives = {}});
+}
+
+void PassContext::count(std::string_view rule) const {
+  const auto found = rewrites.find(rule);
+  if (found != rewrites.end()) {
+    ++found->second;
+  } else {
+    rewrites.emplace(rule, 1);
+  }
 }
 
 std::span<const Pass> pipeline() { return kPasses; }
@@ -187,7 +207,13 @@ Result<ir::VerifiedGraph> run_passes(ir::VerifiedGraph graph, const ir::OpSet& o
                                      DecisionLog* log) {
   std::vector<const Pass*> passes;
   for (const std::string& name : names) {
-    PYC_ASSIGN(passes.emplace_back(), find_pass(name));
+    PYC_ASSIGN(const Pass* pass, find_pass(name));
+    if (!passes.empty() && turn_of(*pass) < turn_of(*passes.back())) {
+      return Status(Code::kUnknownOption,
+                    fmt::format("pass '{}' runs before '{}': their order is fixed", name,
+                                passes.back()->name));
+    }
+    passes.push_back(pass);
   }
   Runner runner(std::move(graph), ops, options, log);
   for (const Pass* pass : passes) {

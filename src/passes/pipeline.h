@@ -36,6 +36,7 @@ struct PassRun {
   bool changed;
   int64_t ns;  // with verifying
   size_t nodes_before;
+  const Rewrites& rewrites;  // by rule
   const ir::Graph& after;
 };
 
@@ -51,7 +52,8 @@ struct PassOptions {
 Result<ir::VerifiedGraph> run_pipeline(ir::VerifiedGraph graph, const ir::OpSet& ops,
                                        const PassOptions& options, DecisionLog* log);
 
-// Runs the passes with the given names in the given order, each once: for tests and `pyc opt`.
+// Runs the passes with the given names, each once: for tests and `pyc opt`. They must stand in the
+// order of the pipeline; those that run in turn there may stand in any. kUnknownOption otherwise.
 Result<ir::VerifiedGraph> run_passes(ir::VerifiedGraph graph, const ir::OpSet& ops,
                                      std::span<const std::string> names, const PassOptions& options,
                                      DecisionLog* log);

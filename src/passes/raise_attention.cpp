@@ -47,6 +47,7 @@ class Match {
     dtype_ = product.type().dtype;
     absorb_factors();
     check_axis(softmax);
+    if (product.input_type(0).shape != scores_) refuse("scores_reshaped");
     check_shapes();
     return true;
   }
@@ -58,17 +59,26 @@ class Match {
     if (why_not_.empty()) why_not_ = reason;
   }
 
-  // What `v` is made by, through copies and casts between floats. What lies on the way is inside
-  // the pattern: nothing else may read it.
-  NodeView inner(ValueId v) {
+  // What `v` is made by, through copies and casts between floats, and where `rows` are all that
+  // matters, through reshapes that keep them. What lies on the way is inside the pattern: nothing
+  // else may read it.
+  NodeView inner(ValueId v, bool rows = false) {
     for (;;) {
       only_reader(v);
       const NodeView node = patch_.producer(v);
+      if (rows && node.is("reshape") && same_rows(node.input_type(0), node.type())) {
+        v = node.input(0);
+        continue;
+      }
       const bool cast =
           node.is("cast") && is_float(node.type().dtype) && is_float(node.input_type(0).dtype);
       if (!cast && !node.is("identity")) return node;
       v = node.input(0);
     }
+  }
+
+  static bool same_rows(const ir::TensorType& a, const ir::TensorType& b) {
+    return a.rank() > 0 && b.rank() > 0 && a.shape.back() == b.shape.back();
   }
 
   void only_reader(ValueId v) {
@@ -77,7 +87,7 @@ class Match {
 
   // Exporters guard against rows without a key: where(is_nan(p), 0, p). The op gives 0 there.
   NodeView softmax_of(ValueId v) {
-    const NodeView node = inner(v);
+    const NodeView node = inner(v, true);
     if (node.is("softmax")) return node;
     if (!node.is("where") || patch_.current(node.input(2)) >= readers_.size()) return {};
     const NodeView guard = patch_.producer(node.input(0));
@@ -90,7 +100,9 @@ class Match {
 
   // The scores below an optional mask.
   bool find_scores(ValueId v) {
-    const NodeView node = inner(v);
+    const NodeView node = inner(v, true);
+    if (!node) return false;
+    scores_ = node.type().shape;
     if (node.is("add")) {
       for (size_t i : {0, 1}) {
         if (!find_product(node.input(i))) continue;
@@ -111,7 +123,7 @@ class Match {
       }
       return false;
     }
-    return find_product(v);
+    return find_product(node.outputs()[0]);
   }
 
   // q·kᵀ below factors that are constants.
@@ -201,6 +213,7 @@ class Match {
   const ir::Patch& patch_;
   const std::vector<int>& readers_;
   Parts parts_;
+  ir::Shape scores_;
   DType dtype_ = DType::kF32;
   std::string why_not_;
 };
@@ -315,6 +328,7 @@ Result<bool> raise_attention(ir::Graph& graph, const PassContext& context) {
     }
     patch.at(n);
     patch.replace(product.outputs()[0], Raise(patch, match.parts()).build(product.type()));
+    context.count("attention");
     context.decide(kName, name, "raised to attention", "value_changing",
                    describe(patch, match.parts()));
   }

@@ -1,5 +1,4 @@
-#include "ir/patch.h"
-#include "passes/passes.h"
+#include "passes/look.h"
 
 namespace pyc::passes {
 
@@ -7,10 +6,10 @@ Result<bool> simplify(ir::Graph& graph, const PassContext& context) {
   ir::Patch patch(graph, context.ops);
   for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
     const ir::NodeView node = patch.node(n);
-    if (node.op().simplify == nullptr || node.op().traits.moves_data) continue;
+    if (node.op().traits.moves_data) continue;
     patch.at(n);
-    const ir::ValueId by = node.op().simplify(patch, node);
-    if (by != ir::kNoId) patch.replace(node.outputs()[0], by);
+    const auto done = apply_rules(patch, node, context);
+    if (!done.ok()) return done.status();
   }
   return patch.apply();
 }

@@ -65,6 +65,7 @@ class Widener {
     wide_[out] = result;
     if (!leaves_chain(out)) return;
     patch_.replace(out, patch_.op("cast", {result}, {{"to", node.type().dtype}}));
+    context_.count("chain_end");
     context_.decide(kName, graph_.value(out).name, "computed in f32 and rounded once",
                     "value_changing", node.type().to_string());
   }

@@ -72,11 +72,11 @@ Result<ValueId> SegmentBuilder::add_constant(const DynValue& value) {
 Result<std::optional<ValueId>> SegmentBuilder::resolve_main(OpenId id, Break* why) {
   const auto& content = state_.values[id];
   if (!content) {
-    *why = {.reason = "waits_for_node", .detail = state_.graph->values[id].name};
+    *why = {.reason = BreakReason::kWaitsForNode, .detail = state_.graph->values[id].name};
     return std::optional<ValueId>();
   }
   if (!content->is_tensor()) {
-    *why = {.reason = "not_a_tensor", .detail = state_.graph->values[id].name};
+    *why = {.reason = BreakReason::kNotATensor, .detail = state_.graph->values[id].name};
     return std::optional<ValueId>();
   }
   ValueId made = kNoId;
@@ -102,7 +102,7 @@ Result<std::optional<ValueId>> SegmentBuilder::resolve(Scope& scope, OpenId id, 
   }
   const auto& constant = scope.graph->values[id].constant;
   if (!constant || !constant->is_tensor()) {
-    *why = {.reason = "not_a_tensor", .detail = scope.graph->values[id].name};
+    *why = {.reason = BreakReason::kNotATensor, .detail = scope.graph->values[id].name};
     return std::optional<ValueId>();
   }
   PYC_ASSIGN(const ValueId made, add_constant(*constant));
@@ -127,7 +127,10 @@ Result<Outcome> SegmentBuilder::try_close(const OpenNode& node, Break* why, Valu
   PYC_TRY(finder_.refused());
   if (context.missing() != kNoId || context.open_region()) {
     *missing = context.missing() != kNoId ? context.missing() : region_missing_;
-    *why = {.reason = context.missing() != kNoId ? "waits_for_value" : "open_region",
+    const bool waits = context.missing() != kNoId;
+    *why = {.reason = waits                          ? BreakReason::kWaitsForValue
+                      : ir::regions_of(node).empty() ? BreakReason::kHostFunction
+                                                     : BreakReason::kOpenRegion,
             .detail = *missing == kNoId ? "" : builder_.graph().value(*missing).name};
     return Outcome::kWaits;
   }
@@ -158,7 +161,7 @@ bool SegmentBuilder::specialize(ValueId missing) {
 
 Result<Outcome> SegmentBuilder::close_node(const OpenNode& node, Break* why) {
   if (node.op->close == nullptr) {
-    *why = {.reason = "host_function", .detail = node.op->name};
+    *why = {.reason = BreakReason::kHostFunction, .detail = node.op->name};
     return Outcome::kWaits;
   }
   for (;;) {
@@ -313,6 +316,12 @@ Status SegmentBuilder::close_nodes() {
 }
 
 }  // namespace
+
+std::string_view reason_name(BreakReason reason) {
+  constexpr std::string_view kNames[] = {"host_function", "waits_for_value", "waits_for_node",
+                                         "open_region",   "not_a_tensor",    "no_rule"};
+  return kNames[static_cast<size_t>(reason)];
+}
 
 State initial_state(const OpenGraph& graph) {
   State state{.graph = &graph,

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dyn_value.h"
@@ -28,11 +29,22 @@ struct State {
 // The state before anything ran: constants are there, nodes that no output needs are done.
 State initial_state(const ir::OpenGraph& graph);
 
+// Why a node is not part of a segment.
+enum class BreakReason : uint8_t {
+  kHostFunction,   // it is no tensor computation
+  kWaitsForValue,  // it needs the content of a value that is computed first
+  kWaitsForNode,   // it reads from a node that waits itself
+  kOpenRegion,     // a region of it cannot be written out
+  kNotATensor,     // it reads a sequence, an optional or strings
+  kNoRule,         // PyC has no meaning for its op
+};
+// "host_function", "waits_for_value", …: the reason code in decisions and reports.
+std::string_view reason_name(BreakReason reason);
+
 struct Break {
   uint32_t node = 0;
-  // "host_function", "waits_for_value", "waits_for_node", "open_region", "not_a_tensor"
-  std::string reason;
-  std::string detail;
+  BreakReason reason = BreakReason::kWaitsForNode;
+  std::string detail = {};  // the value it is about
 };
 
 struct Segment {

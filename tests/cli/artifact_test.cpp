@@ -141,5 +141,40 @@ TEST(ArtifactFiles, TheCodeGeneratorIsFoundBesideTheProgramOrRefusedWithACure) {
   EXPECT_EQ(shell("cd " + folder.file("bin") + " && ./pyc run " + kMlp).exit, 0);
 }
 
+TEST(ArtifactFiles, CacheOnDiskIsListedCheckedAndCleared) {
+  const TempFolder folder;
+  const std::string cache = " --cache-dir " + folder.path();
+  const auto disk = [](const Json& report) {
+    std::string text;
+    for (const Json& d : report["log"]["decisions"]) {
+      if (d["what"] == "disk_cache") text += d["chosen"].get<std::string>();
+    }
+    return text;
+  };
+  EXPECT_EQ(json_of("cache list" + cache)["entries"].size(), 0u);
+  const Json first = json_of("run " + kMlp + cache);
+  EXPECT_EQ(disk(first), "written");
+  const Json second = json_of("run " + kMlp + cache);
+  EXPECT_EQ(disk(second), "loaded");
+  EXPECT_EQ(second["outputs"], first["outputs"]);
+  EXPECT_EQ(json_of("run " + kMlp + " --cache-dir \"\"")["outputs"], first["outputs"]);
+  const Json by_environment = Json::parse(
+      shell("PYC_CACHE_DIR=" + folder.path() + " " + PYC_CLI + " run " + kMlp + " --json").text);
+  EXPECT_EQ(disk(by_environment), "loaded");
+
+  const Json list = json_of("cache list" + cache);
+  ASSERT_EQ(list["entries"].size(), 1u);
+  EXPECT_EQ(list["bytes"], list["entries"][0]["bytes"]);
+  EXPECT_EQ(json_of("cache verify" + cache)["unusable"], 0);
+  std::filesystem::resize_file(folder.file(list["entries"][0]["file"]), 300);
+  const Outcome damaged = pyc("cache verify" + cache);
+  EXPECT_EQ(damaged.exit, 1);
+  EXPECT_TRUE(has(damaged, "cut off")) << damaged.text;
+  EXPECT_EQ(json_of("cache clear" + cache)["removed"], 1);
+  EXPECT_TRUE(has(pyc("cache list" + cache), "0 entries"));
+  EXPECT_EQ(pyc("cache lst" + cache).exit, 2);
+  EXPECT_EQ(pyc("cache list").exit, 2);
+}
+
 }  // namespace
 }  // namespace pyc::test

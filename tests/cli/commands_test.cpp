@@ -1,6 +1,7 @@
 // What each command says, as text and as JSON by the schema of docs/cli.md.
 
 #include <nlohmann/json.hpp>
+#include <pyc/pyc.hpp>
 
 #include "base/files.h"
 #include "cli/program.h"
@@ -160,6 +161,58 @@ TEST(Commands, DumpAndOpt) {
   const Json r = json_of("opt " + kMlp + " --passes decompose,eliminate_dead");
   EXPECT_EQ(r["passes"], Json({"decompose", "eliminate_dead"}));
   EXPECT_GT(r["nodes_after"].get<int>(), r["nodes_before"].get<int>());
+}
+
+// pyc.pass_report.v1 of docs/cli.md.
+void check_pass_report(const Json& report) {
+  EXPECT_EQ(report["schema"], "pyc.pass_report.v1");
+  EXPECT_EQ(report["stages"], Json({"verify", "passes", "lower", "select", "plan", "code"}));
+  ASSERT_EQ(report["passes"].size(), pyc_pass_count());
+  for (size_t i = 0; i < report["passes"].size(); ++i) {
+    const Json& pass = report["passes"][i];
+    auto info = pyc::sized<pyc_pass_info>();
+    ASSERT_EQ(pyc_pass(i, &info, nullptr), PYC_STATUS_OK);
+    EXPECT_EQ(pass["name"], info.name);
+    EXPECT_EQ(pass["value_changing"], info.value_changing != 0);
+    EXPECT_FALSE(pass["summary"].get<std::string>().empty());
+    EXPECT_TRUE(pass["required"].is_boolean() && pass["changed"].is_boolean());
+    EXPECT_EQ(pass["on"], pass["runs"].get<int>() > 0);
+    EXPECT_EQ(pass["ns"].get<int64_t>() > 0, pass["on"]);
+    EXPECT_EQ(pass["nodes_before"].get<int>() > 0, pass["on"]);
+    EXPECT_EQ(pass["nodes_after"].get<int>() > 0, pass["on"]);
+    EXPECT_EQ(pass.size(), 11u) << pass;
+    for (const auto& [rule, count] : pass["rewrites"].items()) {
+      EXPECT_FALSE(rule.empty());
+      EXPECT_GT(count.get<int>(), 0);
+    }
+  }
+}
+
+TEST(Commands, PassReport) {
+  const std::string path = std::string(PYC_BINARY_DIR) + "/commands_test_report.json";
+  ASSERT_EQ(pyc("opt " + kMlp + " --report " + path).exit, 0);
+  const Json whole = Json::parse(read_file(path, 1 << 20).value());
+  check_pass_report(whole);
+  const auto pass = [](const Json& report, const std::string& name) {
+    for (const Json& p : report["passes"]) {
+      if (p["name"] == name) return p;
+    }
+    return Json();
+  };
+  EXPECT_EQ(pass(whole, "decompose")["rewrites"], Json({{"softmax", 1}}));
+  EXPECT_EQ(pass(whole, "decompose")["changed"], true);
+  check_pass_report(json_of("explain " + kMlp)["pass_report"]);
+
+  ASSERT_EQ(pyc("opt " + kMlp + " --passes simplify --report " + path).exit, 0);
+  const Json one = Json::parse(read_file(path, 1 << 20).value());
+  check_pass_report(one);
+  EXPECT_EQ(pass(one, "simplify")["on"], true);
+  EXPECT_EQ(pass(one, "decompose")["on"], false);
+
+  EXPECT_EQ(pyc("opt " + kMlp + " --report /no/such/folder/r.json").exit, 9);
+  const Outcome reordered = pyc("opt " + kMlp + " --passes cse,decompose");
+  EXPECT_EQ(reordered.exit, 2);
+  EXPECT_TRUE(has(reordered, "their order is fixed")) << reordered.text;
 }
 
 TEST(Commands, DoctorRunsEveryDevice) {

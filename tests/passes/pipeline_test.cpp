@@ -57,7 +57,8 @@ TEST(Pipeline, OrderIsFixed) {
     EXPECT_FALSE(pass.summary.empty());
   }
   EXPECT_EQ(order,
-            "fold_batch_norm! raise_attention! integerize_qdq! widen_half_chains! decompose canonicalize* simplify* fold_constants* move_transposes* "
+            "fold_batch_norm! raise_attention! integerize_qdq! widen_half_chains! decompose "
+            "canonicalize* simplify* fold_constants* move_transposes* "
             "cse* isolate_outputs eliminate_dead ");
 }
 
@@ -74,6 +75,31 @@ TEST(Pipeline, UnknownAndRequiredPassesCannotBeLeftOut) {
   refused = driver::compile(graph, options);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().message(), "pass 'decompose' cannot be left out");
+}
+
+TEST(Pipeline, ReorderingIsRefused) {
+  const std::vector<std::string> reordered{"cse", "decompose"};
+  const auto refused = driver::run_passes(model("linear_relu.ir"), reordered);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kUnknownOption);
+  EXPECT_EQ(refused.status().message(), "pass 'decompose' runs before 'cse': their order is fixed");
+  // These run in turn until none changes anything.
+  const std::vector<std::string> in_turn{"cse", "canonicalize", "eliminate_dead"};
+  EXPECT_TRUE(driver::run_passes(model("linear_relu.ir"), in_turn).ok());
+}
+
+TEST(Pipeline, ReportsCountRewritesByRule) {
+  const auto result = driver::run_passes(model("transformer_block.ir"), {});
+  ASSERT_TRUE(result.ok());
+  std::map<std::string, driver::PassReport> reports;
+  for (const driver::PassReport& report : result->reports) {
+    reports[report.name] = report;
+    EXPECT_EQ(report.changed > 0, !report.rewrites.empty()) << report.name;
+  }
+  using Rewrites = std::map<std::string, int64_t>;
+  EXPECT_EQ(reports["raise_attention"].rewrites, (Rewrites{{"attention", 1}}));
+  EXPECT_EQ(reports["decompose"].rewrites, (Rewrites{{"attention", 1}, {"layer_norm", 3}}));
+  EXPECT_LT(reports["decompose"].nodes_before, reports["decompose"].nodes_after);
 }
 
 TEST(Pipeline, GivesTheSameGraphAndLogEveryTime) {
@@ -122,7 +148,7 @@ TEST(Pipeline, ReportsEveryPassAndDumpsWhatChanged) {
   }
   EXPECT_GT(changed, 2u);
   ASSERT_EQ(result->dumps.size(), changed);
-  EXPECT_EQ(result->dumps[0].first, "pass decompose, round 1");
+  EXPECT_EQ(result->dumps[0].first, "pass raise_attention, round 1");
   EXPECT_EQ(driver::list_passes().size(), pipeline().size());
 }
 

@@ -22,6 +22,15 @@ inline std::vector<std::string> optional_passes() {
   return names;
 }
 
+// Names of those that may change bits.
+inline std::vector<std::string> value_changing_passes() {
+  std::vector<std::string> names;
+  for (const Pass& pass : pipeline()) {
+    if (pass.value_changing) names.emplace_back(pass.name);
+  }
+  return names;
+}
+
 struct Outcome {
   std::string error;
   std::string canonical;  // the graph after the passes, as text

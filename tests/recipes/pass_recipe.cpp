@@ -19,12 +19,15 @@ TEST(PassRecipe, DoesWhatItsPageSays) {
   auto graph = ir::parse(text.substr(0, cut), ops::all_ops());
   ASSERT_TRUE(graph.ok()) << graph.status().to_string();
   DecisionLog log;
-  const auto changed = join_concats(*graph, {.ops = ops::all_ops(), .log = log});
+  Rewrites rewrites;
+  const auto changed =
+      join_concats(*graph, {.ops = ops::all_ops(), .log = log, .rewrites = rewrites});
   ASSERT_TRUE(changed.ok()) << changed.status().to_string();
   EXPECT_TRUE(*changed);
   EXPECT_TRUE(ir::verify_graph(*graph).ok());
   EXPECT_EQ(ir::print(*graph), text.substr(text.find('\n', cut) + 1));
-  EXPECT_FALSE(join_concats(*graph, {.ops = ops::all_ops(), .log = log}).value());
+  EXPECT_FALSE(
+      join_concats(*graph, {.ops = ops::all_ops(), .log = log, .rewrites = rewrites}).value());
 }
 
 }  // namespace

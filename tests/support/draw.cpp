@@ -128,8 +128,16 @@ Ints Draw::permutation(int64_t rank) {
   return out;
 }
 
-DType Draw::float_dtype() { return choose({DType::kF32, DType::kF16, DType::kBF16, DType::kF64}); }
-DType Draw::any_dtype() { return static_cast<DType>(pick(0, kDTypeCount - 1)); }
+// Tame ones are those that every numpy has.
+DType Draw::float_dtype() {
+  if (tame()) return choose({DType::kF32, DType::kF16, DType::kF64});
+  return choose({DType::kF32, DType::kF16, DType::kBF16, DType::kF64});
+}
+DType Draw::any_dtype() {
+  const auto t = static_cast<DType>(pick(0, kDTypeCount - 1));
+  const bool usual = !is_narrow_int(t) && (!is_narrow_float(t) || t == DType::kF16);
+  return usual || !tame() ? t : DType::kF32;
+}
 
 std::vector<std::byte> Draw::data(const ir::TensorType& type, double lo, double hi, bool wild) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -158,6 +166,16 @@ ValueId Draw::source(const ir::TensorType& type, std::vector<std::byte> bytes) {
   const auto made = constant
                         ? builder_.constant(type, ir::dense_data(SharedBytes(std::move(bytes))))
                         : builder_.input(fmt::format("x{}", inputs_.size() - 1), type);
+  if (!made.ok()) throw std::runtime_error(made.status().to_string());
+  note(*made, {});
+  return *made;
+}
+
+// A constant of one value that passes may know about.
+ValueId Draw::neutral(const ir::TensorType& type) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double x = choose({0.0, -0.0, 1.0, -1.0, 2.0, 0.5, kInf, -kInf, 3.0});
+  const auto made = builder_.constant(type, ir::splat_data(type, x));
   if (!made.ok()) throw std::runtime_error(made.status().to_string());
   note(*made, {});
   return *made;
@@ -222,6 +240,7 @@ ValueId Draw::tensor(DType t, const Shape& shape) {
     return adapted(v, t, shape);
   }
   const ir::TensorType type{t, shape};
+  if (!tame() && chance(4)) return neutral(type);
   if (tame()) return fresh(t, shape, is_float(t) ? kTameLow : 0.0, is_float(t) ? kTameHigh : 6.0);
   return source(type, data(type, -3.0, 7.0, true));
 }

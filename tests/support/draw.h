@@ -106,6 +106,7 @@ class Draw {
   ValueId must(std::string_view name, std::vector<ValueId> inputs, Attrs attrs);
   void note(ValueId first, std::span<const ValueId> inputs);
   std::vector<std::byte> data(const ir::TensorType& type, double lo, double hi, bool wild);
+  ValueId neutral(const ir::TensorType& type);
   ValueId source(const ir::TensorType& type, std::vector<std::byte> bytes);
 
   Values values_;

@@ -94,24 +94,39 @@ class Bench final : public Command {
   int run() override {
     model_.finish();
     const Progress progress("measuring " + model_.model);
-    Model model = Model::load(model_.model, model_.compile);
-    cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
-    warm_ms_ =
-        static_cast<double>(Model::load(model_.model, model_.compile).stats().compile_ns) / 1e6;
+    const ModelFile file = ModelFile::load(model_.model);
+    inputs_.read(file);
+    Model model = settled_model(file, model_.compile, inputs_);
     const std::vector<Tensor> inputs = inputs_.make(model);
-    const std::vector<Tensor> outputs = model.make_outputs();
     in_ = views_of(inputs);
-    out_ = views_of(outputs);
-    measure(model);
-    profile(model);
+    if (model.is_open()) {
+      model.run_dynamic(in_);  // compiles it
+      cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
+      measure([&] { return run_open(model); });
+    } else {
+      cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
+      warm_ms_ = static_cast<double>(file.compile(model_.compile).stats().compile_ns) / 1e6;
+      const std::vector<Tensor> outputs = model.make_outputs();
+      out_ = views_of(outputs);
+      measure([&] { return model.run(in_, out_).wall_ns; });
+      profile(model);
+    }
     json ? print_json(model) : print_text(model);
     return kExitOk;
   }
 
  private:
-  void measure(Model& model) {
+  // The time of a run with the memory of its results made anew.
+  int64_t run_open(Model& model) const {
+    auto stats = sized<pyc_run_stats>();
+    model.run_dynamic(in_, &stats);
+    return stats.wall_ns;
+  }
+
+  template <class RunOnce>
+  void measure(RunOnce run_once) {
     using Clock = std::chrono::steady_clock;
-    for (int64_t i = 0; i < warmup_; ++i) model.run(in_, out_);
+    for (int64_t i = 0; i < warmup_; ++i) run_once();
     const auto start = Clock::now();
     const auto elapsed = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
@@ -119,7 +134,7 @@ class Bench final : public Command {
     constexpr size_t kMostSamples = 10'000'000;
     while (runs_ > 0 ? times_.size() < static_cast<size_t>(runs_)
                      : times_.empty() || (elapsed() < seconds_ && times_.size() < kMostSamples)) {
-      times_.push_back(model.run(in_, out_).wall_ns);
+      times_.push_back(run_once());
     }
     throughput_ = static_cast<double>(times_.size()) / elapsed();
     std::sort(times_.begin(), times_.end());
@@ -175,9 +190,17 @@ class Bench final : public Command {
     fmt::print("latency p50 {:.1f} us, p90 {:.1f}, p95 {:.1f}, p99 {:.1f} ({} runs)\n", p50,
                percentile(times_, 0.9), percentile(times_, 0.95), percentile(times_, 0.99),
                times_.size());
-    fmt::print("speed   {:.1f} runs/s, {:.2f} GFLOP/s\n", throughput_, flops() / (p50 * 1e3));
-    fmt::print("compile cold {:.1f} ms, from the cache {:.2f} ms\n", cold_ms_, warm_ms_);
+    if (model.is_open()) {
+      fmt::print("speed   {:.1f} runs/s\ncompile {:.1f} ms\n", throughput_, cold_ms_);
+    } else {
+      fmt::print("speed   {:.1f} runs/s, {:.2f} GFLOP/s\n", throughput_, flops() / (p50 * 1e3));
+      fmt::print("compile cold {:.1f} ms, from the cache {:.2f} ms\n", cold_ms_, warm_ms_);
+    }
     print_memory(model.memory());
+    if (model.is_open()) {
+      fmt::print("breaks  {}\n", model.breaks().summary().summary);
+      return;
+    }
     fmt::print("peak    planned {} B, measured {} B\n", model.memory().peak_bytes,
                measured_peak(model.memory()));
     fmt::print("bound   arithmetic {:.0f} %, memory {:.0f} %, other {:.0f} % of the time\n",

@@ -4,8 +4,10 @@
 // alone; every refusal travels as pyc::Error and ends in main.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <pyc/pyc.hpp>
 #include <span>
 #include <string>
@@ -18,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 // Exit codes besides those of errors (docs/cli.md).
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitDifferent = 1;  // compare found a difference, doctor something broken
+inline constexpr int kExitDifferent =
+    1;  // compare found a difference, doctor or cache something broken
 int exit_code(pyc_status status);
 
 // The options of one command, declared by it and filled from the command line.
@@ -32,6 +35,8 @@ class Options {
   // May be given several times; `greedy`: or once with several values.
   void list(const std::string& name, std::vector<std::string>& values, const std::string& help,
             bool greedy = false);
+  // What stands behind `--`.
+  void rest(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // One of the given words; a near one is suggested otherwise.
   void choice(const std::string& name, std::string& value, const std::string& help,
               const std::vector<std::string>& words);
@@ -64,17 +69,31 @@ class Command {
 std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_compile();
+std::unique_ptr<Command> make_cache();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_dump();
 std::unique_ptr<Command> make_opt();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_conformance();
+std::unique_ptr<Command> make_reduce();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_ops();
 std::unique_ptr<Command> make_errors();
 std::unique_ptr<Command> make_capabilities();
+
+struct InputOptions;
+
+// Sizes for what a model leaves open.
+struct ShapeOptions {
+  std::vector<std::string> shapes;  // INPUT=2,3
+  std::vector<std::string> dims;    // NAME=4
+
+  void declare(Options& options);
+  // Puts what was parsed into `compile`.
+  void finish(CompileOptions& compile) const;
+};
 
 // The model and the options that every command that compiles takes.
 struct ModelOptions {
@@ -86,9 +105,11 @@ struct ModelOptions {
   void finish();
 
  private:
+  ShapeOptions shapes_;
   int64_t threads_ = 0;
   int64_t lanes_ = 0;
   int64_t memory_budget_ = 0;
+  int64_t loop_limit_ = 0;
   std::string determinism_ = "balanced";
   bool no_fuse_ = false;
   bool no_reuse_ = false;
@@ -100,8 +121,79 @@ struct InputOptions {
   int64_t seed = 0;
 
   void declare(Options& options);
+  // Reads the files; refuses names that the model has not.
+  void read(const ModelFile& file);
+  // The tensor that a file gives the input, or null.
+  const Tensor* given(const std::string& name) const;
   std::vector<Tensor> make(const Model& model) const;
+
+ private:
+  std::map<std::string, Tensor> tensors_;
 };
+
+// Chooses shapes for what a model leaves open: what the options and the files of inputs say,
+// else 1. Where a model takes no dims of 1 (a window larger than that), larger sizes are tried.
+class ShapeChoice {
+ public:
+  // Chooses in `compile`. `inputs` may be null.
+  ShapeChoice(const ModelFile& file, CompileOptions& compile, const InputOptions* inputs);
+
+  // Whether some size was chosen by nobody.
+  bool guessed() const { return !guesses_.empty(); }
+  // Calls `attempt` with one choice after the other until none of its shapes contradict the model;
+  // gives what it gives, and notes on standard error what was guessed.
+  template <class Attempt>
+  auto settle(Attempt attempt) -> decltype(attempt()) {
+    for (size_t i = 0; i + 1 < choices_.size(); ++i) {
+      choose(i);
+      try {
+        auto result = attempt();
+        note();
+        return result;
+      } catch (const Error& e) {
+        if (e.code() != PYC_STATUS_SHAPE_MISMATCH) throw;
+      }
+    }
+    // The last is the first again: its message is the plainest.
+    choose(choices_.size() - 1);
+    auto result = attempt();
+    note();
+    return result;
+  }
+
+ private:
+  // A dim nobody chose.
+  struct Guess {
+    std::string name;  // as the note calls it
+    bool outermost = false;
+    int64_t size = 1;
+  };
+  // The sizes of the guesses: of outermost dims, often batches, and of the others.
+  struct Sizes {
+    int64_t outermost;
+    int64_t others;
+  };
+
+  void take(const std::string& name, const Shape& shape);
+  bool is_given(const std::string& name) const;
+  void list_guesses();
+  void choose(size_t choice);
+  void note() const;
+
+  const ModelFile& file_;
+  CompileOptions& compile_;
+  std::vector<std::pair<std::string, Shape>> given_;
+  std::map<std::string, int64_t> known_;  // sizes by the dim's name
+  std::map<std::string, Guess> guesses_;  // by the dim's name, or input and position
+  std::vector<Sizes> choices_;
+};
+
+// A model ready to run, with a choice that it takes; open models have run once.
+Model settled_model(const ModelFile& file, CompileOptions& compile, const InputOptions& inputs);
+// The model as one graph.
+Graph settled_graph(const ModelFile& file, CompileOptions& compile);
+// The model as one graph with the shapes of `options`; nothing when parts of it are no tensor code.
+std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& options);
 
 std::vector<std::string> device_names();
 std::vector<std::string> target_names();

@@ -73,6 +73,11 @@ void ModelOptions::declare(Options& options, bool device) {
                   INT64_MAX);
   options.list("--exclude", compile.excluded_kernels,
                "Kernel candidates to leave out, by name or family", true);
+  options.text("--cache-dir", compile.cache_dir,
+               "Folder to keep compiled models in; default: what PYC_CACHE_DIR names, or none");
+  options.integer("--loop-limit", loop_limit_,
+                  "Iterations all loops of one run may take together; 0: 16777216", 0, INT64_MAX);
+  shapes_.declare(options);
   options.flag("--no-fuse", no_fuse_, "One group per node");
   options.flag("--no-reuse", no_reuse_, "No two buffers share memory");
 }
@@ -85,45 +90,9 @@ void ModelOptions::finish() {
   compile.threads = static_cast<int32_t>(threads_);
   compile.lanes = static_cast<int32_t>(lanes_);
   compile.memory_budget = memory_budget_;
+  compile.loop_limit = loop_limit_;
+  shapes_.finish(compile);
   compile.flags |= (no_fuse_ ? PYC_COMPILE_NO_FUSE : 0) | (no_reuse_ ? PYC_COMPILE_NO_REUSE : 0);
-}
-
-void InputOptions::declare(Options& options) {
-  options.list("--input", files, "NAME=FILE: an input from a .npy or .pb file; may be repeated");
-  options.integer("--seed", seed, "Seed of the inputs that no file gives", 0, INT64_MAX);
-}
-
-std::vector<Tensor> InputOptions::make(const Model& model) const {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < model.input_count(); ++i) names.emplace_back(model.input(i).name);
-  std::map<std::string, std::string> paths;
-  for (const std::string& file : files) {
-    const size_t equal = file.find('=');
-    const std::string name = file.substr(0, equal);
-    if (equal == std::string::npos) {
-      throw Error(PYC_STATUS_INVALID_ARGUMENT,
-                  fmt::format("--input: expected NAME=FILE, found '{}'", file), "");
-    }
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw Error(PYC_STATUS_INVALID_ARGUMENT,
-                  fmt::format("--input: the model has no input '{}', it has {}{}", name,
-                              fmt::join(names, ", "), did_you_mean(name, names)),
-                  "");
-    }
-    paths[name] = file.substr(equal + 1);
-  }
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const pyc_value_info info = model.input(i);
-    const auto path = paths.find(names[i]);
-    if (path != paths.end()) {
-      inputs.push_back(Tensor::load(path->second, info.dtype));
-    } else {
-      inputs.push_back(Tensor::random(info.dtype, Shape(info.shape, info.shape + info.rank),
-                                      static_cast<uint64_t>(seed) + i));
-    }
-  }
-  return inputs;
 }
 
 std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -16,6 +17,7 @@ struct Difference {
   std::string op;
   std::string type;
   bool same_bits = true;
+  bool unlike = false;  // other kinds or numbers of values
   int64_t elements = 0;
   int64_t beyond = 0;  // elements further apart than the tolerance
   int64_t first = -1;  // of those: the first
@@ -29,12 +31,26 @@ struct Tolerance {
   bool exact() const { return absolute == 0.0 && relative == 0.0; }
 };
 
-void compare_values(const Tensor& a, const Tensor& b, const Tolerance& tolerance, Difference& out) {
-  const std::vector<double> x = a.numbers();
-  const std::vector<double> y = b.numbers();
+std::vector<double> numbers_of(const pyc_tensor_view& view) {
+  std::vector<double> out(static_cast<size_t>(view.bytes / pyc_dtype_size(view.dtype)));
+  check([&](pyc_error** e) {
+    return pyc_tensor_read_f64(&view, 0, static_cast<int64_t>(out.size()), out.data(), e);
+  });
+  return out;
+}
+
+bool same_bytes(const pyc_tensor_view& a, const pyc_tensor_view& b) {
+  return a.bytes == b.bytes && (a.bytes == 0 || std::memcmp(a.data, b.data, a.bytes) == 0);
+}
+
+void compare_values(const pyc_tensor_view& a, const pyc_tensor_view& b, const Tolerance& tolerance,
+                    Difference& out) {
+  const std::vector<double> x = numbers_of(a);
+  const std::vector<double> y = numbers_of(b);
   out.elements = static_cast<int64_t>(x.size());
-  out.same_bits = a.digest() == b.digest();
-  if (out.same_bits) return;
+  out.same_bits = same_bytes(a, b);
+  out.unlike = x.size() != y.size();
+  if (out.same_bits || out.unlike) return;
   for (size_t i = 0; i < x.size(); ++i) {
     if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
     const double apart = std::abs(x[i] - y[i]);
@@ -69,12 +85,13 @@ class Compare final : public Command {
   int run() override {
     model_.finish();
     const Progress progress("comparing " + model_.model);
-    Graph graph = Graph::load(model_.model);
-    graph.verify();
-    std::vector<Difference> nodes = mark_all_results(graph);
-    const std::vector<Tensor> a = values_on(a_, graph, nodes.size());
-    const std::vector<Tensor> b = values_on(b_, graph, nodes.size());
-    for (size_t i = 0; i < nodes.size(); ++i) compare_values(a[i], b[i], tolerance_, nodes[i]);
+    const ModelFile file = ModelFile::load(model_.model);
+    inputs_.read(file);
+    // Settles the shapes, too.
+    const bool whole = !settled_model(file, model_.compile, inputs_).is_open();
+    std::optional<Graph> graph;
+    if (whole) graph = file.graph(model_.compile);
+    std::vector<Difference> nodes = graph ? compare_nodes(*graph) : compare_outputs(file);
     const auto divergent =
         std::find_if(nodes.begin(), nodes.end(), [&](const Difference& d) { return differs(d); });
     const Difference* first = divergent == nodes.end() ? nullptr : &*divergent;
@@ -84,7 +101,43 @@ class Compare final : public Command {
 
  private:
   bool differs(const Difference& d) const {
-    return tolerance_.exact() ? !d.same_bits : d.beyond > 0;
+    return tolerance_.exact() ? !d.same_bits : d.unlike || d.beyond > 0;
+  }
+
+  std::vector<Difference> compare_nodes(Graph& graph) const {
+    graph.verify();
+    std::vector<Difference> nodes = mark_all_results(graph);
+    const std::vector<Tensor> a = values_on(a_, graph, nodes.size());
+    const std::vector<Tensor> b = values_on(b_, graph, nodes.size());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      compare_values(a[i].view(), b[i].view(), tolerance_, nodes[i]);
+    }
+    return nodes;
+  }
+
+  // Of a model that is not one graph only the outputs are there to compare.
+  std::vector<Difference> compare_outputs(const ModelFile& file) const {
+    const auto run_on = [&](const std::string& device) {
+      CompileOptions options = model_.compile;
+      options.device = device;
+      Model model = file.compile(options);
+      const std::vector<Tensor> inputs = inputs_.make(model);
+      return model.run_dynamic(views_of(inputs));
+    };
+    const Results a = run_on(a_);
+    const Results b = run_on(b_);
+    std::vector<Difference> out;
+    for (size_t i = 0; i < a.size(); ++i) {
+      Difference d{.name = file.output(i).name, .op = "output", .type = pyc_result_type_text(a[i])};
+      if (pyc_result_type(a[i]) == PYC_TYPE_TENSOR && pyc_result_type(b[i]) == PYC_TYPE_TENSOR) {
+        compare_values(a.tensor(i), b.tensor(i), tolerance_, d);
+      } else {
+        d.same_bits = result_json(a[i]) == result_json(b[i]);
+        d.unlike = !d.same_bits;
+      }
+      out.push_back(std::move(d));
+    }
+    return out;
   }
 
   // Makes every node's results outputs, in the order the nodes run.

@@ -31,7 +31,8 @@ class Compile final : public Command {
     }
     model_.finish();
     const Progress progress("compiling " + model_.model);
-    Graph::load(model_.model).compile_to_file(output_, model_.compile);
+    settled_graph(ModelFile::load(model_.model), model_.compile)
+        .compile_to_file(output_, model_.compile);
     const Artifact artifact(output_);
     const pyc_artifact_info info = artifact.info();
     if (json) {

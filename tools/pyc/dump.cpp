@@ -27,7 +27,8 @@ class Dump final : public Command {
   int run() override {
     model_.finish();
     const Progress progress("compiling " + model_.model);
-    const std::string text = Graph::load(model_.model).dump(stage_, model_.compile);
+    const std::string text =
+        settled_graph(ModelFile::load(model_.model), model_.compile).dump(stage_, model_.compile);
     if (json) {
       print(Json{{"stage", stage_}, {"text", text}});
     } else {

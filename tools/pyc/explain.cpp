@@ -40,21 +40,37 @@ class Explain final : public Command {
   }
   void declare(Options& options) override {
     model_.declare(options);
+    inputs_.declare(options);
     options.text("--node", node_, "Only the group that computes this value, and what was decided");
   }
 
   int run() override {
     model_.finish();
     const Progress progress("compiling " + model_.model);
-    const Graph graph = Graph::load(model_.model);
-    std::string canonical;
-    if (!node_.empty()) canonical = known_name(graph);
-    const std::string groups = graph.dump("groups", model_.compile);
-    const Model model(graph, model_.compile);
+    const ModelFile file = ModelFile::load(model_.model);
+    inputs_.read(file);
+    Model model = settled_model(file, model_.compile, inputs_);
+    const std::optional<Graph> graph = closed_graph(file, model_.compile);
+    std::string canonical = node_.starts_with('%') ? node_.substr(1) : node_;
+    if (graph && !node_.empty()) require_name(*graph, canonical);
+    const std::string groups = graph ? graph->dump("groups", model_.compile) : "";
+    // An open model is compiled when it runs.
+    if (model.is_open() && model.stats().runs == 0) {
+      const std::vector<Tensor> inputs = inputs_.make(model);
+      model.run_dynamic(views_of(inputs));
+    }
     if (json) {
-      print(Json::parse(model.decision_log()));
+      Json log = Json::parse(model.decision_log());
+      log["pass_report"] = nullptr;
+      if (graph) {
+        std::string report;
+        graph->run_passes({}, &report);
+        log["pass_report"] = Json::parse(report);
+      }
+      print(log);
       return kExitOk;
     }
+    if (node_.empty()) fmt::print("breaks  {}\n", model.breaks().summary().summary);
     std::string group_name;
     for (const Group& group : split_groups(groups)) {
       if (!node_.empty() && group.text.find("  %" + canonical + " = ") == std::string::npos) {
@@ -72,22 +88,23 @@ class Explain final : public Command {
   }
 
  private:
-  // The value's name, which may be written with its %.
-  std::string known_name(const Graph& graph) const {
-    const std::string name = node_.starts_with('%') ? node_.substr(1) : node_;
+  static void require_name(const Graph& graph, const std::string& name) {
     pyc_value value = 0;
     check(
         [&](pyc_error** e) { return pyc_graph_find_value(graph.get(), name.c_str(), &value, e); });
-    return name;
   }
 
   static bool concerns(const pyc_decision& d, const std::string& name, const std::string& group) {
     const std::string_view what = d.what;
     const std::string_view subject = what.substr(what.find(':') + 1);
+    if (what == "graph_break") {
+      return std::string_view(d.chosen).ends_with("'" + name + "'");
+    }
     return subject == name || subject == "%" + name || (!group.empty() && subject == group);
   }
 
   ModelOptions model_;
+  InputOptions inputs_;
   std::string node_;
 };
 

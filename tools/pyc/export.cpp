@@ -19,6 +19,7 @@ class Export final : public Command {
   }
   void declare(Options& options) override {
     options.positional("model", model_, "Model file; its content says which format it has");
+    shapes_.declare(options);
     options.text("-o,--output", output_, "The file to write");
     options.flag("--optimized", optimized_, "Run the passes first");
   }
@@ -27,7 +28,9 @@ class Export final : public Command {
     if (output_.empty()) {
       throw Error(PYC_STATUS_INVALID_ARGUMENT, "no file to write is given", "");
     }
-    const Graph graph = Graph::load(model_);
+    CompileOptions shaped;
+    shapes_.finish(shaped);
+    const Graph graph = settled_graph(ModelFile::load(model_), shaped);
     const Graph written = optimized_ ? graph.run_passes() : graph.clone();
     written.export_onnx(output_);
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(output_));
@@ -44,6 +47,7 @@ class Export final : public Command {
 
  private:
   std::string model_;
+  ShapeOptions shapes_;
   std::string output_;
   bool optimized_ = false;
 };

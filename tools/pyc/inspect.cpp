@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
@@ -16,26 +15,6 @@ bool is_tensor_file(const std::string& path) {
   return starts_with(path, "\x93NUMPY") || path.ends_with(".pb");
 }
 
-struct Summary {
-  std::vector<pyc_value_info> inputs;
-  std::map<std::string, int64_t> ops;
-  int64_t constants = 0;
-  int64_t constant_bytes = 0;
-};
-
-Summary summarize(const Graph& graph) {
-  Summary out;
-  for (pyc_value v = 0; v < graph.value_count(); ++v) {
-    const pyc_value_info info = graph.value(v);
-    if (info.kind == PYC_VALUE_INPUT) out.inputs.push_back(info);
-    if (info.kind != PYC_VALUE_CONSTANT) continue;
-    ++out.constants;
-    out.constant_bytes += info.bytes;
-  }
-  for (size_t i = 0; i < graph.node_count(); ++i) ++out.ops[graph.node(i).op];
-  return out;
-}
-
 class Inspect final : public Command {
  public:
   std::string name() const override { return "inspect"; }
@@ -43,21 +22,24 @@ class Inspect final : public Command {
     return "Show what a model, compiled model or tensor file holds";
   }
   std::string examples() const override {
-    return "  pyc inspect tests/models/mlp.ir\n"
+    return "  pyc inspect model.onnx --dim batch=4\n"
+           "  pyc inspect tests/models/mlp.ir\n"
            "  pyc inspect tests/models/mlp.ir --node h1\n"
            "  pyc inspect mlp.pycm\n"
            "  pyc inspect x.npy\n";
   }
   void declare(Options& options) override {
     options.positional("file", file_, "Model file, .pycm, .npy or .pb file");
+    shapes_.declare(options);
     options.text("--node", node_, "Only the value of this name and the node that makes it");
   }
 
   int run() override {
     if (is_tensor_file(file_)) return show_tensor(Tensor::load(file_));
     if (starts_with(file_, "\x89PYCM")) return show_artifact(Artifact(file_));
-    const Graph graph = Graph::load(file_);
-    return node_.empty() ? show_graph(graph) : show_node(graph);
+    shapes_.finish(shaped_);
+    const ModelFile model = ModelFile::load(file_);
+    return node_.empty() ? show_model(model) : show_node(model.graph(shaped_));
   }
 
  private:
@@ -131,35 +113,56 @@ class Inspect final : public Command {
     return kExitOk;
   }
 
-  int show_graph(const Graph& graph) const {
-    const Summary s = summarize(graph);
+  // Of a model that is one graph; hashing it reads all of its constants.
+  std::string fingerprint(const ModelFile& model) const {
+    if (!model.unsupported().empty()) return "";
+    const std::optional<Graph> graph = closed_graph(model, shaped_);
+    return graph ? graph->fingerprint() : "";
+  }
+
+  int show_model(const ModelFile& model) const {
+    const std::string print_of_graph = fingerprint(model);
+    const Breaks breaks = model.breaks(shaped_);
+    Json report = Json::parse(model.describe());
+    report["fingerprint"] = print_of_graph.empty() ? Json(nullptr) : Json(print_of_graph);
+    report["breaks"] = breaks_json(breaks);
     if (json) {
-      Json report = {{"fingerprint", graph.fingerprint()},
-                     {"inputs", Json::array()},
-                     {"outputs", Json::array()},
-                     {"nodes", graph.node_count()},
-                     {"constants", s.constants},
-                     {"constant_bytes", s.constant_bytes},
-                     {"ops", Json::object()}};
-      for (const pyc_value_info& info : s.inputs) report["inputs"].push_back(value_json(info));
-      for (const pyc_value v : graph.outputs()) {
-        report["outputs"].push_back(value_json(graph.value(v)));
-      }
-      for (const auto& [op, count] : s.ops) report["ops"][op] = count;
       print(report);
       return kExitOk;
     }
-    for (const pyc_value_info& info : s.inputs) {
-      fmt::print("input   {}: {}\n", info.name, type_text(info));
+    for (size_t i = 0; i < model.input_count(); ++i) {
+      fmt::print("input   {}: {}\n", model.input(i).name, model.input(i).type_text);
     }
-    for (const pyc_value v : graph.outputs()) {
-      fmt::print("output  {}: {}\n", graph.value(v).name, type_text(graph.value(v)));
+    for (size_t i = 0; i < model.output_count(); ++i) {
+      fmt::print("output  {}: {}\n", model.output(i).name, model.output(i).type_text);
     }
-    fmt::print("nodes   {}:", graph.node_count());
-    for (const auto& [op, count] : s.ops) fmt::print(" {}×{}", count, op);
-    fmt::print("\nconst   {} with {}\nprint   {}\n", s.constants, bytes_text(s.constant_bytes),
-               graph.fingerprint());
+    fmt::print("nodes   {}:", report["nodes"].get<int64_t>());
+    for (const auto& [op, count] : report["ops"].items()) {
+      fmt::print(" {}×{}", count.get<int64_t>(), op);
+    }
+    fmt::print("\nconst   {} with {}\n", report["constants"].get<int64_t>(),
+               bytes_text(report["constant_bytes"].get<int64_t>()));
+    if (report.contains("opsets")) show_origin(report);
+    fmt::print("breaks  {}\n", breaks.summary().summary);
+    for (const pyc_unsupported_node& node : model.unsupported()) show_unsupported(node);
+    if (!print_of_graph.empty()) fmt::print("print   {}\n", print_of_graph);
     return kExitOk;
+  }
+
+  static void show_origin(const Json& report) {
+    fmt::print("opset  ");
+    for (const auto& [domain, version] : report["opsets"].items()) {
+      fmt::print(" {}{}", domain.empty() ? "" : domain + ":", version.get<int64_t>());
+    }
+    fmt::print(", IR version {}, by {}\n", report["ir_version"].get<int64_t>(),
+               report["producer"].get<std::string>());
+  }
+
+  static void show_unsupported(const pyc_unsupported_node& node) {
+    const std::string domain = node.domain;
+    fmt::print("unsupported  node '{}': {}{}{} of opset {}{}\n", node.name, domain,
+               domain.empty() ? "" : ".", node.op, node.opset,
+               *node.nearest == '\0' ? "" : fmt::format(", nearest known: {}", node.nearest));
   }
 
   int show_node(const Graph& graph) const {
@@ -192,6 +195,8 @@ class Inspect final : public Command {
 
   std::string file_;
   std::string node_;
+  ShapeOptions shapes_;
+  CompileOptions shaped_;
 };
 
 }  // namespace

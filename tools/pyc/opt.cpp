@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -32,20 +33,27 @@ class Opt final : public Command {
   std::string summary() const override { return "Run passes on a graph and print it as text IR"; }
   std::string examples() const override {
     return "  pyc opt tests/models/mlp.ir\n"
-           "  pyc opt tests/models/mlp.ir --passes decompose,eliminate_dead\n";
+           "  pyc opt tests/models/mlp.ir --passes decompose,eliminate_dead\n"
+           "  pyc opt tests/models/mlp.ir --report passes.json\n";
   }
   void declare(Options& options) override {
     options.positional("model", model_, "Model file; its content says which format it has");
+    shapes_.declare(options);
     options.text("--passes", passes_,
-                 "Names with commas, run in that order; all by default: " + pass_list());
+                 "Names with commas, in the order of this list; all by default: " + pass_list());
+    options.text("--report", report_, "File to write what each pass did to, as JSON");
   }
 
   int run() override {
     std::vector<std::string> names;
     std::istringstream in(passes_);
     for (std::string name; std::getline(in, name, ',');) names.push_back(name);
-    const Graph graph = Graph::load(model_);
-    const Graph result = graph.run_passes(names);
+    CompileOptions shaped;
+    shapes_.finish(shaped);
+    const Graph graph = settled_graph(ModelFile::load(model_), shaped);
+    std::string report;
+    const Graph result = graph.run_passes(names, &report);
+    if (!report_.empty()) save(report + "\n");
     if (!json) {
       fmt::print("{}", result.print());
       return kExitOk;
@@ -61,8 +69,18 @@ class Opt final : public Command {
   }
 
  private:
+  void save(const std::string& text) const {
+    std::ofstream file(report_, std::ios::binary);
+    file << text;
+    if (!file.flush()) {
+      throw Error(PYC_STATUS_IO_ERROR, "cannot write the report to '" + report_ + "'", "");
+    }
+  }
+
   std::string model_;
+  ShapeOptions shapes_;
   std::string passes_;
+  std::string report_;
 };
 
 }  // namespace

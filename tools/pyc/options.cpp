@@ -42,6 +42,11 @@ void Options::list(const std::string& name, std::vector<std::string>& values,
   impl_->app.add_option(name, values, help)->allow_extra_args(greedy);
 }
 
+void Options::rest(const std::string& name, std::vector<std::string>& values,
+                   const std::string& help) {
+  impl_->app.add_option(name, values, help);
+}
+
 void Options::choice(const std::string& name, std::string& value, const std::string& help,
                      const std::vector<std::string>& words) {
   impl_->names.push_back(name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace pyc::tool {
@@ -15,6 +16,122 @@ Json value_json(const pyc_value_info& info) {
           {"dtype", pyc_dtype_name(info.dtype)},
           {"shape", std::vector<int64_t>(info.shape, info.shape + info.rank)},
           {"bytes", info.bytes}};
+}
+
+namespace {
+
+constexpr size_t kShownElements = 4;
+
+pyc_tensor_view tensor_of(const pyc_result* result) {
+  pyc_tensor_view view{};
+  check([&](pyc_error** e) { return pyc_result_tensor(result, &view, e); });
+  return view;
+}
+
+std::string digest_of(const pyc_tensor_view& view) {
+  return take_text([&](char** text, pyc_error** e) { return pyc_tensor_digest(&view, text, e); });
+}
+
+std::string string_of(const pyc_result* result, size_t i) {
+  const char* text = nullptr;
+  size_t size = 0;
+  check([&](pyc_error** e) { return pyc_result_string(result, i, &text, &size, e); });
+  return {text, size};
+}
+
+const pyc_result* item_of(const pyc_result* result, size_t i) {
+  const pyc_result* item = nullptr;
+  check([&](pyc_error** e) { return pyc_result_item(result, i, &item, e); });
+  return item;
+}
+
+std::string first_values(const pyc_tensor_view& view) {
+  const int64_t count = view.bytes / pyc_dtype_size(view.dtype);
+  std::vector<double> numbers(std::min(kShownElements, static_cast<size_t>(count)));
+  check([&](pyc_error** e) {
+    return pyc_tensor_read_f64(&view, 0, static_cast<int64_t>(numbers.size()), numbers.data(), e);
+  });
+  std::string text;
+  for (const double x : numbers) text += fmt::format("{}{:.6g}", text.empty() ? "" : " ", x);
+  return static_cast<size_t>(count) > numbers.size() ? text + " …" : text;
+}
+
+std::string first_strings(const pyc_result* result) {
+  const size_t count = pyc_result_count(result);
+  std::string text;
+  for (size_t i = 0; i < std::min(count, kShownElements); ++i) {
+    text += fmt::format("{}{:?}", i == 0 ? "" : " ", string_of(result, i));
+  }
+  return count > kShownElements ? text + " …" : text;
+}
+
+}  // namespace
+
+Json result_json(const pyc_result* result) {
+  const int32_t type = pyc_result_type(result);
+  if (type == PYC_TYPE_TENSOR) {
+    const pyc_tensor_view view = tensor_of(result);
+    return {{"dtype", pyc_dtype_name(view.dtype)},
+            {"shape", std::vector<int64_t>(view.shape, view.shape + view.rank)},
+            {"bytes", view.bytes},
+            {"type", "tensor"},
+            {"digest", digest_of(view)}};
+  }
+  if (type == PYC_TYPE_STRINGS) {
+    const int64_t* shape = nullptr;
+    int64_t rank = 0;
+    check([&](pyc_error** e) { return pyc_result_shape(result, &shape, &rank, e); });
+    Json out = {{"type", "strings"},
+                {"shape", std::vector<int64_t>(shape, shape + rank)},
+                {"strings", Json::array()}};
+    for (size_t i = 0; i < pyc_result_count(result); ++i) {
+      out["strings"].push_back(string_of(result, i));
+    }
+    return out;
+  }
+  if (type != PYC_TYPE_SEQUENCE) return {{"type", "nothing"}};
+  Json out = {{"type", "sequence"}, {"items", Json::array()}};
+  for (size_t i = 0; i < pyc_result_count(result); ++i) {
+    out["items"].push_back(result_json(item_of(result, i)));
+  }
+  return out;
+}
+
+std::string result_text(const pyc_result* result, const std::string& indent) {
+  const std::string head = pyc_result_type_text(result);
+  switch (pyc_result_type(result)) {
+    case PYC_TYPE_TENSOR: {
+      const pyc_tensor_view view = tensor_of(result);
+      return fmt::format("{} digest {}\n{}{}\n", head, digest_of(view), indent, first_values(view));
+    }
+    case PYC_TYPE_STRINGS:
+      return fmt::format("{}\n{}{}\n", head, indent, first_strings(result));
+    case PYC_TYPE_SEQUENCE: {
+      std::string text = head + "\n";
+      for (size_t i = 0; i < pyc_result_count(result); ++i) {
+        text += fmt::format("{}{}: {}", indent, i, result_text(item_of(result, i), indent + "   "));
+      }
+      return text;
+    }
+    default:
+      return head + "\n";
+  }
+}
+
+Json breaks_json(const Breaks& breaks) {
+  const pyc_break_summary s = breaks.summary();
+  Json out = {{"nodes", s.nodes},
+              {"compiled", s.compiled},
+              {"compilability_score", s.compilability_score},
+              {"count", s.break_count},
+              {"ops", Json::object()},
+              {"first", nullptr},
+              {"summary", s.summary}};
+  for (const pyc_break_op& op : breaks.ops()) out["ops"][op.op] = op.count;
+  if (s.break_count > 0) {
+    out["first"] = {{"node", s.first_node}, {"op", s.first_op}, {"reason", s.first_reason}};
+  }
+  return out;
 }
 
 Json memory_json(const pyc_memory_report& m) {

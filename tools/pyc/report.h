@@ -13,6 +13,11 @@ namespace pyc::tool {
 void print(const Json& document);
 
 Json value_json(const pyc_value_info& info);
+// The output of a run: a tensor's value with its digest, strings, items.
+Json result_json(const pyc_result* result);
+// The same in lines, each indented by `indent`.
+std::string result_text(const pyc_result* result, const std::string& indent);
+Json breaks_json(const Breaks& breaks);
 Json memory_json(const pyc_memory_report& memory);
 void print_memory(const pyc_memory_report& memory);
 

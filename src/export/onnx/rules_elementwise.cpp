@@ -19,7 +19,8 @@ void cast(Emitter& e) {
   const DType to = e.dtype("to");
   if (is_float(from) && is_narrow_int(to)) return e.refuse("casts of floats to sub-byte integers");
   NodeAttrs attrs{{"to", onnx_type(to)}};
-  if (!e.flag("saturate")) attrs.emplace_back("saturate", int64_t{0});
+  const bool to_byte = is_float(to) && dtype_bits(to) == 8;
+  if (to_byte && !e.flag("saturate")) attrs.emplace_back("saturate", int64_t{0});
   if (to == DType::kF8E8M0) attrs.emplace_back("round_mode", e.text("round_mode"));
   std::string x = e.in(0);
   if (to == DType::kF4E2M1 && is_float(from)) {

@@ -19,6 +19,35 @@ void layer_norm_stats(Emitter& e) {
           e.attrs("axis epsilon"));
 }
 
+// ONNX computes the statistics in f32 unless it is told otherwise.
+void with_stash_type(Emitter& e, const char* op, NodeAttrs attrs) {
+  if (e.out_type().dtype == DType::kF64) attrs.emplace_back("stash_type", onnx_type(DType::kF64));
+  e.emit(op, e.all_inputs(), attrs);
+}
+void group_norm(Emitter& e) {
+  with_stash_type(e, "GroupNormalization", e.attrs("epsilon num_groups"));
+}
+void rms_norm(Emitter& e) { with_stash_type(e, "RMSNormalization", e.attrs("axis epsilon")); }
+
+// An empty list of axes cannot be said: left out, it means others.
+void mean_variance_normalization(Emitter& e) {
+  if (e.ints("axes").empty()) return e.refuse("normalising over no axes");
+  e.emit("MeanVarianceNormalization", {e.in(0)}, e.attrs("axes"));
+}
+
+constexpr const char* kTraining = "ai.onnx.preview.training";
+
+void optimizer(Emitter& e, const char* op, const char* attrs) {
+  const DType t = e.out_type().dtype;
+  if (t != DType::kF32 && t != DType::kF64) return e.refuse("ONNX has it for f32 and f64 only");
+  e.write(op, e.all_inputs(), e.all_outputs(), e.attrs(attrs), kTraining);
+}
+void adagrad(Emitter& e) { optimizer(e, "Adagrad", "decay_factor epsilon norm_coefficient"); }
+void adam(Emitter& e) {
+  optimizer(e, "Adam", "alpha beta epsilon norm_coefficient norm_coefficient_post");
+}
+void momentum(Emitter& e) { optimizer(e, "Momentum", "alpha beta mode norm_coefficient"); }
+
 void loss(Emitter& e, const char* op) {
   constexpr int64_t kNone = INT64_MIN;  // nothing is ignored
   NodeAttrs attrs = e.attrs("reduction");
@@ -30,25 +59,21 @@ void loss(Emitter& e, const char* op) {
 void nll_loss(Emitter& e) { loss(e, "NegativeLogLikelihoodLoss"); }
 void softmax_cross_entropy_loss(Emitter& e) { loss(e, "SoftmaxCrossEntropyLoss"); }
 
-constexpr std::string_view kTraining = "ai.onnx.preview.training";
-
 constexpr Rule kRules[] = {
-    {"adagrad", "Adagrad", "decay_factor epsilon norm_coefficient", nullptr, 1, kTraining,
-     "f32 f64"},
-    {"adam", "Adam", "alpha beta epsilon norm_coefficient norm_coefficient_post", nullptr, 1,
-     kTraining, "f32 f64"},
+    {"adagrad", "", "", adagrad, 1, "", kFloats},
+    {"adam", "", "", adam, 1, "", kFloats},
     {"batch_norm", "BatchNormalization", "epsilon"},
     {"batch_norm_training", "", "", batch_norm_training},
-    {"group_norm", "GroupNormalization", "epsilon num_groups"},
+    {"group_norm", "", "", group_norm},
     {"instance_norm", "InstanceNormalization", "epsilon"},
     {"layer_norm", "LayerNormalization", "axis epsilon"},
     {"layer_norm_stats", "", "", layer_norm_stats},
     {"lp_normalization", "LpNormalization", "axis p"},
     {"lrn", "LRN", "size alpha beta bias"},
-    {"mean_variance_normalization", "MeanVarianceNormalization", "axes", nullptr, 1, "", "f32"},
-    {"momentum", "Momentum", "alpha beta mode norm_coefficient", nullptr, 1, kTraining, "f32 f64"},
+    {"mean_variance_normalization", "", "", mean_variance_normalization, 1, "", "f32"},
+    {"momentum", "", "", momentum, 1, "", kFloats},
     {"nll_loss", "", "", nll_loss},
-    {"rms_norm", "RMSNormalization", "axis epsilon", nullptr, 23},
+    {"rms_norm", "", "", rms_norm, 23},
     {"softmax_cross_entropy_loss", "", "", softmax_cross_entropy_loss},
 };
 

@@ -27,6 +27,7 @@ void split(Emitter& e) { e.emit("Split", {e.in(0), e.int_list(e.ints("sizes"))},
 
 void slice(Emitter& e) {
   const Ints& starts = e.ints("starts");
+  if (starts.empty()) return e.emit("Identity", {e.in(0)});
   Ints axes = e.ints("axes");
   if (axes.empty()) {
     axes.resize(starts.size());
@@ -41,6 +42,7 @@ void slice(Emitter& e) {
 void reverse(Emitter& e) {
   const Ints& axes = e.ints("axes");
   const size_t n = axes.size();
+  if (n == 0) return e.emit("Identity", {e.in(0)});
   e.emit("Slice", {e.in(0), e.int_list(Ints(n, -1)), e.int_list(Ints(n, INT64_MIN)),
                    e.int_list(axes), e.int_list(Ints(n, -1))});
 }
@@ -136,8 +138,15 @@ std::string one_hot_indices(Emitter& e) {
 
 void one_hot(Emitter& e) {
   if (e.out_type().dtype == DType::kBF16) return e.refuse("ONNX does not have it for bf16");
-  e.emit("OneHot", {one_hot_indices(e), e.int_scalar(e.integer("depth")), e.in(1)},
-         e.attrs("axis"));
+  const std::string depth = e.int_scalar(e.integer("depth"));
+  if (e.in_type(0).rank() > 0) {
+    return e.emit("OneHot", {one_hot_indices(e), depth, e.in(1)}, e.attrs("axis"));
+  }
+  // ONNX has no rank 0 here.
+  const std::string one = e.int_list({1});
+  const std::string indices = e.make("Reshape", {one_hot_indices(e), one});
+  const std::string y = e.make("OneHot", {indices, depth, e.in(1)}, {{"axis", int64_t{-1}}});
+  e.emit("Squeeze", {y, e.int_list({0})});
 }
 
 void tri(Emitter& e) { e.emit("Trilu", {e.in(0), e.int_scalar(e.integer("k"))}, e.attrs("upper")); }

@@ -107,6 +107,8 @@ void roi_align(Emitter& e) {
 }
 
 void affine_grid(Emitter& e) {
+  const size_t planes = e.ints("size").size() - 2;
+  if (planes != 2 && planes != 3) return e.refuse("grids of other than 2 or 3 dims");
   e.emit("AffineGrid", {e.in(0), e.int_list(e.ints("size"))}, e.attrs("align_corners"));
 }
 

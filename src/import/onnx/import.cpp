@@ -1,7 +1,6 @@
 #include "import/onnx/import.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
@@ -23,7 +22,6 @@ constexpr int kMaxFunctionDepth = 32;
 constexpr int kMaxRegionDepth = 64;
 constexpr int64_t kMaxOpset = 1 << 20;
 constexpr size_t kMaxNodes = size_t{1} << 20;  // after functions are written out
-constexpr size_t kMaxNamed = 20;               // unsupported nodes named in a message
 
 using Opsets = std::map<std::string, int64_t, std::less<>>;
 
@@ -74,6 +72,7 @@ class Importer {
   Status add_inputs(const GraphProto& proto, Scope& scope, bool main);
   Status add_node(const NodeProto& node, Scope& scope);
   Status add_op(const NodeProto& node, Scope& scope);
+  Status add_unsupported(const NodeProto& node, const std::string& name, int64_t opset);
   Status add_constant(const NodeProto& node, Scope& scope);
   Status add_function(const NodeProto& node, const FunctionProto& function, Scope& scope);
   Result<ir::OpenAttr> convert(const AttributeProto& attr, Scope& scope);
@@ -92,7 +91,7 @@ class Importer {
   Opsets opsets_;
   std::vector<Opsets> function_opsets_;
   ModelInfo info_;
-  std::vector<std::string> unsupported_;
+  std::map<std::string, std::string, std::less<>> nearest_;  // by op without a rule
   size_t nodes_ = 0;
 };
 
@@ -418,6 +417,21 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
   return {};
 }
 
+Status Importer::add_unsupported(const NodeProto& node, const std::string& name, int64_t opset) {
+  const std::string op(node.op);
+  const auto [it, fresh] = nearest_.try_emplace(op);
+  if (fresh) it->second = std::string(suggest_op(op));
+  UnsupportedNode made{.name = name,
+                       .op = op,
+                       .domain = std::string(node.domain),
+                       .opset = opset,
+                       .nearest = it->second};
+  // It is kept here and once more in the message.
+  PYC_TRY(charge(2 * sizeof(UnsupportedNode) + 3 * made.to_string().size()));
+  info_.unsupported.push_back(std::move(made));
+  return {};
+}
+
 Status Importer::add_op(const NodeProto& node, Scope& scope) {
   ++info_.ops[std::string(node.op)];
   const std::string domain(node.domain == "ai.onnx" ? "" : node.domain);
@@ -435,11 +449,9 @@ Status Importer::add_op(const NodeProto& node, Scope& scope) {
                                       : fmt::format("#{}", nodes_);
   made.version = static_cast<int>(opset->second);
   if (rule == nullptr) {
-    ++info_.unsupported[std::string(node.op)];
-    const std::string_view near = suggest_op(node.op);
-    unsupported_.push_back(
-        fmt::format("{} of opset {}{}", describe(node), opset->second,
-                    near.empty() ? "" : fmt::format(" (nearest known: {})", near)));
+    PYC_TRY(add_unsupported(node, made.name, opset->second));
+  } else {
+    info_.draws_numbers = info_.draws_numbers || rule->random;
   }
   PYC_ASSIGN(made.inputs, read(scope, node.inputs, describe(node)));
   for (const AttributeProto& a : node.attributes) {
@@ -551,20 +563,18 @@ Result<std::shared_ptr<const OpenGraph>> Importer::run() {
   auto graph = std::make_shared<OpenGraph>();
   Scope scope{.graph = graph.get(), .outer = nullptr, .opsets = &opsets_};
   PYC_TRY(fill(model_.graph, scope, true));
-  if (!unsupported_.empty()) {
-    const size_t named = std::min(unsupported_.size(), kMaxNamed);
-    return Status(Code::kUnsupported,
-                  fmt::format("{} nodes have no meaning here: {}{}", unsupported_.size(),
-                              fmt::join(unsupported_.begin(),
-                                        unsupported_.begin() + static_cast<int64_t>(named), "; "),
-                              named < unsupported_.size() ? "; …" : ""));
-  }
   return std::shared_ptr<const OpenGraph>(std::move(graph));
 }
 
 }  // namespace
 
-Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {
+std::string UnsupportedNode::to_string() const {
+  return fmt::format("node '{}' ({}{}{}) of opset {}{}", name, domain, domain.empty() ? "" : ".",
+                     op, opset,
+                     nearest.empty() ? "" : fmt::format(" (nearest known: {})", nearest));
+}
+
+Result<Imported> read_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {
   MemoryBudget budget(bytes.size());
   PYC_ASSIGN(const ModelProto model, parse_model(bytes, budget));
   Importer importer(model, {.file = std::move(bytes),
@@ -575,20 +585,25 @@ Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool
   return Imported{std::move(graph), std::move(importer.info())};
 }
 
+Status check_supported(const ModelInfo& info) {
+  if (info.unsupported.empty()) return {};
+  std::string text = fmt::format("{} nodes have no meaning here: ", info.unsupported.size());
+  for (size_t i = 0; i < info.unsupported.size(); ++i) {
+    if (i > 0) text += "; ";
+    text += info.unsupported[i].to_string();
+  }
+  return Status(Code::kUnsupported, std::move(text)).with_node(info.unsupported[0].name);
+}
+
+Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {
+  PYC_ASSIGN(Imported imported, read_model(std::move(bytes), folder, external_allowed));
+  PYC_TRY(check_supported(imported.info));
+  return imported;
+}
+
 Result<Imported> import_file(const std::string& path) {
   PYC_ASSIGN(SharedBytes bytes, map_file(path));
   return import_model(std::move(bytes), folder_of(path));
-}
-
-Result<ModelInfo> inspect_file(const std::string& path) {
-  PYC_ASSIGN(SharedBytes bytes, map_file(path));
-  MemoryBudget budget(bytes.size());
-  PYC_ASSIGN(const ModelProto model, parse_model(bytes, budget));
-  Importer importer(model,
-                    {.file = std::move(bytes), .folder = folder_of(path), .budget = &budget});
-  auto graph = importer.run();
-  if (!graph.ok() && importer.info().unsupported.empty()) return graph.status();
-  return std::move(importer.info());
 }
 
 }  // namespace pyc::onnx

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/shared_bytes.h"
 #include "base/status.h"
@@ -13,13 +14,25 @@
 
 namespace pyc::onnx {
 
+// A node for whose op there is no rule.
+struct UnsupportedNode {
+  std::string name;
+  std::string op;
+  std::string domain;
+  int64_t opset = 0;
+  std::string nearest;  // the known op that is nearest by name, or ""
+
+  std::string to_string() const;
+};
+
 struct ModelInfo {
   int64_t ir_version = 0;
   std::string producer;
-  std::map<std::string, int64_t> opsets;       // by domain
-  std::map<std::string, int64_t> ops;          // how often each op occurs, regions included
-  std::map<std::string, int64_t> unsupported;  // of those: without a rule
+  std::map<std::string, int64_t> opsets;     // by domain
+  std::map<std::string, int64_t> ops;        // how often each op occurs, regions included
+  std::vector<UnsupportedNode> unsupported;  // every one, regions included
   int64_t parameter_bytes = 0;
+  bool draws_numbers = false;  // some op draws random numbers
 };
 
 struct Imported {
@@ -27,13 +40,18 @@ struct Imported {
   ModelInfo info;
 };
 
-// kParseError (malformed), kVerifyFailed (contradicts itself), kUnsupported (names every node that
-// has no rule), or the code of what is wrong with a tensor.
+// The model as it stands in the file: nodes without a rule have no op, info.unsupported names them,
+// and the graph can be looked at but not run. kParseError (malformed), kVerifyFailed (contradicts
+// itself), or the code of what is wrong with a tensor.
+Result<Imported> read_model(SharedBytes bytes, const std::string& folder,
+                            bool external_allowed = true);
+// kUnsupported, naming every node that has no rule.
+Status check_supported(const ModelInfo& info);
+
+// Both together: a graph that can be run.
 Result<Imported> import_model(SharedBytes bytes, const std::string& folder,
                               bool external_allowed = true);
 // The same for a file; external data is looked for in its folder only.
 Result<Imported> import_file(const std::string& path);
-// What the file holds, whether or not it can be imported.
-Result<ModelInfo> inspect_file(const std::string& path);
 
 }  // namespace pyc::onnx

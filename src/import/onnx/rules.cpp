@@ -40,7 +40,7 @@ Table make_table() {
     for (const Rule& rule : family) {
       const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
       add(table[key_of(rule.domain, rule.op)],
-          {rule.since, {prefix + std::string(rule.op), rule.close, rule.host}});
+          {rule.since, {prefix + std::string(rule.op), rule.close, rule.host, rule.random}});
     }
   }
   for (auto& [key, entries] : table) {

@@ -30,6 +30,7 @@ struct Rule {
   Status (*host)(HostCall& call) = nullptr;
   int since = 1;
   std::string_view domain = "";
+  bool random = false;  // ir::OpenOp::random
 };
 using Rules = std::span<const Rule>;
 

@@ -109,7 +109,7 @@ Status dropout(CloseContext& c) {
 
 constexpr Rule kRules[] = {
     {"BatchNormalization", batch_norm},
-    {"Dropout", dropout},
+    {.op = "Dropout", .close = dropout, .random = true},
     {"GroupNormalization", group_norm},
     {"InstanceNormalization", instance_norm},
     {"LayerNormalization", layer_norm},

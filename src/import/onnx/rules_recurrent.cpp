@@ -205,7 +205,7 @@ constexpr std::string_view kTraining = "ai.onnx.preview.training";
 constexpr Rule kRules[] = {
     {"Adagrad", adagrad, nullptr, 1, kTraining},
     {"Adam", adam, nullptr, 1, kTraining},
-    {"Bernoulli", bernoulli},
+    {.op = "Bernoulli", .close = bernoulli, .random = true},
     {"BlackmanWindow", window<"blackman">},
     {"DFT", dft},
     {"GRU", gru},
@@ -214,12 +214,12 @@ constexpr Rule kRules[] = {
     {"LSTM", lstm},
     {"MelWeightMatrix", mel_weight_matrix},
     {"Momentum", momentum, nullptr, 1, kTraining},
-    {"Multinomial", multinomial},
+    {.op = "Multinomial", .close = multinomial, .random = true},
     {"RNN", rnn},
-    {"RandomNormal", random_normal},
-    {"RandomNormalLike", random_normal_like},
-    {"RandomUniform", random_uniform},
-    {"RandomUniformLike", random_uniform_like},
+    {.op = "RandomNormal", .close = random_normal, .random = true},
+    {.op = "RandomNormalLike", .close = random_normal_like, .random = true},
+    {.op = "RandomUniform", .close = random_uniform, .random = true},
+    {.op = "RandomUniformLike", .close = random_uniform_like, .random = true},
     {"STFT", stft},
 };
 

@@ -235,8 +235,8 @@ Status global_lp_pool(CloseContext& c) {
   return c.give(c.op("global_lp_pool", {c.input(0)}, {{"p", p}}));
 }
 
-// The indices count the elements of the shape that the window gives, whatever output_shape says; the
-// result lies at the front of output_shape.
+// The indices count the elements of the shape that the window gives, whatever output_shape says;
+// the result lies at the front of output_shape.
 Status max_unpool(CloseContext& c) {
   const Shape s = c.shape(c.input(0));
   const Window w = pool_window(c);
@@ -249,7 +249,8 @@ Status max_unpool(CloseContext& c) {
   Ints wanted = c.ints(c.input(2));
   bounded(c, wanted, "output_shape", 0);
   if (wanted.size() != out.size()) {
-    return c.refused(Code::kShapeMismatch, "output_shape must have one element per dim of the input");
+    return c.refused(Code::kShapeMismatch,
+                     "output_shape must have one element per dim of the input");
   }
   Ints pads(2 * out.size(), 0);
   for (size_t d = 0; d < out.size(); ++d) pads[out.size() + d] = wanted[d] - out[d];

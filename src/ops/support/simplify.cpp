@@ -5,13 +5,16 @@
 
 namespace pyc::ops {
 
-ValueId simplify_idempotent(const NodeView& node, const Patch& patch) {
-  if (node.input(0) == node.input(1)) return input_if_same(node, 0);
+ValueId simplify_idempotent(const NodeView& node, Patch& patch) {
+  if (node.input(0) == node.input(1)) {
+    return patch.by("idempotent_itself", input_if_same(node, 0));
+  }
   for (size_t i = 0; i < 2; ++i) {
     const NodeView inner = patch.producer(node.input(i));
     if (!inner || &inner.op() != &node.op()) continue;
     const ValueId other = node.input(1 - i);
-    if (inner.input(0) == other || inner.input(1) == other) return input_if_same(node, i);
+    if (inner.input(0) != other && inner.input(1) != other) continue;
+    return patch.by("idempotent_again", input_if_same(node, i));
   }
   return kNoId;
 }

@@ -36,7 +36,7 @@ inline ValueId zeros_like(Patch& patch, const NodeView& node) {
 }
 
 // op(x, x) and op(x, op(x, y)) for an op that keeps one of its operands.
-ValueId simplify_idempotent(const NodeView& node, const Patch& patch);
+ValueId simplify_idempotent(const NodeView& node, Patch& patch);
 
 // `axis` and `axes` counted from the front of input 0, axes sorted; no axes become all axes.
 ir::Attrs canonical_axis(const InferArgs& args);

@@ -1,0 +1,353 @@
+// Runs of models: into the caller's memory, and into results of their own.
+
+#include <algorithm>
+#include <utility>
+
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "pyc/results.h"
+
+using namespace pyc;
+using namespace pyc::capi;
+
+struct pyc_result {
+  DynValue value;
+  std::string type_text;
+  std::vector<pyc_result> items;
+};
+
+struct pyc_results {
+  std::vector<pyc_result> values;
+};
+
+namespace {
+
+// The views as the runtime takes them. Kept per thread, so that a run allocates nothing.
+class Views {
+ public:
+  Status set(const pyc_tensor_view* views, size_t count, std::string_view what) {
+    PYC_TRY(require_list(views, count, what));
+    if (views_.size() < count) views_.resize(count);
+    count_ = count;
+    for (size_t i = 0; i < count; ++i) {
+      Status status = to_view(views[i], views_[i]);
+      if (!status.ok()) return std::move(status).with_context(fmt::format("{} {}", what, i));
+    }
+    return {};
+  }
+  std::span<const runtime::TensorView> get() const { return {views_.data(), count_}; }
+
+ private:
+  std::vector<runtime::TensorView> views_;
+  size_t count_ = 0;
+};
+
+struct ThreadViews {
+  Views inputs;
+  Views outputs;
+};
+
+Result<const ThreadViews*> take_views(const pyc_tensor_view* inputs, size_t input_count,
+                                      const pyc_tensor_view* outputs, size_t output_count) {
+  thread_local ThreadViews views;
+  PYC_TRY(views.inputs.set(inputs, input_count, "inputs"));
+  PYC_TRY(views.outputs.set(outputs, output_count, "outputs"));
+  return &views;
+}
+
+Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
+  if (stats == nullptr) return {};
+  pyc_run_stats out{};
+  out.wall_ns = measured.wall_ns;
+  out.steps = measured.steps;
+  out.allocations = measured.allocations;
+  write_struct(stats, out);
+  return {};
+}
+
+// Zeros, also when the run is refused early.
+Status clear_stats(pyc_run_stats* stats) {
+  if (stats == nullptr) return {};
+  PYC_TRY(check_struct_size(stats->struct_size, sizeof(pyc_run_stats), "pyc_run_stats"));
+  return write_stats({}, stats);
+}
+
+// The caller's tensors as values, without copies. Refuses inputs that no tensor can be.
+Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_tensor_view* views,
+                                        size_t count) {
+  PYC_TRY(require_list(views, count, "inputs"));
+  for (const auto& input : model.inputs) {
+    const int32_t type = input->info.type;
+    if (type != PYC_TYPE_STRINGS && type != PYC_TYPE_SEQUENCE) continue;
+    return Status(Code::kUnsupported,
+                  fmt::format("input '{}' is {}: only tensors of numbers can be "
+                              "passed",
+                              input->name, input->type_text))
+        .with_node(input->name);
+  }
+  std::vector<DynValue> values;
+  for (size_t i = 0; i < count; ++i) {
+    auto type = check_view(&views[i]);
+    if (!type.ok()) return std::move(type).status().with_context(fmt::format("input {}", i));
+    DynValue value;
+    value.kind = DynValue::Kind::kTensor;
+    value.dtype = type->dtype;
+    value.shape = std::move(type->shape);
+    value.bytes = SharedBytes(nullptr, {static_cast<const std::byte*>(views[i].data),
+                                        static_cast<size_t>(views[i].bytes)});
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+bool inside(const SharedBytes& bytes, const pyc_tensor_view& view) {
+  const auto* begin = static_cast<const std::byte*>(view.data);
+  return !bytes.empty() && begin <= bytes.data() && bytes.data() < begin + view.bytes;
+}
+
+// What the caller keeps may not point into the caller's inputs.
+void own(DynValue& value, std::span<const pyc_tensor_view> inputs) {
+  if (value.kind == DynValue::Kind::kSequence) {
+    auto items = std::make_shared<std::vector<DynValue>>(*value.items);
+    for (DynValue& item : *items) own(item, inputs);
+    value.items = std::move(items);
+    return;
+  }
+  if (std::any_of(inputs.begin(), inputs.end(),
+                  [&](const pyc_tensor_view& view) { return inside(value.bytes, view); })) {
+    value.bytes = SharedBytes(value.bytes.copy());
+  }
+}
+
+pyc_result to_result(DynValue value) {
+  pyc_result out{.value = std::move(value), .type_text = {}, .items = {}};
+  out.type_text = out.value.to_string();
+  if (out.value.kind == DynValue::Kind::kSequence) {
+    for (const DynValue& item : *out.value.items) out.items.push_back(to_result(item));
+  }
+  return out;
+}
+
+// Copies the result of an open model into the caller's memory.
+Status copy_out(const DynValue& value, const std::string& name, const pyc_tensor_view& view) {
+  if (!value.is_tensor()) {
+    return Status(Code::kUnsupported, fmt::format("output '{}' is {}: pyc_run_model_dynamic gives "
+                                                  "it",
+                                                  name, value.to_string()))
+        .with_node(name);
+  }
+  PYC_ASSIGN(const ir::TensorType type, check_view(&view));
+  const ir::TensorType found{value.dtype, value.shape};
+  if (type.dtype != found.dtype || type.shape != found.shape) {
+    return Status(type.dtype != found.dtype ? Code::kDtypeMismatch : Code::kShapeMismatch,
+                  fmt::format("output '{}': expected memory for {}, found {}", name,
+                              found.to_string(), type.to_string()))
+        .with_node(name);
+  }
+  if (view.bytes > 0) std::memmove(view.data, value.bytes.data(), value.bytes.size());
+  return {};
+}
+
+Status run_open(const pyc_model& model, const pyc_tensor_view* inputs, size_t input_count,
+                const pyc_tensor_view* outputs, size_t output_count, pyc_run_stats* stats) {
+  PYC_TRY(require_list(outputs, output_count, "outputs"));
+  if (output_count != model.outputs.size()) {
+    return {Code::kInvalidArgument,
+            fmt::format("outputs: expected {}, found {}", model.outputs.size(), output_count)};
+  }
+  PYC_ASSIGN(const std::vector<DynValue> values, to_values(model, inputs, input_count));
+  runtime::RunStats measured;
+  auto results = model.session->run(values, &measured);
+  PYC_TRY(write_stats(measured, stats));
+  if (!results.ok()) return std::move(results).status();
+  for (size_t i = 0; i < output_count; ++i) {
+    PYC_TRY(copy_out((*results)[i], model.outputs[i]->name, outputs[i]));
+  }
+  return {};
+}
+
+Status require_kind(const pyc_result* result, bool right, std::string_view wanted) {
+  PYC_TRY(require(result, "result"));
+  if (right) return {};
+  return {Code::kInvalidArgument, fmt::format("expected {}, found {}", wanted, result->type_text)};
+}
+
+}  // namespace
+
+namespace pyc::capi {
+
+Status to_view(const pyc_tensor_view& view, runtime::TensorView& out) {
+  if (view.rank < 0 || view.rank > ir::kMaxRank) {
+    return {Code::kRankMismatch,
+            fmt::format("rank: expected 0 to {}, found {}", ir::kMaxRank, view.rank)};
+  }
+  PYC_TRY(require_list(view.shape, static_cast<size_t>(view.rank), "shape"));
+  if (!is_dtype(view.dtype)) return to_dtype(view.dtype).status();
+  out.data = view.data;
+  out.dtype = static_cast<DType>(view.dtype);
+  out.shape.clear();
+  if (view.rank > 0) out.shape.assign(view.shape, view.shape + view.rank);
+  out.bytes = view.bytes;
+  return {};
+}
+
+}  // namespace pyc::capi
+
+pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs, size_t input_count,
+                         const pyc_tensor_view* outputs, size_t output_count, pyc_run_stats* stats,
+                         pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(model, "model"));
+    PYC_TRY(clear_stats(stats));
+    runtime::Model* const whole = model->session->whole();
+    if (whole == nullptr) {
+      return run_open(*model, inputs, input_count, outputs, output_count, stats);
+    }
+    PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, outputs, output_count));
+    runtime::RunStats measured;
+    Status status = whole->run(views->inputs.get(), views->outputs.get(), &measured);
+    PYC_TRY(write_stats(measured, stats));
+    return status;
+  });
+}
+
+pyc_status pyc_run_model_dynamic(pyc_model* model, const pyc_tensor_view* inputs,
+                                 size_t input_count, pyc_results** results, pyc_run_stats* stats,
+                                 pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(model, "model"));
+    PYC_TRY(require(results, "results"));
+    PYC_TRY(clear_stats(stats));
+    PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, inputs, input_count));
+    runtime::RunStats measured;
+    auto outputs = model->session->run(values, &measured);
+    PYC_TRY(write_stats(measured, stats));
+    if (!outputs.ok()) return std::move(outputs).status();
+    auto made = std::make_unique<pyc_results>();
+    for (DynValue& value : *outputs) {
+      own(value, {inputs, input_count});
+      made->values.push_back(to_result(std::move(value)));
+    }
+    *results = made.release();
+    return {};
+  });
+}
+
+pyc_status pyc_profile_model(pyc_model* model, const pyc_tensor_view* inputs, size_t input_count,
+                             const pyc_tensor_view* outputs, size_t output_count, int64_t* step_ns,
+                             size_t count, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(model, "model"));
+    runtime::Model* const whole = model->session->whole();
+    if (whole == nullptr) {
+      return {Code::kUnsupported,
+              "an open model runs as several programs: there is no one profile"};
+    }
+    const size_t steps = whole->program().steps.size();
+    if (count != steps) {
+      return {Code::kInvalidArgument,
+              fmt::format("count: expected the {} steps of the model, found {}", steps, count)};
+    }
+    PYC_TRY(require_list(step_ns, count, "step_ns"));
+    PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, outputs, output_count));
+    PYC_ASSIGN(const std::vector<int64_t> times,
+               whole->profile(views->inputs.get(), views->outputs.get()));
+    std::copy(times.begin(), times.end(), step_ns);
+    return {};
+  });
+}
+
+void pyc_results_destroy(pyc_results* results) { delete results; }
+
+size_t pyc_results_count(const pyc_results* results) {
+  return results == nullptr ? 0 : results->values.size();
+}
+
+pyc_status pyc_results_get(const pyc_results* results, size_t index, const pyc_result** result,
+                           pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(results, "results"));
+    PYC_TRY(require(result, "result"));
+    PYC_TRY(require_index(index, results->values.size(), "result"));
+    *result = &results->values[index];
+    return {};
+  });
+}
+
+int32_t pyc_result_type(const pyc_result* result) {
+  if (result == nullptr) return PYC_TYPE_UNKNOWN;
+  switch (result->value.kind) {
+    case DynValue::Kind::kTensor:
+      return PYC_TYPE_TENSOR;
+    case DynValue::Kind::kStrings:
+      return PYC_TYPE_STRINGS;
+    case DynValue::Kind::kSequence:
+      return PYC_TYPE_SEQUENCE;
+    case DynValue::Kind::kAbsent:
+      return PYC_TYPE_NOTHING;
+  }
+  return PYC_TYPE_UNKNOWN;
+}
+
+const char* pyc_result_type_text(const pyc_result* result) {
+  return result == nullptr ? "" : result->type_text.c_str();
+}
+
+pyc_status pyc_result_shape(const pyc_result* result, const int64_t** shape, int64_t* rank,
+                            pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    const int32_t type = pyc_result_type(result);
+    PYC_TRY(require_kind(result, type == PYC_TYPE_TENSOR || type == PYC_TYPE_STRINGS, "a tensor"));
+    PYC_TRY(require(shape, "shape"));
+    PYC_TRY(require(rank, "rank"));
+    *shape = result->value.shape.data();
+    *rank = static_cast<int64_t>(result->value.shape.size());
+    return {};
+  });
+}
+
+pyc_status pyc_result_tensor(const pyc_result* result, pyc_tensor_view* view, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(
+        require_kind(result, pyc_result_type(result) == PYC_TYPE_TENSOR, "a tensor of numbers"));
+    PYC_TRY(require(view, "view"));
+    const DynValue& value = result->value;
+    *view = {};
+    view->data = const_cast<std::byte*>(value.bytes.data());
+    view->shape = value.shape.data();
+    view->rank = static_cast<int64_t>(value.shape.size());
+    view->bytes = static_cast<int64_t>(value.bytes.size());
+    view->dtype = static_cast<pyc_dtype>(value.dtype);
+    return {};
+  });
+}
+
+size_t pyc_result_count(const pyc_result* result) {
+  const int32_t type = pyc_result_type(result);
+  if (type == PYC_TYPE_STRINGS) return result->value.strings->size();
+  return type == PYC_TYPE_SEQUENCE ? result->items.size() : 0;
+}
+
+pyc_status pyc_result_string(const pyc_result* result, size_t index, const char** text,
+                             size_t* size, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require_kind(result, pyc_result_type(result) == PYC_TYPE_STRINGS, "strings"));
+    PYC_TRY(require(text, "text"));
+    PYC_TRY(require_index(index, result->value.strings->size(), "string"));
+    const std::string& string = (*result->value.strings)[index];
+    *text = string.c_str();
+    if (size != nullptr) *size = string.size();
+    return {};
+  });
+}
+
+pyc_status pyc_result_item(const pyc_result* result, size_t index, const pyc_result** item,
+                           pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require_kind(result, pyc_result_type(result) == PYC_TYPE_SEQUENCE, "a sequence"));
+    PYC_TRY(require(item, "item"));
+    PYC_TRY(require_index(index, result->items.size(), "item"));
+    *item = &result->items[index];
+    return {};
+  });
+}

@@ -1,0 +1,118 @@
+// Model files through the C ABI: what they declare, what is not supported, what breaks.
+
+#include "capi/calls.h"
+#include "onnx/model_writer.h"
+
+namespace pyc::test {
+namespace {
+
+namespace w = onnx::test;
+
+struct File {
+  explicit File(const w::Bytes& bytes) {
+    EXPECT_EQ(pyc_model_file_load_bytes(bytes.data(), bytes.size(), handle.put(), nullptr),
+              PYC_STATUS_OK);
+  }
+  Handle<pyc_model_file, pyc_model_file_destroy> handle;
+};
+
+// Thirty nodes without a meaning, one of them in a region, and one with.
+w::Bytes mostly_unknown() {
+  w::Graph g{.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+             .outputs = {w::unshaped("y", w::kF32)}};
+  std::string last = "x";
+  for (int i = 0; i < 29; ++i) {
+    const std::string next = "v" + std::to_string(i);
+    g.nodes.push_back(w::node("Rellu", {last}, {next}, {}, "bad" + std::to_string(i)));
+    last = next;
+  }
+  const w::Bytes branch =
+      w::graph({.outputs = {w::unshaped("b", w::kF32)},
+                .nodes = {w::node("Wobble", {"x"}, {"b"}, {}, "deep", "my.domain")}});
+  g.initializers = {w::raw_tensor("yes", w::kBool, {}, std::string(1, '\1'))};
+  g.nodes.push_back(w::node(
+      "If", {"yes"}, {"c"},
+      {w::attr_graph("then_branch", branch), w::attr_graph("else_branch", branch)}, "choice"));
+  g.nodes.push_back(w::node("Add", {last, "c"}, {"y"}, {}, "sum"));
+  return w::model(g, 18, w::text(8, w::opset(1, "my.domain")));
+}
+
+TEST(ModelFiles, NameEveryUnsupportedNode) {
+  const File file(mostly_unknown());
+  ASSERT_EQ(pyc_model_file_unsupported_count(file.handle.get()), 31u);
+  auto node = sized<pyc_unsupported_node>();
+  ASSERT_EQ(pyc_model_file_unsupported(file.handle.get(), 28, &node, nullptr), PYC_STATUS_OK);
+  EXPECT_STREQ(node.name, "bad28");
+  EXPECT_STREQ(node.op, "Rellu");
+  EXPECT_STREQ(node.domain, "");
+  EXPECT_STREQ(node.nearest, "Relu");
+  EXPECT_EQ(node.opset, 18);
+  ASSERT_EQ(pyc_model_file_unsupported(file.handle.get(), 29, &node, nullptr), PYC_STATUS_OK);
+  EXPECT_STREQ(node.name, "deep");
+  EXPECT_STREQ(node.domain, "my.domain");
+  EXPECT_EQ(pyc_model_file_unsupported(file.handle.get(), 31, &node, nullptr),
+            PYC_STATUS_INVALID_ARGUMENT);
+
+  const Refusal r = refusal([&](pyc_error** e) {
+    pyc_model* model = nullptr;
+    return pyc_model_file_compile(file.handle.get(), nullptr, &model, e);
+  });
+  EXPECT_EQ(r.status, PYC_STATUS_UNSUPPORTED);
+  EXPECT_EQ(r.node, "bad0");
+  for (int i = 0; i < 29; ++i) {
+    EXPECT_NE(r.message.find("'bad" + std::to_string(i) + "'"), std::string::npos) << i;
+  }
+  EXPECT_NE(r.message.find("'deep'"), std::string::npos);
+}
+
+TEST(ModelFiles, BreaksOfAFileThatCannotRun) {
+  const File file(mostly_unknown());
+  Breaks breaks;
+  ASSERT_EQ(pyc_model_file_get_breaks(file.handle.get(), nullptr, breaks.put(), nullptr),
+            PYC_STATUS_OK);
+  const pyc_break_summary s = breaks.summary();
+  EXPECT_EQ(s.nodes, 31);
+  EXPECT_EQ(s.compiled, 2);  // If and Add have a meaning
+  EXPECT_EQ(s.break_count, 29);
+  EXPECT_DOUBLE_EQ(s.compilability_score, 2.0 / 31.0);
+  EXPECT_STREQ(s.first_node, "bad0");
+  EXPECT_STREQ(s.first_reason, "no_rule");
+  ASSERT_EQ(breaks.ops().size(), 1u);
+  EXPECT_STREQ(breaks.ops()[0].op, "unknown");
+  EXPECT_EQ(breaks.ops()[0].count, 29);
+}
+
+TEST(ModelFiles, DescribeThemselves) {
+  const File file(mostly_unknown());
+  EXPECT_EQ(pyc_model_file_input_count(file.handle.get()), 1u);
+  auto info = sized<pyc_value_info>();
+  ASSERT_EQ(pyc_model_file_input(file.handle.get(), 0, &info, nullptr), PYC_STATUS_OK);
+  EXPECT_STREQ(info.type_text, "f32[n]");
+  const std::string json = take_text([&](char** text, pyc_error** e) {
+    return pyc_model_file_describe(file.handle.get(), text, e);
+  });
+  for (const std::string part :
+       {"\"format\": \"onnx\"", "\"Rellu\": 29", "\"bad17\"", "\"my.domain\": 1"}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+  }
+}
+
+TEST(ModelFiles, TextIsWholeAndHasNothingToChoose) {
+  const std::string text = small_graph().print();
+  const File file(text);
+  Breaks breaks;
+  ASSERT_EQ(pyc_model_file_get_breaks(file.handle.get(), nullptr, breaks.put(), nullptr),
+            PYC_STATUS_OK);
+  EXPECT_EQ(breaks.summary().compilability_score, 1.0);
+  EXPECT_EQ(breaks.summary().break_count, 0);
+  CompileOptions options;
+  options.dims = {{"n", 2}};
+  const pyc_status status = options.with_c([&](const pyc_compile_options* o) {
+    Handle<pyc_graph, pyc_graph_destroy> graph;
+    return pyc_model_file_graph(file.handle.get(), o, graph.put(), nullptr);
+  });
+  EXPECT_EQ(status, PYC_STATUS_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace pyc::test

@@ -1,0 +1,166 @@
+// Models with open shapes as a user of the program meets them.
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/temp_folder.h"
+#include "cli/program.h"
+#include "onnx/model_writer.h"
+
+namespace pyc::test {
+namespace {
+
+namespace w = onnx::test;
+using Json = nlohmann::json;
+
+std::string written(const TempFolder& folder, const std::string& name, const w::Bytes& bytes) {
+  std::ofstream(folder.file(name), std::ios::binary) << bytes;
+  return folder.file(name);
+}
+
+// A head of an exported transformer: reshapes by shapes that are computed from the input's.
+w::Bytes exported() {
+  return w::model(
+      {.inputs = {w::value("ids", w::tensor_type(w::kI64, {w::named("batch"), w::named("seq")}))},
+       .outputs = {w::unshaped("y", w::kF32)},
+       .initializers = {w::floats("table", {10, 4}, std::vector<float>(40, 0.5F)),
+                        w::raw_tensor("zero", w::kI64, {}, w::raw_of(std::vector<int64_t>{0})),
+                        w::raw_tensor("one", w::kI64, {}, w::raw_of(std::vector<int64_t>{1})),
+                        w::ints("heads", {2}), w::ints("rest", {-1}), w::ints("axis", {0})},
+       .nodes = {w::node("Gather", {"table", "ids"}, {"x"}, {}, "embed"),
+                 w::node("Shape", {"ids"}, {"shape"}, {}, "shape"),
+                 w::node("Gather", {"shape", "zero"}, {"b"}, {}, "batch"),
+                 w::node("Gather", {"shape", "one"}, {"s"}, {}, "seq"),
+                 w::node("Unsqueeze", {"b", "axis"}, {"b1"}, {}, "b1"),
+                 w::node("Unsqueeze", {"s", "axis"}, {"s1"}, {}, "s1"),
+                 w::node("Concat", {"b1", "s1", "heads", "rest"}, {"to"}, {w::attr_int("axis", 0)},
+                         "join"),
+                 w::node("Reshape", {"x", "to"}, {"r"}, {}, "split"),
+                 w::node("Transpose", {"r"}, {"t"}, {w::attr_ints("perm", {0, 2, 1, 3})}, "turn"),
+                 w::node("Softmax", {"t"}, {"y"}, {w::attr_int("axis", -1)}, "soft")}});
+}
+
+// Takes no image under 4 by 4.
+w::Bytes windowed() {
+  return w::model(
+      {.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n"), w::fixed(1), w::named("h"),
+                                                         w::named("w")}))},
+       .outputs = {w::unshaped("y", w::kF32)},
+       .nodes = {w::node("MaxPool", {"x"}, {"y"}, {w::attr_ints("kernel_shape", {4, 4})})}});
+}
+
+TEST(OpenModels, RunWithoutOptionsTakesDimsOfOneAndSaysSo) {
+  const TempFolder folder;
+  const std::string path = written(folder, "exported.onnx", exported());
+  const Outcome o = pyc("run " + path + " --threads 1");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "note: open dims are taken as batch = 1, seq = 1")) << o.text;
+  EXPECT_TRUE(has(o, "y: f32[1,2,1,2] digest ")) << o.text;
+}
+
+TEST(OpenModels, ShapeArithmeticVanishesIntoOneSegment) {
+  const TempFolder folder;
+  const std::string path = written(folder, "exported.onnx", exported());
+  const Outcome o = pyc_out("run " + path + " --dim batch=3 --dim seq=5 --json");
+  ASSERT_EQ(o.exit, 0) << o.text;
+  const Json report = Json::parse(o.text);
+  EXPECT_EQ(report["outputs"][0]["shape"], Json({3, 2, 5, 2}));
+  EXPECT_EQ(report["log"]["breaks"]["count"], 0);
+  EXPECT_EQ(report["log"]["breaks"]["compilability_score"], 1.0);
+  const Outcome again = pyc_out("run " + path + " --shape ids=3x5 --json --threads 1");
+  EXPECT_EQ(Json::parse(again.text)["outputs"], report["outputs"]);
+}
+
+TEST(OpenModels, SizesThatAModelCannotTakeAreNotGuessed) {
+  const TempFolder folder;
+  const std::string path = written(folder, "windowed.onnx", windowed());
+  const Outcome o = pyc("run " + path);
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "taken as h = 8, n = 1, w = 8")) << o.text;
+  const Outcome chosen = pyc("run " + path + " --dim h=2 --dim w=2 --dim n=1");
+  EXPECT_EQ(chosen.exit, 4) << "what the user chose is not changed\n" << chosen.text;
+}
+
+TEST(OpenModels, WrongChoicesGetASuggestion) {
+  const TempFolder folder;
+  const std::string path = written(folder, "exported.onnx", exported());
+  const Outcome dim = pyc("run " + path + " --dim bacth=2");
+  EXPECT_EQ(dim.exit, 2) << dim.text;
+  EXPECT_TRUE(has(dim, "did you mean 'batch'?")) << dim.text;
+  EXPECT_EQ(pyc("run " + path + " --dim batch").exit, 2);
+  EXPECT_EQ(pyc("run " + path + " --dim batch=two").exit, 2);
+  EXPECT_EQ(pyc("run " + path + " --shape ids=1,2,3").exit, 4);
+  EXPECT_EQ(pyc("run " + path + " --dim batch=2 --shape ids=3,4").exit, 4);
+}
+
+TEST(OpenModels, FilesFixTheShapes) {
+  const TempFolder folder;
+  const std::string path = written(folder, "windowed.onnx", windowed());
+  const std::string tensor =
+      written(folder, "x.pb", w::floats("x", {2, 1, 4, 5}, std::vector<float>(2 * 4 * 5, 1.5F)));
+  const Outcome o = pyc("run " + path + " --input x=" + tensor);
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "y: f32[2,1,1,2]")) << o.text;
+  EXPECT_FALSE(has(o, "note:")) << o.text;
+}
+
+TEST(OpenModels, OutputsOfEveryKindArePrinted) {
+  const TempFolder folder;
+  const std::string path = written(
+      folder, "kinds.onnx",
+      w::model({.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+                .outputs = {w::value("seq", w::text(4, w::text(1, w::text(1, w::number(1, 1))))),
+                            w::unshaped("words", 8)},
+                .nodes = {w::node("SequenceConstruct", {"x", "x"}, {"seq"}),
+                          w::node("Cast", {"x"}, {"words"}, {w::attr_int("to", 8)})}}));
+  const Outcome o = pyc("run " + path + " --dim n=2");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "seq: sequence of 2")) << o.text;
+  EXPECT_TRUE(has(o, "1: f32[2] digest")) << o.text;
+  EXPECT_TRUE(has(o, "words: string[2]")) << o.text;
+  const Json report = Json::parse(pyc_out("run " + path + " --dim n=2 --json").text);
+  EXPECT_EQ(report["outputs"][0]["items"].size(), 2U);
+  EXPECT_EQ(report["outputs"][1]["strings"].size(), 2U);
+  EXPECT_EQ(pyc("compare " + path + " --dim n=2").exit, 0);
+}
+
+TEST(OpenModels, EveryCommandTakesThem) {
+  const TempFolder folder;
+  const std::string path = written(folder, "exported.onnx", exported());
+  const std::string sizes = path + " --dim batch=2 --dim seq=3";
+  EXPECT_EQ(pyc("bench " + sizes + " --runs 2").exit, 0);
+  const Outcome explained = pyc("explain " + sizes);
+  EXPECT_TRUE(has(explained, "breaks  all 10 nodes compile as one segment")) << explained.text;
+  EXPECT_EQ(pyc("dump --stage plan " + sizes).exit, 0);
+  EXPECT_EQ(pyc("opt " + sizes).exit, 0);
+  EXPECT_EQ(pyc("compare " + sizes).exit, 0);
+  const Outcome out = pyc("export " + sizes + " -o " + folder.file("out.onnx"));
+  EXPECT_EQ(out.exit, 0) << out.text;
+}
+
+TEST(OpenModels, InspectNamesEveryUnsupportedNode) {
+  const TempFolder folder;
+  w::Graph g{.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+             .outputs = {w::unshaped("y", w::kF32)}};
+  for (int i = 0; i < 25; ++i) {
+    g.nodes.push_back(
+        w::node("Bogus", {"x"}, {"v" + std::to_string(i)}, {}, "b" + std::to_string(i)));
+  }
+  g.nodes.push_back(w::node("Relu", {"v24"}, {"y"}));
+  const std::string path = written(folder, "bogus.onnx", w::model(g));
+  const Outcome o = pyc("inspect " + path);
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "input   x: f32[n]")) << o.text;
+  for (int i = 0; i < 25; ++i) {
+    EXPECT_TRUE(has(o, "node 'b" + std::to_string(i) + "': Bogus of opset 18")) << i;
+  }
+  const Json report = Json::parse(pyc_out("inspect " + path + " --json").text);
+  EXPECT_EQ(report["unsupported"].size(), 25U);
+  EXPECT_EQ(report["breaks"]["ops"]["unknown"], 1) << "no output needs the others";
+  EXPECT_EQ(report["breaks"]["compilability_score"], 0.5);
+  EXPECT_EQ(report["opsets"][""], 18);
+  EXPECT_EQ(pyc("run " + path).exit, 5);
+}
+
+}  // namespace
+}  // namespace pyc::test
