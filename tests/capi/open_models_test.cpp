@@ -33,11 +33,14 @@ w::Bytes non_zero() {
 }
 
 Model compiled(const w::Bytes& bytes, const CompileOptions& options = {}) {
-  const std::string path = testing::TempDir() + "open_model.onnx";
+  // Models stay mapped: no other test may write to this file.
+  const std::string path = testing::TempDir() + "open_model_" + std::to_string(getpid()) + ".onnx";
   FILE* file = fopen(path.c_str(), "wb");
   fwrite(bytes.data(), 1, bytes.size(), file);
   fclose(file);
-  return Model::load(path, options);
+  Model model = Model::load(path, options);
+  unlink(path.c_str());
+  return model;
 }
 
 Tensor ramp(const Shape& shape) {

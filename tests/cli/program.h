@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -39,7 +40,7 @@ inline Outcome pyc_out(const std::string& arguments) {
 inline const std::string kModels = std::string(PYC_SOURCE_DIR) + "/tests/models/";
 
 inline std::string write_model(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_" + name;
   std::ofstream(path) << text;
   return path;
 }
