@@ -38,13 +38,11 @@ Status io_error(std::string_view what, const std::string& path, const std::error
 // Calls visit(name) for each file of the folder.
 template <class Visit>
 Status each_file(const std::string& folder, Visit visit) {
-  std::error_code error;
-  fs::directory_iterator it(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return {};
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    visit(it->path().filename().string());
-  }
-  return error ? io_error("list", folder, error) : Status();
+  const auto names = list_folder(folder);
+  if (names.status().code() == Code::kNotFound) return {};
+  PYC_TRY(names.status());
+  for (const std::string& name : *names) visit(name);
+  return {};
 }
 
 }  // namespace

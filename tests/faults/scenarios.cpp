@@ -273,6 +273,47 @@ Answer artifact(const Files& files) {
   return calls.answer();
 }
 
+// A model whose shapes are known when it runs: results in memory of their own.
+Answer open_model(const Files& files) {
+  Calls calls;
+  pyc_model* model = nullptr;
+  pyc_results* results = nullptr;
+  const pyc_result* first = nullptr;
+  char* digest = nullptr;
+  const pyc_compile_options o = options("reference", 1);
+  std::array<float, 6> x = {1, -2, 3, -4, 5, -6};
+  const std::array<int64_t, 2> shape = {2, 3};
+  const pyc_tensor_view input = {x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32, 0};
+  pyc_tensor_view output{};
+  calls.ok([&](pyc_error** e) {
+    return pyc_compile_model_file(files.open_model.c_str(), &o, &model, e);
+  });
+  calls.ok(
+      [&](pyc_error** e) { return pyc_run_model_dynamic(model, &input, 1, &results, nullptr, e); });
+  calls.ok([&](pyc_error** e) { return pyc_results_get(results, 0, &first, e); });
+  calls.ok([&](pyc_error** e) { return pyc_result_tensor(first, &output, e); });
+  if (calls.ok([&](pyc_error** e) { return pyc_tensor_digest(&output, &digest, e); })) {
+    calls.say_and_free(digest);
+  }
+  pyc_results_destroy(results);
+  pyc_destroy_model(model);
+  pyc_cache_clear();
+  return calls.answer();
+}
+
+// The same model twice, with a cache on disk, which is emptied again.
+Answer disk_cache(const Files& files) {
+  pyc_compile_options o = options("cpu", 1);
+  o.cache_dir = files.cache.c_str();
+  Answer answer = compile_and_run_file(files.small_model, o);
+  if (answer.status == PYC_STATUS_OK) answer = compile_and_run_file(files.small_model, o);
+  Calls calls;
+  int64_t removed = 0;
+  calls.ok([&](pyc_error** e) { return pyc_cache_files_clear(files.cache.c_str(), &removed, e); });
+  return answer.status == PYC_STATUS_OK && calls.answer().status != PYC_STATUS_OK ? calls.answer()
+                                                                                  : answer;
+}
+
 constexpr Scenario kScenarios[] = {
     {"text_on_reference", text_on_reference},
     {"two_kernels_on_cpu", two_kernels_on_cpu},
@@ -281,7 +322,9 @@ constexpr Scenario kScenarios[] = {
     {"tensor_files", tensor_files},
     {"builder_life", builder_life},
     {"open_shapes", open_shapes},
+    {"open_model", open_model},
     {"artifact", artifact},
+    {"disk_cache", disk_cache, true},
 };
 
 void write(const std::string& path, const Bytes& content) {
@@ -336,7 +379,9 @@ Files::Files() {
   pb = folder + "/a.pb";
   saved = folder + "/saved.npy";
   artifact = folder + "/m.pycm";
+  cache = folder + "/cache";
   onnx_case = folder + "/case";
+  open_model = onnx_case + "/model.onnx";
   const std::string data = onnx_case + "/test_data_set_0";
   std::filesystem::create_directories(data);
   write(text_model, Bytes(kTextModel));

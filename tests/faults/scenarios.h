@@ -30,7 +30,9 @@ class Files {
   std::string onnx_model;   // with its weights in a file of its own
   std::string npy;
   std::string pb;
-  std::string artifact;   // written and read
+  std::string artifact;  // written and read
+  std::string cache;     // a folder, made and emptied
+  std::string open_model;
   std::string saved;      // written
   std::string onnx_case;  // a folder: a model of unknown shape, inputs, outputs
 };
@@ -38,6 +40,7 @@ class Files {
 struct Scenario {
   const char* name;
   Answer (*run)(const Files& files);
+  bool slow = false;  // for the slow tests only
 };
 std::span<const Scenario> scenarios();
 
