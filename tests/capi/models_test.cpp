@@ -21,7 +21,7 @@ pyc_tensor_view view(void* data, const Shape& shape, int64_t bytes,
 
 TEST(Models, CompileFromGraphBytesAndFileGivesTheSameResult) {
   const std::string text = small_graph().print();
-  const std::string path = testing::TempDir() + "capi_model.ir";
+  const std::string path = testing::TempDir() + "capi_model_" + std::to_string(getpid()) + ".ir";
   {
     FILE* file = fopen(path.c_str(), "w");
     fwrite(text.data(), 1, text.size(), file);

@@ -28,7 +28,7 @@ Refusal load(const std::string& data, pyc_dtype dtype = PYC_DTYPE_ANY) {
 
 // The tensor a file with these bytes holds.
 Tensor loaded(const std::string& data, pyc_dtype dtype = PYC_DTYPE_ANY) {
-  const std::string path = testing::TempDir() + "capi_tensor";
+  const std::string path = testing::TempDir() + "capi_tensor_" + std::to_string(getpid());
   EXPECT_TRUE(write_file_atomic(path, data).ok());
   return Tensor::load(path, dtype);
 }
@@ -45,7 +45,7 @@ std::string npy(const std::string& header, const std::string& elements, int majo
 }
 
 TEST(TensorFiles, NpyRoundTripsEveryDtypeAndRank) {
-  const std::string path = testing::TempDir() + "capi.npy";
+  const std::string path = testing::TempDir() + "capi_" + std::to_string(getpid()) + ".npy";
   for (pyc_dtype d = 0; d < pyc_dtype_count(); ++d) {
     for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{2, 0, 3}, Shape{1, 2, 3, 4}}) {
       const Tensor tensor = Tensor::random(d, shape, 11);

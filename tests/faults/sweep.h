@@ -10,6 +10,16 @@
 
 namespace pyc::faults {
 
+// Seen on x86-64 (g++ 13): processes die in these tests. Whether the library or the compiler's
+// clean-up of half-made lists is at fault is not known.
+#if defined(__aarch64__)
+inline constexpr bool kTrusted = true;
+#else
+inline constexpr bool kTrusted = false;
+#endif
+inline constexpr const char* kNotTrusted =
+    "not understood on this architecture: docs/decisions/0010";
+
 inline bool same(const Answer& a, const Answer& b) {
   return a.status == b.status && std::strcmp(a.text.data(), b.text.data()) == 0;
 }
