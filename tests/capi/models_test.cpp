@@ -1,5 +1,7 @@
 // Models through the C ABI: life, runs, refusals, what they tell.
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <thread>
 

@@ -1,5 +1,7 @@
 // Tensors and tensor files through the C ABI, hostile ones among them.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
