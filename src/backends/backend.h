@@ -65,8 +65,8 @@ struct CompiledGroup {
 };
 
 struct CompileStats {
-  int64_t kernels = 0;   // asked for
-  int64_t distinct = 0;  // compiled after deduplication
+  int64_t kernels = 0;     // asked for
+  int64_t distinct = 0;    // compiled after deduplication
   int64_t slowest_ns = 0;  // processor time of the kernel that took longest
 };
 

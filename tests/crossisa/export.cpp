@@ -58,7 +58,8 @@ void export_model(const std::string& name, const std::string& target, const fs::
   options.determinism = driver::Determinism::kStrict;
   options.threads = 3;
   options.target = target;
-  const auto program = must(driver::compile_ahead(must(driver::parse_model(text)), options)).program;
+  const auto program =
+      must(driver::compile_ahead(must(driver::parse_model(text)), options)).program;
 
   std::string blob;
   std::vector<int64_t> inputs;
