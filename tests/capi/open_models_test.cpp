@@ -205,7 +205,8 @@ TEST(OpenModels, ShapesThatDependOnDataAreKnownAfterwards) {
   EXPECT_EQ(static_cast<const int64_t*>(y.data)[0], 2);
   EXPECT_EQ(static_cast<const int64_t*>(y.data)[1], 6);
   EXPECT_EQ(model.stats().host_calls, 1);
-  const pyc_break_summary breaks = model.breaks().summary();
+  const Breaks report = model.breaks();  // owns the texts
+  const pyc_break_summary breaks = report.summary();
   EXPECT_EQ(breaks.nodes, 2);
   EXPECT_EQ(breaks.compiled, 1);
   EXPECT_EQ(breaks.compilability_score, 0.5);
