@@ -142,7 +142,8 @@ Decision disk_decision(std::string_view chosen, std::string_view reason, std::st
 
 // What the cache on disk has, or a new compile that is put there. No failure of the cache stops a
 // compile; the log says what happened.
-Result<Compiled> build_on_disk(ir::VerifiedGraph given, CompileOptions o, const DiskCache& disk) {
+Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, CompileOptions o,
+                               const DiskCache& disk) {
   o.target = native_target(host_target());
   const std::string key = disk_key(*given, o, o.target);
   auto found = disk.find(key);

@@ -58,7 +58,8 @@ bool closes_later(const ir::OpenNode& node, BreakReason why, const State& state)
 int64_t size_of(const DynValue& value) {
   auto bytes = static_cast<int64_t>(value.bytes.size());
   if (value.kind == DynValue::Kind::kStrings) {
-    for (const std::string& s : *value.strings) bytes += static_cast<int64_t>(sizeof s + s.size());
+    for (const std::string& s : *value.strings)
+      bytes += static_cast<int64_t>(sizeof(std::string) + s.size());
   }
   if (value.kind == DynValue::Kind::kSequence) {
     for (const DynValue& item : *value.items) {
