@@ -174,7 +174,7 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o)
   const bool possible =
       backend->capabilities().ahead && !native_target(host_target()).empty() && o.target.empty();
   if (folder.empty() || !possible) return build(std::move(given), o);
-  return build_on_disk(std::move(given), o, DiskCache(folder));
+  return build_on_disk(given, o, DiskCache(folder));
 }
 
 }  // namespace
