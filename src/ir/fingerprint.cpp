@@ -147,6 +147,7 @@ class KeyWriter {
   }
   void payload(double v) { word(std::bit_cast<uint64_t>(v)); }
   void payload(const std::string& v) { text(v); }
+  void payload(const NeverHeld& /*v*/) {}
   template <class T>
   void payload(const std::vector<T>& v) {
     word(v.size());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/never_held.h"
 #include "base/shared_bytes.h"
 #include "base/status.h"
 
@@ -44,7 +45,7 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 
 // The value of an attribute. In text: 3, 0.5, "s", f32, true, [1,2], [0.5,1.0].
 using Attr = std::variant<int64_t, double, bool, std::string, DType, std::vector<int64_t>,
-                          std::vector<double>>;
+                          std::vector<double>, NeverHeld>;
 using Attrs = std::map<std::string, Attr, std::less<>>;
 
 enum class AttrKind : uint8_t { kInt, kFloat, kBool, kString, kDType, kInts, kFloats };

@@ -12,7 +12,6 @@ class Faults : public testing::TestWithParam<Scenario> {};
 
 TEST_P(Faults, GiveAStatusAndLeakNothing) {
   if (GetParam().slow) GTEST_SKIP() << "one of the slow tests";
-  if (!kTrusted) GTEST_SKIP() << kNotTrusted;
   sweep(GetParam(), false);
 }
 

@@ -86,7 +86,6 @@ struct First {
 class FirstUse : public testing::TestWithParam<First> {};
 
 TEST_P(FirstUse, MayFailAndTheNextIsRight) {
-  if (!kTrusted) GTEST_SKIP() << kNotTrusted;
   if (std::getenv(kNewProcess) == nullptr) {
     EXPECT_EQ(in_new_process(), 0);
     return;

@@ -5,21 +5,10 @@
 #include <cstring>
 #include <string>
 
-#include "base/sanitizers.h"
 #include "faults/inject.h"
 #include "faults/scenarios.h"
 
 namespace pyc::faults {
-
-// libstdc++ takes a variant of numbers, strings and vectors for one that always holds something,
-// and reads an index out of range when copying such a variant throws: the attributes of nodes.
-// Sanitizers see it, x86-64 dies of it (docs/decisions/0010).
-#if defined(__aarch64__)
-inline constexpr bool kTrusted = !kSanitized;
-#else
-inline constexpr bool kTrusted = false;
-#endif
-inline constexpr const char* kNotTrusted = "copies of std::variant that throw: docs/decisions/0010";
 
 inline bool same(const Answer& a, const Answer& b) {
   return a.status == b.status && std::strcmp(a.text.data(), b.text.data()) == 0;
