@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu_emit_support.h"
+#include "loop/functions.h"
 
 namespace pyc::cpu_test {
 namespace {
@@ -112,6 +113,57 @@ TEST(EmitDivision, ByTheDivisorOfARow) {
     for (int64_t k = 3; k < n; k += 4) {
       const double halfway = static_cast<double>(2 * (random() % 4096) + 1) * 0x1p-150;
       h.data<float>(x)[static_cast<size_t>(r * n + k)] = static_cast<float>(c * halfway);
+    }
+  }
+  h.check();
+}
+
+// Every 1021st f32 through exp, whose scaling is one instruction on some machines.
+TEST(EmitFunctions, ExpOfAllMagnitudes) {
+  constexpr uint32_t kStep = 1021;
+  const int64_t n = (int64_t{1} << 32) / kStep;
+  Builder b;
+  const uint32_t x = b.in(DType::kF32, n);
+  const VarId i = b.loop_var(n);
+  const Expr v = b.load(x, b.var(i));
+  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, n), b.var(i), loop::exp(v))}));
+  Harness h(b.k);
+  for (int64_t k = 0; k < n; ++k) {
+    h.data<uint32_t>(x)[static_cast<size_t>(k)] = static_cast<uint32_t>(k) * kStep;
+  }
+  h.check();
+}
+
+// Moderate operands alone, which take the short way: random ones, and quotients as near to a point
+// halfway between two f32 as any: x = c·m rounded to 24 bits for odd m of 25 bits.
+TEST(EmitDivision, OfModerateOperands) {
+  const int64_t rows = 600;
+  const int64_t n = 320;
+  Builder b;
+  const uint32_t x = b.in(DType::kF32, rows * n);
+  const uint32_t y = b.in(DType::kF32, rows);
+  const VarId p = b.parallel(rows);
+  const VarId i = b.loop_var(n);
+  const Expr at = b.var(p) * b.idx(n) + b.var(i);
+  const Expr quotient = b.load(x, at) / b.load(y, b.var(p));
+  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, rows * n), at, quotient)}));
+  Harness h(b.k);
+  std::mt19937_64 random(12);
+  for (int64_t r = 0; r < rows; ++r) {
+    uint64_t mantissa = (uint64_t{1} << 23) + random() % (uint64_t{1} << 23);
+    if (r % 8 == 0) mantissa = (uint64_t{1} << 24) - 1 - static_cast<uint64_t>(r / 8 % 4);
+    if (r % 8 == 1) mantissa = (uint64_t{1} << 23) + static_cast<uint64_t>(r / 8 % 4);
+    const double c =
+        std::ldexp(static_cast<double>(mantissa), static_cast<int>(random() % 50) - 48);
+    h.data<float>(y)[static_cast<size_t>(r)] = static_cast<float>(r % 3 == 0 ? -c : c);
+    for (int64_t k = 0; k < n; ++k) {
+      const double m =
+          static_cast<double>((uint64_t{1} << 24) + 2 * (random() % (uint64_t{1} << 23)) + 1);
+      const double near = std::ldexp(c * m, static_cast<int>(random() % 40) - 40);
+      const double any = std::ldexp(static_cast<double>(random() % (uint64_t{1} << 24) + 1),
+                                    static_cast<int>(random() % 60) - 50);
+      h.data<float>(x)[static_cast<size_t>(r * n + k)] =
+          static_cast<float>(k % 2 == 0 ? near : any);
     }
   }
   h.check();

@@ -134,8 +134,10 @@ TargetTraits Compilation::traits() const {
   TargetTraits t;
   t.aarch64 = target_.is_aarch64();
   t.f16c = !t.aarch64 && info->checkFeatures("+f16c");
+  const bool avx512 = !t.aarch64 && info->checkFeatures("+avx512f,+avx512dq,+avx512vl");
   t.lanes = target_.lanes;
-  t.vector_registers = t.aarch64 || info->checkFeatures("+avx512f,+avx512vl") ? 32 : 16;
+  t.avx512 = avx512 && t.lanes == 16;
+  t.vector_registers = t.aarch64 || avx512 ? 32 : 16;
   t.slow_division = t.lanes == 16;
   return t;
 }

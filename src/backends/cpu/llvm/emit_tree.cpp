@@ -89,6 +89,7 @@ KernelEmitter::State KernelEmitter::tree_main(const Tree& tree, Value* begin, Va
       ex_.push_scope(ex_.block());
       ex_.bind_lanes(l.var, i, static_cast<int64_t>(g) * tree.width, tree.width, kTreeLanes);
       statements(l.body);
+      fetch_ahead(l, i, static_cast<int64_t>(g) * tree.width, tree.width);
       size_t lane = l.reductions.size() + g;
       for (size_t k = 0; k < l.reductions.size(); ++k) {
         const bool is_tree = l.reductions[k].kind == ReduceKind::kTree;
@@ -123,6 +124,7 @@ KernelEmitter::State KernelEmitter::tree_step(const Tree& tree, Value* i, int wi
   const loop::Loop& l = tree.loop;
   ex_.bind_lanes(l.var, i, 0, width, width);
   statements(l.body);
+  fetch_ahead(l, i, 0, width);
   ex_.here();
   Value* at = b_.CreateAnd(i, index(kTreeLanes - 1));
   State next = state;

@@ -187,6 +187,7 @@ KernelEmitter::State KernelEmitter::vector_stage(const loop::Loop& l, const Zone
     ex_.bind_lanes(l.var, i, 0, width, alignment);
     for (const auto& [id, value] : zone.known) ex_.assume(id, value);
     statements(l.body);
+    fetch_ahead(l, i, 0, width);
     State next;
     for (size_t r = 0; r < l.reductions.size(); ++r)
       next.push_back(take(l.reductions[r], state[r]));

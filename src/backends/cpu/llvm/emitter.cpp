@@ -23,8 +23,6 @@ constexpr uint32_t kWhole = 0;
 constexpr uint32_t kLane = 0x1000;
 constexpr uint32_t kSplat = 0x2000;
 constexpr uint32_t kI32 = 0x3000;
-constexpr uint32_t kReciprocal = 0x4000;
-constexpr uint32_t kReciprocalRest = 0x5000;
 
 bool fits_32(const ExprNode& n) {
   return n.lo >= std::numeric_limits<int32_t>::min() && n.hi <= std::numeric_limits<int32_t>::max();
@@ -177,16 +175,6 @@ ExprEmitter::Scope& ExprEmitter::scope_of(ExprId id) {
   return info.is_volatile ? scopes_.back() : scopes_[static_cast<size_t>(info.depth)];
 }
 
-template <class Make>
-llvm::Value* ExprEmitter::cached(ExprId id, uint32_t kind, Make make) {
-  const uint64_t key = (static_cast<uint64_t>(kind) << 32) | id;
-  auto& values = analyse(id).is_volatile ? volatile_ : scope_of(id).values;
-  if (const auto it = values.find(key); it != values.end()) return it->second;
-  Value* v = make();
-  values[key] = v;
-  return v;
-}
-
 llvm::Value* ExprEmitter::eval(ExprId id) {
   const ExprNode& n = k_.pool.node(id);
   if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, 1);
@@ -260,6 +248,9 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   }
   const bool same_divisor = n.op == Op::kDiv && t == DType::kF32 && !is_varying(n.b);
   if (same_divisor && width > 1 && ops_.traits().slow_division) return emit_division(id);
+  if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0 && ops_.traits().avx512) {
+    if (Value* exp = emit_exp(id); exp != nullptr) return exp;
+  }
   Value* a = operand(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
     const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
@@ -284,50 +275,6 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
       break;
   }
   return b == nullptr ? ops_.unary(n.op, t, a) : ops_.binary(n.op, t, a, b);
-}
-
-// Vectors of 512 bits are divided slowly. A divisor c that is the same in all lanes is turned once
-// into 1/c = high + low in f64, and x/c is the f32 nearest to x·high + x·low. That is the exactly
-// rounded quotient: the f64 sum is off by less than 2^-52 of itself, while a quotient of two f32
-// either is a point halfway between two f32, which the sum then hits, or stays 2^-49 away from all
-// of them. Both parts have the sign of c, so that zeros and infinities come out right.
-llvm::Value* ExprEmitter::emit_division(ExprId id) {
-  const ExprNode n = k_.pool.node(id);
-  const auto [high, low] = reciprocal(n.b);
-  Value* x = eval_wide(n.a);
-  at(scope_of(id));
-  Value* wide = b_.CreateFPExt(x, ops_.type(DType::kF64, width()));
-  Value* sum =
-      ops_.fma(wide, ops_.splat(high, width()), b_.CreateFMul(wide, ops_.splat(low, width())));
-  return b_.CreateFPTrunc(sum, x->getType());
-}
-
-std::pair<llvm::Value*, llvm::Value*> ExprEmitter::reciprocal(ExprId divisor) {
-  const auto as_f64 = [this](ExprId id) {
-    Value* scalar = eval(id);
-    at(scope_of(id));
-    return b_.CreateFPExt(scalar, b_.getDoubleTy());
-  };
-  // Slightly less than 1/c, so that the rest is not zero.
-  Value* high = cached(divisor, kReciprocal, [&] {
-    Value* c = as_f64(divisor);
-    Value* whole = b_.CreateFDiv(ops_.fp_like(c, 1.0), c);
-    Value* less = ops_.fma(whole, ops_.fp_like(c, -0x1p-52), whole);
-    return b_.CreateSelect(is_ordinary(c), less, whole);
-  });
-  Value* low = cached(divisor, kReciprocalRest, [&] {
-    Value* c = as_f64(divisor);
-    Value* rest = ops_.fma(b_.CreateFNeg(high), c, ops_.fp_like(c, 1.0));
-    return b_.CreateSelect(is_ordinary(c), b_.CreateFMul(rest, high), high);
-  });
-  return {high, low};
-}
-
-// Neither zero nor infinite nor NaN.
-llvm::Value* ExprEmitter::is_ordinary(Value* v) {
-  Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
-  return b_.CreateAnd(b_.CreateFCmpOGT(size, ops_.fp_like(v, 0.0)),
-                      b_.CreateFCmpOLT(size, llvm::ConstantFP::getInfinity(v->getType())));
 }
 
 llvm::Value* ExprEmitter::eval_lane(ExprId id, int lane) {

@@ -36,6 +36,7 @@ class ExprEmitter {
 
   // The pointer to element 0 of a buffer, defined in the outermost scope.
   void set_buffer(uint32_t buffer, Value* pointer) { buffers_[buffer] = pointer; }
+  Value* buffer(uint32_t buffer) const { return buffers_[buffer]; }
 
   void push_scope(llvm::BasicBlock* block);
   void pop_scope();
@@ -105,9 +106,21 @@ class ExprEmitter {
   Value* emit_var(ExprId id);
   Value* emit_lane(ExprId id, int lane);
   Value* emit_arithmetic(ExprId id, int width);
+  // exp by AVX-512; null if the product is no exp.
+  Value* emit_exp(ExprId id);
   // A vector over a divisor that is the same in all lanes.
   Value* emit_division(ExprId id);
-  std::pair<Value*, Value*> reciprocal(ExprId divisor);
+  // What is kept of a divisor c: 1/c in two parts, in f64 and in f32, and whether c is moderate.
+  struct Reciprocal {
+    Value* high;
+    Value* low;
+    Value* short_high;
+    Value* short_low;
+    Value* is_moderate;
+  };
+  Reciprocal reciprocal(ExprId divisor);
+  Value* divide_long(Value* x, const Reciprocal& r);
+  Value* all_moderate(Value* x);
   Value* is_ordinary(Value* v);
   // i64 expressions that fit 32 bits, as vectors of i32.
   bool fits_i32(ExprId id, int depth = 0);
@@ -155,6 +168,16 @@ class ExprEmitter {
   std::vector<Info> info_;
   std::unordered_map<uint64_t, Value*> volatile_;
 };
+
+template <class Make>
+llvm::Value* ExprEmitter::cached(ExprId id, uint32_t kind, Make make) {
+  const uint64_t key = (static_cast<uint64_t>(kind) << 32) | id;
+  auto& values = analyse(id).is_volatile ? volatile_ : scope_of(id).values;
+  if (const auto it = values.find(key); it != values.end()) return it->second;
+  Value* v = make();
+  values[key] = v;
+  return v;
+}
 
 // Writes the whole kernel as one function `symbol` into the module.
 llvm::Function* emit_kernel(const loop::Kernel& kernel, const TargetTraits& traits,

@@ -97,6 +97,18 @@ class KernelEmitter {
   // Roughly the number of operations of one iteration, those of loops in it counted once.
   int cost_of(const loop::Loop& loop) const;
 
+  // What the bodies of one loop fetch before it is needed.
+  struct Fetch {
+    uint32_t buffer;
+    int64_t stride;  // from one parallel point to the next
+    int64_t offset;
+    bool write;  // this point's row, to be written; else the next one's, to be read
+  };
+  void plan_fetches();
+  std::optional<Fetch> row_of(const loop::Loop& l, uint32_t buffer, loop::ExprId offset) const;
+  // Of a body of `width` elements from i + offset on.
+  void fetch_ahead(const loop::Loop& loop, Value* i, int64_t offset, int width);
+
   Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
 
   const loop::Kernel& k_;
@@ -104,6 +116,8 @@ class KernelEmitter {
   ExprEmitter ex_;
   ValueOps& ops_;
   Value* fault_ = nullptr;
+  const loop::Loop* fetching_ = nullptr;
+  std::vector<Fetch> fetches_;
 };
 
 }  // namespace pyc::cpu

@@ -1,7 +1,9 @@
 #include "backends/cpu/llvm/value_ops.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 
@@ -19,6 +21,9 @@ int ValueOps::width_of(const Value* v) {
 }
 
 namespace {
+
+// Operand of AVX-512 intrinsics.
+constexpr uint32_t kCurrentRounding = 4;
 
 llvm::Type* wide(llvm::Type* scalar, int width) {
   return width == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width));
@@ -105,6 +110,31 @@ llvm::Value* ValueOps::slice(Value* v, int begin, int count) {
   std::vector<int> mask(static_cast<size_t>(count));
   std::iota(mask.begin(), mask.end(), begin);
   return b_.CreateShuffleVector(v, mask);
+}
+
+llvm::Value* ValueOps::join(std::vector<Value*> parts) {
+  for (; parts.size() > 1; parts.resize(parts.size() / 2)) {
+    for (size_t i = 0; i < parts.size() / 2; ++i) {
+      const int half = width_of(parts[2 * i]);
+      std::vector<int> all(static_cast<size_t>(2 * half));
+      std::iota(all.begin(), all.end(), 0);
+      parts[i] = b_.CreateShuffleVector(parts[2 * i], parts[2 * i + 1], all);
+    }
+  }
+  return parts[0];
+}
+
+llvm::Value* ValueOps::times_power_of_two(Value* x, Value* n) {
+  constexpr int kPart = 16;
+  std::vector<Value*> parts;
+  for (int i = 0; i < width_of(x); i += kPart) {
+    Value* p = slice(x, i, kPart);
+    parts.push_back(
+        b_.CreateIntrinsic(intr::x86_avx512_mask_scalef_ps_512, {},
+                           {p, slice(n, i, kPart), llvm::Constant::getNullValue(p->getType()),
+                            b_.getInt16(0xffff), b_.getInt32(kCurrentRounding)}));
+  }
+  return join(parts);
 }
 
 llvm::Value* ValueOps::fma(Value* a, Value* b, Value* c) {
@@ -208,8 +238,30 @@ llvm::Value* ValueOps::min_max(bool is_max, DType t, Value* a, Value* b) {
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 
+// By vrangeps, which orders the zeros and prefers numbers to NaNs.
+llvm::Value* ValueOps::range_min_max(bool is_max, Value* a, Value* b) {
+  const int part = std::min(width_of(a), 16);
+  const ID id = part == 16  ? intr::x86_avx512_mask_range_ps_512
+                : part == 8 ? intr::x86_avx512_mask_range_ps_256
+                            : intr::x86_avx512_mask_range_ps_128;
+  constexpr uint32_t kMin = 4;  // the sign is that of the comparison's result
+  constexpr uint32_t kMax = 5;
+  std::vector<Value*> parts;
+  for (int i = 0; i < width_of(a); i += part) {
+    Value* x = slice(a, i, part);
+    std::vector<Value*> args = {x, slice(b, i, part), b_.getInt32(is_max ? kMax : kMin),
+                                llvm::Constant::getNullValue(x->getType()),
+                                llvm::Constant::getAllOnesValue(b_.getIntNTy(part == 16 ? 16 : 8))};
+    if (part == 16) args.push_back(b_.getInt32(kCurrentRounding));
+    parts.push_back(b_.CreateIntrinsic(id, {}, args));
+  }
+  return b_.CreateSelect(b_.CreateFCmpUNO(a, b), llvm::ConstantFP::getNaN(a->getType()),
+                         join(parts));
+}
+
 // IEEE 754-2019 maximum and minimum. With a constant that is no NaN one comparison is enough: it
-// only has to keep x when x is a NaN and to order the zeros.
+// only has to keep x when x is a NaN and to order the zeros. Where equal operands may give x, x86
+// has one instruction for that: `c > x ? c : x`.
 llvm::Value* ValueOps::float_min_max(bool is_max, Value* a, Value* b) {
   if (t_.aarch64) {
     return b_.CreateBinaryIntrinsic(is_max ? intr::maximum : intr::minimum, a, b);
@@ -221,11 +273,13 @@ llvm::Value* ValueOps::float_min_max(bool is_max, Value* a, Value* b) {
     c = k == nullptr ? nullptr : llvm::dyn_cast<llvm::ConstantFP>(k);
   }
   if (c != nullptr && !c->isNaN()) {
-    const bool keep_equal = c->isZero() && c->isNegative() == is_max;
-    using P = llvm::CmpInst::Predicate;
-    const P p = is_max ? (keep_equal ? P::FCMP_UGE : P::FCMP_UGT)
-                       : (keep_equal ? P::FCMP_ULE : P::FCMP_ULT);
-    return b_.CreateSelect(b_.CreateFCmp(p, a, b), a, b);
+    if (!c->isZero() || c->isNegative() == is_max) {
+      return b_.CreateSelect(is_max ? b_.CreateFCmpOGT(b, a) : b_.CreateFCmpOLT(b, a), b, a);
+    }
+    return b_.CreateSelect(is_max ? b_.CreateFCmpUGT(a, b) : b_.CreateFCmpULT(a, b), a, b);
+  }
+  if (t_.avx512 && width_of(a) % 4 == 0 && a->getType()->getScalarType()->isFloatTy()) {
+    return range_min_max(is_max, a, b);
   }
   Value* ordered = is_max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b);
   Value* r = b_.CreateSelect(ordered, a, b);

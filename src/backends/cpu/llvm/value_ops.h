@@ -14,8 +14,9 @@ namespace pyc::cpu {
 // What the generated code may rely on, and how wide it is written.
 struct TargetTraits {
   bool aarch64 = false;
-  bool f16c = false;  // x86: f16 conversions
-  int lanes = 4;      // elements per vector body
+  bool f16c = false;    // x86: f16 conversions
+  bool avx512 = false;  // x86: vectors of 512 bits; AVX-512 F, DQ and VL
+  int lanes = 4;        // elements per vector body
   int vector_registers = 16;
   bool slow_division = false;  // a division costs more than ten other operations
 };
@@ -47,6 +48,9 @@ class ValueOps {
   Value* floor_div(Value* a, int64_t divisor, bool non_negative);
   Value* floor_mod(Value* a, int64_t divisor, bool non_negative);
   Value* fma(Value* a, Value* b, Value* c);
+  // x·2^n, rounded once, for vectors of f32 with a multiple of 16 elements and integers n; needs
+  // AVX-512.
+  Value* times_power_of_two(Value* x, Value* n);
   Value* convert(Value* v, DType from, DType to);
   Value* bitcast(Value* v, DType from, DType to);
 
@@ -55,6 +59,8 @@ class ValueOps {
   Value* iota(Value* base, int64_t step, int width);
   // Elements [begin, begin+count) of a vector; one element gives a scalar.
   Value* slice(Value* v, int begin, int count);
+  // The elements of vectors of one width one after another; their number is a power of two.
+  Value* join(std::vector<Value*> parts);
 
   static int width_of(const Value* v);
   // The constant as wide as `like`.
@@ -63,6 +69,7 @@ class ValueOps {
  private:
   Value* min_max(bool is_max, DType t, Value* a, Value* b);
   Value* float_min_max(bool is_max, Value* a, Value* b);
+  Value* range_min_max(bool is_max, Value* a, Value* b);
   Value* compare(loop::Op op, DType t, Value* a, Value* b);
   Value* divide(bool remainder, DType t, Value* a, Value* b);
   Value* shift(loop::Op op, DType t, Value* a, Value* b);

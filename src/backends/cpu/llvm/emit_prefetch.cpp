@@ -1,0 +1,107 @@
+// Kernels that go over a row several times: while the costliest of these loops computes, the next
+// row is fetched and the output row made writable, so that the others find both in the cache.
+
+#include <algorithm>
+
+#include "backends/cpu/llvm/kernel_emitter.h"
+
+namespace pyc::cpu {
+
+using loop::ExprId;
+using loop::kNone;
+
+namespace {
+
+constexpr int64_t kLine = 64;
+constexpr int64_t kSmallRow = 1024;  // bytes; shorter ones are best left to the machine
+
+// Calls f with every load below an expression.
+template <class F>
+void each_load(const loop::Pool& pool, ExprId id, std::vector<bool>& seen, const F& f) {
+  if (id == kNone || seen[id]) return;
+  seen[id] = true;
+  const loop::ExprNode& n = pool.node(id);
+  if (n.op == loop::Op::kLoad) f(n);
+  for (const ExprId part : {n.a, n.b, n.c}) each_load(pool, part, seen, f);
+}
+
+}  // namespace
+
+// A row: elements offset + stride·p + 0, 1, … for the parallel variable's value p.
+std::optional<KernelEmitter::Fetch> KernelEmitter::row_of(const loop::Loop& l, uint32_t buffer,
+                                                          ExprId offset) const {
+  const loop::Affine sum = loop::affine_of(k_.pool, offset);
+  if (sum.terms.size() != 2) return std::nullopt;
+  Fetch row{buffer, 0, sum.constant, false};
+  for (const auto& [atom, coefficient] : sum.terms) {
+    const loop::ExprNode& n = k_.pool.node(atom);
+    if (n.op != loop::Op::kVar) return std::nullopt;
+    const auto var = static_cast<loop::VarId>(n.imm);
+    if (var == k_.parallel[0]) row.stride = coefficient;
+    if (var == l.var && coefficient != 1) return std::nullopt;
+  }
+  const int64_t bytes = l.extent * dtype_size(k_.buffers[buffer].dtype);
+  const bool scratch = k_.buffers[buffer].access == loop::Access::kScratch;
+  if (row.stride < l.extent || bytes < kSmallRow || scratch) return std::nullopt;
+  return row;
+}
+
+void KernelEmitter::plan_fetches() {
+  if (!ops_.traits().avx512 || k_.parallel.size() != 1) return;
+  std::vector<const loop::Loop*> loops;
+  for (const loop::Stmt& s : k_.body) {
+    if (s.kind != loop::StmtKind::kLoop) continue;
+    const loop::Loop& l = k_.loops[s.index];
+    if (!l.vector || l.chunk_var != kNone) return;
+    loops.push_back(&l);
+  }
+  if (loops.size() < 2) return;
+  const auto cost = [this](const loop::Loop* l) { return l->extent * cost_of(*l); };
+  fetching_ = *std::max_element(loops.begin(), loops.end(),
+                                [&](const auto* a, const auto* b) { return cost(a) < cost(b); });
+  const auto add = [this](std::optional<Fetch> row, bool write) {
+    if (!row) return;
+    const bool known = std::any_of(fetches_.begin(), fetches_.end(),
+                                   [&](const Fetch& f) { return f.buffer == row->buffer; });
+    if (known) return;
+    row->write = write;
+    fetches_.push_back(*row);
+  };
+  for (const loop::Loop* l : loops) {
+    if (l->extent != fetching_->extent) continue;
+    std::vector<bool> seen(k_.pool.size(), false);
+    const auto loads = [&](ExprId id) {
+      each_load(k_.pool, id, seen, [&](const loop::ExprNode& n) {
+        add(row_of(*l, static_cast<uint32_t>(n.imm), n.a), false);
+      });
+    };
+    for (const loop::Stmt& s : l->body) {
+      if (s.kind != loop::StmtKind::kStore) continue;
+      const loop::Store& store = k_.stores[s.index];
+      loads(store.value);
+      add(row_of(*l, store.buffer, store.offset), true);
+    }
+    for (const loop::Reduction& r : l->reductions) {
+      for (const ExprId id : {r.value, r.value2}) loads(id);
+    }
+  }
+}
+
+void KernelEmitter::fetch_ahead(const loop::Loop& l, Value* i, int64_t offset, int width) {
+  if (&l != fetching_) return;
+  for (const Fetch& f : fetches_) {
+    ex_.here();
+    const DType t = k_.buffers[f.buffer].dtype;
+    const int64_t first = f.offset + offset + (f.write ? 0 : f.stride);
+    Value* row = b_.CreateMul(ex_.value_of(k_.parallel[0]), index(f.stride));
+    Value* at = b_.CreateAdd(b_.CreateAdd(row, i), index(first));
+    Value* p = b_.CreateGEP(ops_.memory_type(t, 1), ex_.buffer(f.buffer), at);
+    for (int64_t line = 0; line < width * dtype_size(t); line += kLine) {
+      Value* here = b_.CreateConstGEP1_64(b_.getInt8Ty(), p, static_cast<uint64_t>(line));
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                         {here, b_.getInt32(f.write ? 1 : 0), b_.getInt32(3), b_.getInt32(1)});
+    }
+  }
+}
+
+}  // namespace pyc::cpu
