@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* Raised when something is added; nothing is ever removed or changed. */
-#define PYC_ABI_VERSION 2
+#define PYC_ABI_VERSION 3
 PYC_API int32_t pyc_abi_version(void);
 /* "0.1.0" */
 PYC_API const char* pyc_version(void);
@@ -143,7 +143,7 @@ enum {
   PYC_TYPE_STRINGS = 1,  /* a tensor of strings */
   PYC_TYPE_SEQUENCE = 2, /* values one after the other */
   PYC_TYPE_OPTIONAL = 3, /* declared: a value or nothing */
-  PYC_TYPE_NOTHING = 4,  /* the result of a run: an optional without a value */
+  PYC_TYPE_NOTHING = 4,  /* of a pyc_result: an optional without a value */
   PYC_TYPE_UNKNOWN = 5
 };
 
