@@ -109,7 +109,10 @@ enum {
   PYC_DTYPE_F16 = 19,
   PYC_DTYPE_BF16 = 20,
   PYC_DTYPE_F32 = 21,
-  PYC_DTYPE_F64 = 22
+  PYC_DTYPE_F64 = 22,
+  /* Of values, not of graphs: real and imaginary part one after the other, as f32 or f64. */
+  PYC_DTYPE_C64 = 23,
+  PYC_DTYPE_C128 = 24
 };
 /* The dtypes are the numbers below this. */
 PYC_API int32_t pyc_dtype_count(void);

@@ -71,7 +71,8 @@ typedef struct pyc_break_summary {
   double compilability_score; /* compiled / nodes, 0 to 1; 1 without nodes */
   const char* first_node;     /* the first break; "" when there is none */
   const char* first_op;
-  const char* first_reason; /* host_function, waits_for_value, open_region, not_a_tensor, no_rule */
+  const char* first_reason; /* host_function, waits_for_value, open_region, not_a_tensor,
+                               complex_numbers, no_rule */
   const char* summary;      /* one line */
 } pyc_break_summary;
 typedef struct pyc_break_op {

@@ -87,6 +87,12 @@ T sized() {
 
 using Shape = std::vector<int64_t>;
 
+// The numbers in a tensor, as pyc_tensor_read_f64 counts them.
+inline int64_t number_count(const pyc_tensor_view& view) {
+  const bool complex = view.dtype == PYC_DTYPE_C64 || view.dtype == PYC_DTYPE_C128;
+  return view.bytes / pyc_dtype_size(view.dtype) * (complex ? 2 : 1);
+}
+
 // A row-major tensor in memory of its own, 64-byte aligned.
 class Tensor {
  public:
@@ -143,7 +149,7 @@ class Tensor {
   }
   std::vector<double> numbers() const {
     const pyc_tensor_view v = view();
-    std::vector<double> out(static_cast<size_t>(v.bytes / pyc_dtype_size(v.dtype)));
+    std::vector<double> out(static_cast<size_t>(number_count(v)));
     check([&](pyc_error** e) {
       return pyc_tensor_read_f64(&v, 0, static_cast<int64_t>(out.size()), out.data(), e);
     });

@@ -60,7 +60,7 @@ Result<DynValue> parse_strings(std::string_view bytes, const ir::OpenType& decla
 
 Result<Tensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room) {
   ir::TensorType type{dtype, std::move(shape)};
-  const Status accepted = ir::check_type(type);
+  const Status accepted = ir::check_value_type(type);
   if (!accepted.ok()) return Status(Code::kParseError, accepted.message());
   if (static_cast<uint64_t>(type.bytes()) > room) {
     return Status(Code::kParseError, fmt::format("expected {} bytes of elements for {}, found {}",

@@ -1,5 +1,6 @@
 // Values of any kind as inputs of models.
 
+#include <complex>
 #include <cstring>
 
 #include "capi/calls.h"
@@ -153,6 +154,55 @@ TEST(Values, OptionalsAreAValueOrNothing) {
   const Refusal shape = run_refused(model, {floats({1, 2, 3}).get()});
   EXPECT_EQ(shape.status, PYC_STATUS_SHAPE_MISMATCH);
   EXPECT_EQ(shape.message, "input 'maybe': expected f32[2], found f32[3]");
+}
+
+TEST(Values, ComplexNumbersAreMovedAndNamed) {
+  constexpr int64_t kComplex64 = 14;
+  Model model = compiled(w::model({.inputs = {w::value("z", kComplex64, {2, 1})},
+                                   .outputs = {w::unshaped("y", kComplex64)},
+                                   .nodes = {w::node("Transpose", {"z"}, {"y"})}}));
+  EXPECT_EQ(model.input(0).dtype, PYC_DTYPE_C64);
+  EXPECT_EQ(model.input(0).type, PYC_TYPE_TENSOR);
+  EXPECT_EQ(model.input(0).bytes, 16);
+  EXPECT_STREQ(model.input(0).type_text, "c64[2,1]");
+  const std::vector<std::complex<float>> numbers = {{1, 2}, {3, -4}};
+  const Tensor z = Tensor::of<std::complex<float>>(PYC_DTYPE_C64, {2, 1}, numbers);
+  const std::vector<AnyValue> in = {AnyValue(z)};
+  const Results results = model.run_values(in);
+  EXPECT_STREQ(pyc_result_type_text(results[0]), "c64[1,2]");
+  const pyc_tensor_view y = results.tensor(0);
+  EXPECT_EQ(y.dtype, PYC_DTYPE_C64);
+  std::vector<double> parts(4);
+  check([&](pyc_error** e) { return pyc_tensor_read_f64(&y, 0, 4, parts.data(), e); });
+  EXPECT_EQ(parts, (std::vector<double>{1, 2, 3, -4}));
+  EXPECT_EQ(pyc_tensor_read_f64(&y, 1, 4, parts.data(), nullptr), PYC_STATUS_INVALID_ARGUMENT);
+  const Tensor real(PYC_DTYPE_F32, {2, 1});
+  const Refusal r = run_refused(model, {AnyValue(real).get()});
+  EXPECT_EQ(r.status, PYC_STATUS_DTYPE_MISMATCH);
+  EXPECT_EQ(r.message, "input 'z': expected c64[2,1], found f32[2,1]");
+}
+
+TEST(Values, GraphsTakeNoComplexNumbers) {
+  pyc_value value = 0;
+  const Graph graph("g");
+  const int64_t two = 2;
+  const Refusal built = refusal([&](pyc_error** e) {
+    return pyc_graph_input(graph.get(), "z", PYC_DTYPE_C128, &two, 1, &value, e);
+  });
+  EXPECT_EQ(built.status, PYC_STATUS_INVALID_ARGUMENT);
+  EXPECT_NE(built.message.find("c128[2]: graphs compute with real numbers only"), std::string::npos)
+      << built.message;
+  const std::string text = "graph @g(%z: c64[2]) -> (%y) {\n  %y = relu(%z)\n}\n";
+  const Refusal parsed = refusal([&](pyc_error** e) {
+    pyc_graph* made = nullptr;
+    return pyc_graph_parse(text.data(), text.size(), &made, e);
+  });
+  EXPECT_NE(parsed.message.find("c64[2]: graphs compute with real numbers only"), std::string::npos)
+      << parsed.message;
+  Model model = small_model();
+  const Refusal run = run_refused(model, {AnyValue(Tensor(PYC_DTYPE_C64, {2, 3})).get()});
+  EXPECT_EQ(run.status, PYC_STATUS_DTYPE_MISMATCH);
+  EXPECT_EQ(run.message, "input 'x': expected f32[2,3], found c64[2,3]");
 }
 
 TEST(Values, TensorsRunModelsThatAreCompiledWhole) {

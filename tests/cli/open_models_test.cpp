@@ -211,6 +211,32 @@ TEST(OpenModels, FilesOfTheWrongKindAreRefused) {
   EXPECT_TRUE(has(items, "input 'list': item 0: expected f32[n], found i64[2]")) << items.text;
 }
 
+TEST(OpenModels, ComplexNumbersAreNamedEverywhere) {
+  const TempFolder folder;
+  const std::string path =
+      written(folder, "complex.onnx",
+              w::model({.inputs = {w::value("z", w::tensor_type(15, {w::named("n"), w::fixed(2)}))},
+                        .outputs = {w::unshaped("y", 15)},
+                        .nodes = {w::node("Transpose", {"z"}, {"y"}, {}, "turn")}}));
+  const Outcome shown = pyc("inspect " + path);
+  EXPECT_TRUE(has(shown, "input   z: c128[n,2]")) << shown.text;
+  const Outcome o = pyc("run " + path + " --dim n=3 --output-dir " + folder.path());
+  ASSERT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "y: c128[2,3] digest")) << o.text;
+  EXPECT_TRUE(has(o, "complex_numbers")) << o.text;
+  const Outcome file = pyc("inspect " + folder.file("y.npy"));
+  EXPECT_TRUE(has(file, "tensor  c128[2,3] digest")) << file.text;
+  EXPECT_EQ(pyc("compare " + path).exit, 0);
+  const std::string sum =
+      written(folder, "sum.onnx",
+              w::model({.inputs = {w::value("z", 14, {2})},
+                        .outputs = {w::unshaped("y", 14)},
+                        .nodes = {w::node("Add", {"z", "z"}, {"y"}, {}, "sum")}}));
+  const Outcome refused = pyc("run " + sum);
+  EXPECT_EQ(refused.exit, 5) << refused.text;
+  EXPECT_TRUE(has(refused, "onnx.Add 'sum': expected real numbers, found c64[2]")) << refused.text;
+}
+
 TEST(OpenModels, EveryCommandTakesThem) {
   const TempFolder folder;
   const std::string path = written(folder, "exported.onnx", exported());

@@ -32,7 +32,7 @@ struct Tolerance {
 };
 
 std::vector<double> numbers_of(const pyc_tensor_view& view) {
-  std::vector<double> out(static_cast<size_t>(view.bytes / pyc_dtype_size(view.dtype)));
+  std::vector<double> out(static_cast<size_t>(number_count(view)));
   check([&](pyc_error** e) {
     return pyc_tensor_read_f64(&view, 0, static_cast<int64_t>(out.size()), out.data(), e);
   });
