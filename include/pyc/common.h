@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* Raised when something is added; nothing is ever removed or changed. */
-#define PYC_ABI_VERSION 2
+#define PYC_ABI_VERSION 3
 PYC_API int32_t pyc_abi_version(void);
 /* "0.1.0" */
 PYC_API const char* pyc_version(void);
@@ -109,7 +109,10 @@ enum {
   PYC_DTYPE_F16 = 19,
   PYC_DTYPE_BF16 = 20,
   PYC_DTYPE_F32 = 21,
-  PYC_DTYPE_F64 = 22
+  PYC_DTYPE_F64 = 22,
+  /* Of values, not of graphs: real and imaginary part one after the other, as f32 or f64. */
+  PYC_DTYPE_C64 = 23,
+  PYC_DTYPE_C128 = 24
 };
 /* The dtypes are the numbers below this. */
 PYC_API int32_t pyc_dtype_count(void);
@@ -143,7 +146,7 @@ enum {
   PYC_TYPE_STRINGS = 1,  /* a tensor of strings */
   PYC_TYPE_SEQUENCE = 2, /* values one after the other */
   PYC_TYPE_OPTIONAL = 3, /* declared: a value or nothing */
-  PYC_TYPE_NOTHING = 4,  /* the result of a run: an optional without a value */
+  PYC_TYPE_NOTHING = 4,  /* of a pyc_result: an optional without a value */
   PYC_TYPE_UNKNOWN = 5
 };
 

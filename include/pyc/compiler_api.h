@@ -106,8 +106,9 @@ PYC_API pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs
                                  size_t output_count, pyc_run_stats* stats, pyc_error** error);
 /* The same with outputs in memory of their own, of whatever shape and kind they turn out to have:
  * results.h reads them. Inputs may have any shape that fits what the model declares;
- * PYC_STATUS_SHAPE_MISMATCH names both inputs when they give one dim two sizes. Inputs that are no
- * tensors cannot be passed: PYC_STATUS_UNSUPPORTED names the first. */
+ * PYC_STATUS_SHAPE_MISMATCH names both inputs when they give one dim two sizes. Inputs that are
+ * strings or sequences are for pyc_run_model_values (results.h): PYC_STATUS_UNSUPPORTED names the
+ * first. */
 typedef struct pyc_results pyc_results;
 PYC_API pyc_status pyc_run_model_dynamic(pyc_model* model, const pyc_tensor_view* inputs,
                                          size_t input_count, pyc_results** results,

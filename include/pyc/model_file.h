@@ -2,7 +2,7 @@
 #ifndef PYC_MODEL_FILE_H_
 #define PYC_MODEL_FILE_H_
 
-#include "pyc/compiler_api.h"
+#include "pyc/results.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +22,13 @@ PYC_API pyc_status pyc_model_file_input(const pyc_model_file* file, size_t index
                                         pyc_value_info* info, pyc_error** error);
 PYC_API pyc_status pyc_model_file_output(const pyc_model_file* file, size_t index,
                                          pyc_value_info* info, pyc_error** error);
+
+/* The value in a file, as the model declares that input: a tensor of numbers from .npy or an ONNX
+ * TensorProto, strings from a TensorProto, a sequence from a SequenceProto, an optional from an
+ * OptionalProto or a file of what it may hold. */
+PYC_API pyc_status pyc_model_file_read_input(const pyc_model_file* file, size_t index,
+                                             const char* path, pyc_result** result,
+                                             pyc_error** error);
 
 /* A node for whose op PyC has no meaning. */
 typedef struct pyc_unsupported_node {
@@ -64,7 +71,8 @@ typedef struct pyc_break_summary {
   double compilability_score; /* compiled / nodes, 0 to 1; 1 without nodes */
   const char* first_node;     /* the first break; "" when there is none */
   const char* first_op;
-  const char* first_reason; /* host_function, waits_for_value, open_region, not_a_tensor, no_rule */
+  const char* first_reason; /* host_function, waits_for_value, open_region, not_a_tensor,
+                               complex_numbers, no_rule */
   const char* summary;      /* one line */
 } pyc_break_summary;
 typedef struct pyc_break_op {

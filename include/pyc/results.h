@@ -1,4 +1,5 @@
-/* What a run gave: values whose shapes and kinds are only known afterwards. */
+/* Values of any kind: what a run gave, whose shapes and kinds are only known afterwards, and what a
+ * run takes. */
 #ifndef PYC_RESULTS_H_
 #define PYC_RESULTS_H_
 
@@ -8,11 +9,13 @@
 extern "C" {
 #endif
 
-/* The outputs of pyc_run_model_dynamic, in the order of pyc_model_output. */
+/* The outputs of pyc_run_model_dynamic and _values, in the order of pyc_model_output. */
 PYC_API void pyc_results_destroy(pyc_results* results);
 PYC_API size_t pyc_results_count(const pyc_results* results);
 
-/* One output, or an item of a sequence; it lives as long as its results. */
+/* A value of any kind; it never changes. One that is handed out as const, an output or an item of a
+ * sequence, lives as long as what it came from. One that is handed out through a pyc_result** is
+ * the caller's, who destroys it, and lives on its own. */
 typedef struct pyc_result pyc_result;
 PYC_API pyc_status pyc_results_get(const pyc_results* results, size_t index,
                                    const pyc_result** result, pyc_error** error);
@@ -34,6 +37,36 @@ PYC_API pyc_status pyc_result_string(const pyc_result* result, size_t index, con
                                      size_t* size, pyc_error** error);
 PYC_API pyc_status pyc_result_item(const pyc_result* result, size_t index, const pyc_result** item,
                                    pyc_error** error);
+
+/* Bytes, which may hold NULs and need no NUL behind them; text may be NULL when size is 0. Passed
+ * in arrays; has its final form. */
+typedef struct pyc_string {
+  const char* text;
+  size_t size;
+} pyc_string;
+
+/* A tensor of numbers, copied. */
+PYC_API pyc_status pyc_result_from_tensor(const pyc_tensor_view* view, pyc_result** result,
+                                          pyc_error** error);
+/* A tensor of strings, copied; as many as the product of the dims, row-major. */
+PYC_API pyc_status pyc_result_from_strings(const pyc_string* strings, const int64_t* shape,
+                                           int64_t rank, pyc_result** result, pyc_error** error);
+/* A sequence; its items stay the caller's, their content is shared. */
+PYC_API pyc_status pyc_result_from_items(const pyc_result* const* items, size_t count,
+                                         pyc_result** result, pyc_error** error);
+/* An optional without a value. One with a value is the value itself. */
+PYC_API pyc_status pyc_result_nothing(pyc_result** result, pyc_error** error);
+/* The same value as a handle of its own, for instance of an output that is an input of the next
+ * run; its content is shared. */
+PYC_API pyc_status pyc_result_copy(const pyc_result* from, pyc_result** result, pyc_error** error);
+PYC_API void pyc_result_destroy(pyc_result* result);
+
+/* Runs the model on values of any kind, in the order of pyc_model_input; else as
+ * pyc_run_model_dynamic. PYC_STATUS_NULL_POINTER, _DTYPE_MISMATCH (another kind of value, or of
+ * element), _RANK_MISMATCH and _SHAPE_MISMATCH name the input, what was expected and found. */
+PYC_API pyc_status pyc_run_model_values(pyc_model* model, const pyc_result* const* inputs,
+                                        size_t input_count, pyc_results** results,
+                                        pyc_run_stats* stats, pyc_error** error);
 
 #ifdef __cplusplus
 }

@@ -46,7 +46,8 @@ PYC_API pyc_status pyc_tensor_fill_random(const pyc_tensor_view* view, uint64_t 
                                           pyc_error** error);
 /* 32 hexadecimal digits: the XXH3-128 of the bytes. */
 PYC_API pyc_status pyc_tensor_digest(const pyc_tensor_view* view, char** text, pyc_error** error);
-/* Elements [first, first + count) as doubles. */
+/* Numbers [first, first + count) as doubles. A real element is one number, a complex one two: its
+ * real and its imaginary part. */
 PYC_API pyc_status pyc_tensor_read_f64(const pyc_tensor_view* view, int64_t first, int64_t count,
                                        double* numbers, pyc_error** error);
 

@@ -33,8 +33,13 @@ enum class DType : uint8_t {
   kBF16,
   kF32,
   kF64,
+  // Real and imaginary part one after the other. Values have these types, graphs do not.
+  kC64,
+  kC128,
 };
+// Those that graphs compute with, and all of them.
 inline constexpr int kDTypeCount = 23;
+inline constexpr int kValueDTypeCount = 25;
 
 // Bytes of one element. A bool is one byte, 0 or 1.
 int64_t dtype_size(DType t);
@@ -44,7 +49,13 @@ int64_t dtype_bits(DType t);
 std::string_view dtype_name(DType t);
 std::optional<DType> dtype_from_name(std::string_view name);
 
-constexpr bool is_float(DType t) { return t >= DType::kF4E2M1; }
+constexpr bool is_float(DType t) { return t >= DType::kF4E2M1 && t <= DType::kF64; }
+constexpr bool is_complex(DType t) { return t == DType::kC64 || t == DType::kC128; }
+// The type of a complex number's parts; that of a real one is its own.
+constexpr DType part_dtype(DType t) {
+  if (t == DType::kC64) return DType::kF32;
+  return t == DType::kC128 ? DType::kF64 : t;
+}
 // Float types narrower than f32: arithmetic on them is done in f32 and rounded once.
 constexpr bool is_narrow_float(DType t) { return t >= DType::kF4E2M1 && t <= DType::kBF16; }
 constexpr bool is_signed_int(DType t) { return t >= DType::kI2 && t <= DType::kI64; }

@@ -131,6 +131,11 @@ std::vector<int64_t> to_ints(const DynValue& tensor) {
 }
 
 std::vector<double> to_doubles(const DynValue& tensor) {
+  if (is_complex(tensor.dtype)) {
+    DynValue parts = tensor;
+    parts.dtype = part_dtype(tensor.dtype);
+    return to_doubles(parts);
+  }
   return elements_of<double>(tensor, [&](Word w) { return word_to_double(w, tensor.dtype); });
 }
 

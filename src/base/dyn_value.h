@@ -54,7 +54,8 @@ struct NewTensor {
 };
 Result<NewTensor> new_tensor(DType dtype, std::vector<int64_t> shape);
 
-// The elements of an integer or bool tensor, and of any number tensor.
+// The elements of an integer or bool tensor, and of any tensor of numbers; of a complex one the
+// parts, in turn.
 std::vector<int64_t> to_ints(const DynValue& tensor);
 std::vector<double> to_doubles(const DynValue& tensor);
 

@@ -46,7 +46,7 @@ Result<DType> to_dtype(pyc_dtype dtype) {
   if (is_dtype(dtype)) return static_cast<DType>(dtype);
   return Status(
       Code::kInvalidArgument,
-      fmt::format("dtype: expected a number from 0 to {}, found {}", kDTypeCount - 1, dtype));
+      fmt::format("dtype: expected a number from 0 to {}, found {}", kValueDTypeCount - 1, dtype));
 }
 
 Result<ir::TensorType> to_type(pyc_dtype dtype, const int64_t* shape, int64_t rank) {
@@ -58,7 +58,7 @@ Result<ir::TensorType> to_type(pyc_dtype dtype, const int64_t* shape, int64_t ra
   }
   PYC_TRY(require_list(shape, static_cast<size_t>(rank), "shape"));
   if (rank > 0) type.shape.assign(shape, shape + rank);
-  PYC_TRY(ir::check_type(type));
+  PYC_TRY(ir::check_value_type(type));
   return type;
 }
 
@@ -142,7 +142,7 @@ void pyc_error_destroy(pyc_error* error) { delete error; }
 
 void pyc_text_destroy(char* text) { std::free(text); }
 
-int32_t pyc_dtype_count(void) { return kDTypeCount; }
+int32_t pyc_dtype_count(void) { return kValueDTypeCount; }
 
 const char* pyc_dtype_name(pyc_dtype dtype) {
   return is_dtype(dtype) ? dtype_name(static_cast<DType>(dtype)).data() : nullptr;
@@ -161,7 +161,7 @@ pyc_status pyc_dtype_from_name(const char* name, pyc_dtype* dtype, pyc_error** e
       return {};
     }
     std::vector<std::string_view> known;
-    for (int d = 0; d < kDTypeCount; ++d) known.push_back(dtype_name(static_cast<DType>(d)));
+    for (int d = 0; d < kValueDTypeCount; ++d) known.push_back(dtype_name(static_cast<DType>(d)));
     return {Code::kUnknownOption, fmt::format("dtype '{}' is not known{}", name,
                                               ir::did_you_mean(ir::closest_name(name, known)))};
   });

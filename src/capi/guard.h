@@ -99,7 +99,7 @@ void write_struct(T* pointer, T value) {
 Status give_text(std::string_view text, char** out);
 
 // A dtype and a tensor's type from C, checked.
-inline bool is_dtype(pyc_dtype dtype) { return dtype >= 0 && dtype < kDTypeCount; }
+inline bool is_dtype(pyc_dtype dtype) { return dtype >= 0 && dtype < kValueDTypeCount; }
 Result<DType> to_dtype(pyc_dtype dtype);
 Result<ir::TensorType> to_type(pyc_dtype dtype, const int64_t* shape, int64_t rank);
 // "" for NULL.

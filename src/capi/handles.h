@@ -11,7 +11,7 @@
 #include "driver/session.h"
 #include "io/tensor_file.h"
 #include "ir/graph.h"
-#include "pyc/compiler_api.h"
+#include "pyc/results.h"
 #include "runtime/model.h"
 
 struct pyc_graph {
@@ -25,6 +25,18 @@ struct pyc_attrs {
 
 struct pyc_tensor {
   pyc::io::Tensor tensor;
+};
+
+// Copies share their content.
+struct pyc_result {
+  pyc::DynValue value;
+  std::string type_text;
+  std::shared_ptr<const std::vector<pyc_result>> items;  // of a sequence
+  int depth = 0;                                         // sequences in sequences
+};
+
+struct pyc_results {
+  std::vector<pyc_result> values;
 };
 
 namespace pyc::capi {
@@ -52,6 +64,7 @@ struct pyc_model {
 
 struct pyc_model_file {
   pyc::driver::LoadedModel model;
+  std::vector<pyc::ir::OpenType> input_types;
   std::vector<std::unique_ptr<const pyc::capi::Declared>> inputs;
   std::vector<std::unique_ptr<const pyc::capi::Declared>> outputs;
 };
@@ -70,6 +83,10 @@ namespace pyc::capi {
 Status to_view(const pyc_tensor_view& view, runtime::TensorView& out);
 // That the view is whole: a known type, memory, exactly the bytes of its type.
 Result<ir::TensorType> check_view(const pyc_tensor_view* view);
+
+// Values as handles of the caller's.
+pyc_result to_result(DynValue value);
+void give_results(std::vector<DynValue> values, pyc_results** out);
 
 // Fills `info` with an input or output (`kind`).
 Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t kind,

@@ -22,13 +22,19 @@ ir::OpenValue open_value(const ir::Value& value) {
   return out;
 }
 
+void declare_all(const std::vector<ir::OpenValue>& inputs,
+                 const std::vector<ir::OpenValue>& outputs, pyc_model_file& out) {
+  for (const ir::OpenValue& input : inputs) out.input_types.push_back(input.type);
+  out.inputs = declare(inputs, PYC_VALUE_INPUT);
+  out.outputs = declare(outputs, PYC_VALUE_RESULT);
+}
+
 void declare_open(const ir::OpenGraph& graph, pyc_model_file& out) {
   std::vector<ir::OpenValue> inputs;
   std::vector<ir::OpenValue> outputs;
   for (const ir::OpenId v : graph.inputs) inputs.push_back(graph.values[v]);
   for (const ir::OpenId v : graph.outputs) outputs.push_back(graph.values[v]);
-  out.inputs = declare(inputs, PYC_VALUE_INPUT);
-  out.outputs = declare(outputs, PYC_VALUE_RESULT);
+  declare_all(inputs, outputs, out);
 }
 
 void declare_closed(const ir::Graph& graph, pyc_model_file& out) {
@@ -36,13 +42,11 @@ void declare_closed(const ir::Graph& graph, pyc_model_file& out) {
   std::vector<ir::OpenValue> outputs;
   for (const ir::ValueId v : graph.inputs) inputs.push_back(open_value(graph.value(v)));
   for (const ir::ValueId v : graph.outputs) outputs.push_back(open_value(graph.value(v)));
-  out.inputs = declare(inputs, PYC_VALUE_INPUT);
-  out.outputs = declare(outputs, PYC_VALUE_RESULT);
+  declare_all(inputs, outputs, out);
 }
 
 void declare_compiled(const runtime::Program& program, pyc_model_file& out) {
-  out.inputs = declare(driver::declared(program.inputs), PYC_VALUE_INPUT);
-  out.outputs = declare(driver::declared(program.outputs), PYC_VALUE_RESULT);
+  declare_all(driver::declared(program.inputs), driver::declared(program.outputs), out);
 }
 
 Status give_file(Result<driver::LoadedModel> model, pyc_model_file** out) {
@@ -214,6 +218,20 @@ pyc_status pyc_model_file_output(const pyc_model_file* file, size_t index, pyc_v
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     return describe(file->outputs, index, "output", info);
+  });
+}
+
+pyc_status pyc_model_file_read_input(const pyc_model_file* file, size_t index, const char* path,
+                                     pyc_result** result, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(file, "file"));
+    PYC_TRY(require(path, "path"));
+    PYC_TRY(require(result, "result"));
+    PYC_TRY(require_index(index, file->input_types.size(), "input"));
+    auto value = io::read_value(path, file->input_types[index]);
+    if (!value.ok()) return std::move(value).status().with_node(file->inputs[index]->name);
+    *result = std::make_unique<pyc_result>(to_result(std::move(*value))).release();
+    return {};
   });
 }
 

@@ -10,16 +10,6 @@
 using namespace pyc;
 using namespace pyc::capi;
 
-struct pyc_result {
-  DynValue value;
-  std::string type_text;
-  std::vector<pyc_result> items;
-};
-
-struct pyc_results {
-  std::vector<pyc_result> values;
-};
-
 namespace {
 
 // The views as the runtime takes them. Kept per thread, so that a run allocates nothing.
@@ -79,10 +69,8 @@ Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_tensor
   for (const auto& input : model.inputs) {
     const int32_t type = input->info.type;
     if (type != PYC_TYPE_STRINGS && type != PYC_TYPE_SEQUENCE) continue;
-    return Status(Code::kUnsupported,
-                  fmt::format("input '{}' is {}: only tensors of numbers can be "
-                              "passed",
-                              input->name, input->type_text))
+    return Status(Code::kUnsupported, fmt::format("input '{}' is {}: pyc_run_model_values takes it",
+                                                  input->name, input->type_text))
         .with_node(input->name);
   }
   std::vector<DynValue> values;
@@ -98,6 +86,35 @@ Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_tensor
     values.push_back(std::move(value));
   }
   return values;
+}
+
+// The caller's values, each of which has to be there.
+Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_result* const* inputs,
+                                        size_t count) {
+  PYC_TRY(require_list(inputs, count, "inputs"));
+  std::vector<DynValue> values;
+  for (size_t i = 0; i < count; ++i) {
+    if (inputs[i] != nullptr) {
+      values.push_back(inputs[i]->value);
+      continue;
+    }
+    const bool known = i < model.inputs.size();
+    const std::string name = known ? model.inputs[i]->name : std::to_string(i);
+    return Status(Code::kNullPointer,
+                  fmt::format("input '{}': expected {}, found NULL; pyc_result_nothing makes an "
+                              "optional without a value",
+                              name, known ? model.inputs[i]->type_text : "a value"))
+        .with_node(name);
+  }
+  return values;
+}
+
+Result<std::vector<DynValue>> run_session(const pyc_model& model, std::span<const DynValue> inputs,
+                                          pyc_run_stats* stats) {
+  runtime::RunStats measured;
+  auto outputs = model.session->run(inputs, &measured);
+  PYC_TRY(write_stats(measured, stats));
+  return outputs;
 }
 
 bool inside(const SharedBytes& bytes, const pyc_tensor_view& view) {
@@ -117,15 +134,6 @@ void own(DynValue& value, std::span<const pyc_tensor_view> inputs) {
                   [&](const pyc_tensor_view& view) { return inside(value.bytes, view); })) {
     value.bytes = SharedBytes(value.bytes.copy());
   }
-}
-
-pyc_result to_result(DynValue value) {
-  pyc_result out{.value = std::move(value), .type_text = {}, .items = {}};
-  out.type_text = out.value.to_string();
-  if (out.value.kind == DynValue::Kind::kSequence) {
-    for (const DynValue& item : *out.value.items) out.items.push_back(to_result(item));
-  }
-  return out;
 }
 
 // Copies the result of an open model into the caller's memory.
@@ -156,20 +164,11 @@ Status run_open(const pyc_model& model, const pyc_tensor_view* inputs, size_t in
             fmt::format("outputs: expected {}, found {}", model.outputs.size(), output_count)};
   }
   PYC_ASSIGN(const std::vector<DynValue> values, to_values(model, inputs, input_count));
-  runtime::RunStats measured;
-  auto results = model.session->run(values, &measured);
-  PYC_TRY(write_stats(measured, stats));
-  if (!results.ok()) return std::move(results).status();
+  PYC_ASSIGN(const std::vector<DynValue> results, run_session(model, values, stats));
   for (size_t i = 0; i < output_count; ++i) {
-    PYC_TRY(copy_out((*results)[i], model.outputs[i]->name, outputs[i]));
+    PYC_TRY(copy_out(results[i], model.outputs[i]->name, outputs[i]));
   }
   return {};
-}
-
-Status require_kind(const pyc_result* result, bool right, std::string_view wanted) {
-  PYC_TRY(require(result, "result"));
-  if (right) return {};
-  return {Code::kInvalidArgument, fmt::format("expected {}, found {}", wanted, result->type_text)};
 }
 
 }  // namespace
@@ -219,16 +218,24 @@ pyc_status pyc_run_model_dynamic(pyc_model* model, const pyc_tensor_view* inputs
     PYC_TRY(require(results, "results"));
     PYC_TRY(clear_stats(stats));
     PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, inputs, input_count));
-    runtime::RunStats measured;
-    auto outputs = model->session->run(values, &measured);
-    PYC_TRY(write_stats(measured, stats));
-    if (!outputs.ok()) return std::move(outputs).status();
-    auto made = std::make_unique<pyc_results>();
-    for (DynValue& value : *outputs) {
-      own(value, {inputs, input_count});
-      made->values.push_back(to_result(std::move(value)));
-    }
-    *results = made.release();
+    PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, stats));
+    for (DynValue& value : outputs) own(value, {inputs, input_count});
+    give_results(std::move(outputs), results);
+    return {};
+  });
+}
+
+// Outputs may share the memory of inputs, which lives as long as one of them does.
+pyc_status pyc_run_model_values(pyc_model* model, const pyc_result* const* inputs,
+                                size_t input_count, pyc_results** results, pyc_run_stats* stats,
+                                pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(model, "model"));
+    PYC_TRY(require(results, "results"));
+    PYC_TRY(clear_stats(stats));
+    PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, inputs, input_count));
+    PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, stats));
+    give_results(std::move(outputs), results);
     return {};
   });
 }
@@ -253,101 +260,6 @@ pyc_status pyc_profile_model(pyc_model* model, const pyc_tensor_view* inputs, si
     PYC_ASSIGN(const std::vector<int64_t> times,
                whole->profile(views->inputs.get(), views->outputs.get()));
     std::copy(times.begin(), times.end(), step_ns);
-    return {};
-  });
-}
-
-void pyc_results_destroy(pyc_results* results) { delete results; }
-
-size_t pyc_results_count(const pyc_results* results) {
-  return results == nullptr ? 0 : results->values.size();
-}
-
-pyc_status pyc_results_get(const pyc_results* results, size_t index, const pyc_result** result,
-                           pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    PYC_TRY(require(results, "results"));
-    PYC_TRY(require(result, "result"));
-    PYC_TRY(require_index(index, results->values.size(), "result"));
-    *result = &results->values[index];
-    return {};
-  });
-}
-
-int32_t pyc_result_type(const pyc_result* result) {
-  if (result == nullptr) return PYC_TYPE_UNKNOWN;
-  switch (result->value.kind) {
-    case DynValue::Kind::kTensor:
-      return PYC_TYPE_TENSOR;
-    case DynValue::Kind::kStrings:
-      return PYC_TYPE_STRINGS;
-    case DynValue::Kind::kSequence:
-      return PYC_TYPE_SEQUENCE;
-    case DynValue::Kind::kAbsent:
-      return PYC_TYPE_NOTHING;
-  }
-  return PYC_TYPE_UNKNOWN;
-}
-
-const char* pyc_result_type_text(const pyc_result* result) {
-  return result == nullptr ? "" : result->type_text.c_str();
-}
-
-pyc_status pyc_result_shape(const pyc_result* result, const int64_t** shape, int64_t* rank,
-                            pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    const int32_t type = pyc_result_type(result);
-    PYC_TRY(require_kind(result, type == PYC_TYPE_TENSOR || type == PYC_TYPE_STRINGS, "a tensor"));
-    PYC_TRY(require(shape, "shape"));
-    PYC_TRY(require(rank, "rank"));
-    *shape = result->value.shape.data();
-    *rank = static_cast<int64_t>(result->value.shape.size());
-    return {};
-  });
-}
-
-pyc_status pyc_result_tensor(const pyc_result* result, pyc_tensor_view* view, pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    PYC_TRY(
-        require_kind(result, pyc_result_type(result) == PYC_TYPE_TENSOR, "a tensor of numbers"));
-    PYC_TRY(require(view, "view"));
-    const DynValue& value = result->value;
-    *view = {};
-    view->data = const_cast<std::byte*>(value.bytes.data());
-    view->shape = value.shape.data();
-    view->rank = static_cast<int64_t>(value.shape.size());
-    view->bytes = static_cast<int64_t>(value.bytes.size());
-    view->dtype = static_cast<pyc_dtype>(value.dtype);
-    return {};
-  });
-}
-
-size_t pyc_result_count(const pyc_result* result) {
-  const int32_t type = pyc_result_type(result);
-  if (type == PYC_TYPE_STRINGS) return result->value.strings->size();
-  return type == PYC_TYPE_SEQUENCE ? result->items.size() : 0;
-}
-
-pyc_status pyc_result_string(const pyc_result* result, size_t index, const char** text,
-                             size_t* size, pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    PYC_TRY(require_kind(result, pyc_result_type(result) == PYC_TYPE_STRINGS, "strings"));
-    PYC_TRY(require(text, "text"));
-    PYC_TRY(require_index(index, result->value.strings->size(), "string"));
-    const std::string& string = (*result->value.strings)[index];
-    *text = string.c_str();
-    if (size != nullptr) *size = string.size();
-    return {};
-  });
-}
-
-pyc_status pyc_result_item(const pyc_result* result, size_t index, const pyc_result** item,
-                           pyc_error** error) {
-  return guard(error, [&]() -> Status {
-    PYC_TRY(require_kind(result, pyc_result_type(result) == PYC_TYPE_SEQUENCE, "a sequence"));
-    PYC_TRY(require(item, "item"));
-    PYC_TRY(require_index(index, result->items.size(), "item"));
-    *item = &result->items[index];
     return {};
   });
 }

@@ -142,16 +142,18 @@ pyc_status pyc_tensor_read_f64(const pyc_tensor_view* view, int64_t first, int64
                                double* numbers, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_ASSIGN(const ir::TensorType type, check_view(view));
-    if (first < 0 || count < 0 || first > type.elements() || count > type.elements() - first) {
+    const DType part = part_dtype(type.dtype);
+    const int64_t size = dtype_size(part);
+    const int64_t whole = type.bytes() / size;
+    if (first < 0 || count < 0 || first > whole || count > whole - first) {
       return {Code::kInvalidArgument,
-              fmt::format("expected a range within {} elements, found {} from {} on",
-                          type.elements(), count, first)};
+              fmt::format("expected a range within {} elements, found {} from {} on", whole, count,
+                          first)};
     }
     PYC_TRY(require_list(numbers, static_cast<size_t>(count), "numbers"));
-    const int64_t size = dtype_size(type.dtype);
     const auto* at = static_cast<const std::byte*>(view->data) + first * size;
     for (int64_t i = 0; i < count; ++i, at += size) {
-      numbers[i] = word_to_double(load_word(at, type.dtype), type.dtype);
+      numbers[i] = word_to_double(load_word(at, part), part);
     }
     return {};
   });

@@ -5,6 +5,10 @@
 namespace pyc::driver {
 
 std::shared_ptr<const ir::ConstData> seeded_data(const ir::TensorType& type, uint64_t seed) {
+  if (is_complex(type.dtype)) {
+    const DType part = part_dtype(type.dtype);
+    return seeded_data({part, {type.bytes() / dtype_size(part)}}, seed);
+  }
   const bool floats = is_float(type.dtype);
   return ir::random_data(type, seed, floats ? -1.0 : 0.0, floats ? 1.0 : 10.0);
 }

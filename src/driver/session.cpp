@@ -20,9 +20,13 @@ using ir::OpenId;
 using specialize::Segment;
 using specialize::State;
 
+bool is_complex_type(const ir::OpenType& type) { return type.dtype && is_complex(*type.dtype); }
+
 bool has_fixed_inputs(const OpenGraph& graph) {
-  return std::all_of(graph.inputs.begin(), graph.inputs.end(),
-                     [&](OpenId v) { return graph.values[v].type.is_static(); });
+  return std::all_of(graph.inputs.begin(), graph.inputs.end(), [&](OpenId v) {
+    const ir::OpenType& type = graph.values[v].type;
+    return type.is_static() && !is_complex_type(type);
+  });
 }
 
 // Closes a graph whose inputs are fixed, as one segment, by the inputs' types alone.
@@ -59,7 +63,9 @@ Status check_closed_outputs(const OpenGraph& graph, const ir::Graph& closed) {
 bool gives_tensors(const OpenGraph& graph) {
   return std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](OpenId v) {
     const auto kind = graph.values[v].type.kind;
-    if (graph.values[v].constant) return graph.values[v].constant->is_tensor();
+    const std::optional<DynValue>& constant = graph.values[v].constant;
+    if (constant) return constant->is_tensor() && !is_complex(constant->dtype);
+    if (is_complex_type(graph.values[v].type)) return false;
     return kind == ir::OpenType::Kind::kTensor || kind == ir::OpenType::Kind::kUnknown;
   });
 }
@@ -218,6 +224,11 @@ Status Session::Impl::check_outputs(std::span<const DynValue> results) const {
 Result<ir::Graph> close_model(const OpenGraph& graph) {
   for (const OpenId v : graph.inputs) {
     const ir::OpenValue& input = graph.values[v];
+    if (is_complex_type(input.type)) {
+      return Status(Code::kUnsupported, fmt::format("input '{}' is {}: graphs compute with real "
+                                                    "numbers only",
+                                                    input.name, input.type.to_string()));
+    }
     if (input.type.is_static()) continue;
     return Status(
         Code::kUnsupported,

@@ -49,6 +49,9 @@ Status check_names(const ir::OpenGraph& graph, const ShapeChoice& choice) {
 
 // A value that has the chosen shape: contradictions are found as those of a run are.
 DynValue stand_in(const ir::OpenType& type, const std::vector<int64_t>& shape) {
+  if (type.kind == ir::OpenType::Kind::kOptional && type.element != nullptr) {
+    return stand_in(*type.element, shape);
+  }
   DynValue value;
   value.kind = type.kind == ir::OpenType::Kind::kStrings ? DynValue::Kind::kStrings
                                                          : DynValue::Kind::kTensor;

@@ -45,6 +45,23 @@ bool reads_present(const ir::OpenNode& node, const State& state) {
                      [&](OpenId v) { return state.values[v].has_value(); });
 }
 
+// The first complex tensor among the node's inputs, all of which are there; null: none.
+const DynValue* complex_input(const ir::OpenNode& node, const State& state) {
+  for (const OpenId v : node.inputs) {
+    if (v == ir::kAbsentId) continue;
+    const DynValue& value = *state.values[v];
+    if (value.is_tensor() && is_complex(value.dtype)) return &value;
+  }
+  return nullptr;
+}
+
+Status takes_no_complex(const DynValue& found) {
+  return {Code::kUnsupported,
+          fmt::format("expected real numbers, found {}: complex ones are moved about, and nothing "
+                      "is computed with them",
+                      found.to_string())};
+}
+
 // Whether a node that waits is closed once what it waits for is there. The host is for nodes that
 // closing left to it, for other values than tensors, and for regions, which run as they are.
 bool closes_later(const ir::OpenNode& node, BreakReason why, const State& state) {
@@ -236,7 +253,9 @@ Status Stages::run_host_node(uint32_t n, State& state, Run& run) {
                      {run.measured, run.regions, run.depth + 1});
   };
   NodeCall call(node, state, run_region, [&]() -> const OpenGraph& { return graph_of(node); });
-  PYC_TRY(node.op->host(call));
+  const DynValue* const complex = complex_input(node, state);
+  if (complex != nullptr && node.op->complex == nullptr) return takes_no_complex(*complex);
+  PYC_TRY(complex != nullptr ? node.op->complex(call) : node.op->host(call));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == ir::kAbsentId) continue;
     if (!call.output(i)) {
@@ -255,8 +274,9 @@ Result<bool> Stages::run_host_nodes(const Entry& entry, State& state, Run& run) 
   bool any = false;
   for (const specialize::Break& b : entry.segment.breaks) {
     const ir::OpenNode& node = state.graph->nodes[b.node];
-    if (node.op->host == nullptr || !reads_present(node, state)) continue;
-    if (closes_later(node, b.reason, state)) continue;
+    if (!reads_present(node, state)) continue;
+    const bool complex = complex_input(node, state) != nullptr;
+    if (!complex && (node.op->host == nullptr || closes_later(node, b.reason, state))) continue;
     Status status = run_host_node(b.node, state, run);
     if (!status.ok()) {
       return std::move(status)

@@ -50,10 +50,17 @@ Result<int64_t> element_count(const Ints& shape, int64_t most) {
 
 Status check_array(const DynValue& value, std::string_view what) {
   if (value.kind == DynValue::Kind::kStrings) return check_strings(value, what);
-  return check_numbers(value, what);
+  return check_tensor(value, what);
 }
 
 Status check_numbers(const DynValue& value, std::string_view what) {
+  if (value.is_tensor() && is_complex(value.dtype)) {
+    return unexpected(what, "a tensor of real numbers", value);
+  }
+  return check_tensor(value, what);
+}
+
+Status check_tensor(const DynValue& value, std::string_view what) {
   if (!value.is_tensor()) return unexpected(what, "a tensor of numbers", value);
   PYC_TRY(check_dims(value, what));
   PYC_ASSIGN(const int64_t bytes, tensor_bytes(value.dtype, value.shape));

@@ -16,7 +16,8 @@ using Ints = std::vector<int64_t>;
 
 // Whether it is a tensor of numbers or of strings whose content is as large as its shape says.
 Status check_array(const DynValue& value, std::string_view what);
-// The same for numbers only, and for strings only.
+// The same for numbers of any kind, for real numbers, and for strings only.
+Status check_tensor(const DynValue& value, std::string_view what);
 Status check_numbers(const DynValue& value, std::string_view what);
 Status check_strings(const DynValue& value, std::string_view what);
 Status check_sequence(const DynValue& value, std::string_view what);

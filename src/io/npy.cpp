@@ -24,7 +24,7 @@ struct Descr {
   DType dtype;
   bool named;  // false: numpy only knows the size
 };
-constexpr std::array<Descr, kDTypeCount> kDescrs = {{
+constexpr std::array<Descr, kValueDTypeCount> kDescrs = {{
     {"b1", DType::kBool, true},        {"i1", DType::kI8, true},
     {"i2", DType::kI16, true},         {"i4", DType::kI32, true},
     {"i8", DType::kI64, true},         {"u1", DType::kU8, true},
@@ -36,7 +36,8 @@ constexpr std::array<Descr, kDTypeCount> kDescrs = {{
     {"V1", DType::kF8E4M3FNUZ, false}, {"V1", DType::kF8E5M2, false},
     {"V1", DType::kF8E5M2FNUZ, false}, {"f2", DType::kF16, true},
     {"V2", DType::kBF16, false},       {"f4", DType::kF32, true},
-    {"f8", DType::kF64, true},
+    {"f8", DType::kF64, true},         {"c8", DType::kC64, true},
+    {"c16", DType::kC128, true},
 }};
 
 Status malformed(std::string_view what) {
@@ -182,7 +183,7 @@ void transpose_elements(const char* from, Tensor& tensor) {
 Result<std::pair<size_t, size_t>> header_place(std::string_view bytes) {
   const size_t fixed = kMagic.size() + kVersionBytes;
   if (bytes.size() < fixed) return malformed("it ends within its magic");
-  const int major = bytes[kMagic.size()];
+  const int major = static_cast<unsigned char>(bytes[kMagic.size()]);
   if (major < 1 || major > 3) {
     return Status(Code::kUnsupported, fmt::format(".npy version {} is not known", major));
   }

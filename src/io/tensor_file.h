@@ -1,6 +1,6 @@
 #pragma once
 
-// Tensors as files.
+// Tensors and other values as files.
 
 #include <optional>
 #include <span>
@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "base/aligned_buffer.h"
+#include "base/dyn_value.h"
 #include "base/status.h"
+#include "ir/open_graph.h"
 #include "ir/types.h"
 
 namespace pyc::io {
@@ -28,10 +30,18 @@ Result<Tensor> parse_tensor(std::string_view bytes, std::optional<DType> expecte
 // The same for a file; messages start with its path.
 Result<Tensor> read_tensor(const std::string& path, std::optional<DType> expected);
 
+// The value in `bytes`, as a model declares it: a tensor of numbers as above, strings from an ONNX
+// TensorProto, a sequence from a SequenceProto, an optional from an OptionalProto or the bytes of
+// what it may hold. kDtypeMismatch: they hold another kind of value.
+Result<DynValue> parse_value(std::string_view bytes, const ir::OpenType& declared);
+Result<DynValue> read_value(const std::string& path, const ir::OpenType& declared);
+
 // One format each.
 bool is_npy(std::string_view bytes);
 Result<Tensor> parse_npy(std::string_view bytes, std::optional<DType> expected);
 Result<Tensor> parse_tensor_proto(std::string_view bytes);
+// An ONNX TensorProto, SequenceProto or OptionalProto, whichever is declared.
+Result<DynValue> parse_value_proto(std::string_view bytes, const ir::OpenType& declared);
 
 // The .npy file of a tensor, and the same written to a path, all or nothing.
 std::string npy_bytes(const ir::TensorType& type, std::span<const std::byte> data);

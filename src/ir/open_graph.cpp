@@ -31,30 +31,52 @@ bool OpenType::is_static() const {
   return true;
 }
 
-Status check_accepts(const OpenValue& declared, const DynValue& value) {
-  const OpenType& type = declared.type;
-  const auto found = [&](Code code) {
-    return Status(code, fmt::format("input '{}': expected {}, found {}", declared.name,
-                                    type.to_string(), value.to_string()));
-  };
-  if (type.kind == OpenType::Kind::kStrings && value.kind != DynValue::Kind::kStrings) {
-    return found(Code::kDtypeMismatch);
+namespace {
+
+// Whether the value itself is of the type; what a sequence holds is looked at on its own.
+Code compare(const OpenType& type, const DynValue& value) {
+  using Kind = OpenType::Kind;
+  if (type.kind == Kind::kSequence) {
+    return value.kind == DynValue::Kind::kSequence ? Code::kOk : Code::kDtypeMismatch;
   }
-  if (type.kind == OpenType::Kind::kSequence && value.kind != DynValue::Kind::kSequence) {
-    return found(Code::kDtypeMismatch);
-  }
-  if (type.kind != OpenType::Kind::kTensor) return {};
-  if (!value.is_tensor() || (type.dtype && *type.dtype != value.dtype)) {
-    return found(Code::kDtypeMismatch);
+  if (type.kind != Kind::kTensor && type.kind != Kind::kStrings) return Code::kOk;
+  if (value.is_tensor() != (type.kind == Kind::kTensor) ||
+      (type.kind == Kind::kStrings && value.kind != DynValue::Kind::kStrings) ||
+      (type.dtype && *type.dtype != value.dtype)) {
+    return Code::kDtypeMismatch;
   }
   // Exporters write no dims for "anything" as well as for a scalar.
-  if (!type.shape || type.shape->empty()) return {};
-  if (type.shape->size() != value.shape.size()) return found(Code::kRankMismatch);
+  if (!type.shape || type.shape->empty()) return Code::kOk;
+  if (type.shape->size() != value.shape.size()) return Code::kRankMismatch;
   for (size_t i = 0; i < value.shape.size(); ++i) {
     const int64_t d = (*type.shape)[i].value;
-    if (d >= 0 && d != value.shape[i]) return found(Code::kShapeMismatch);
+    if (d >= 0 && d != value.shape[i]) return Code::kShapeMismatch;
+  }
+  return Code::kOk;
+}
+
+Status check_type(const OpenType& type, const DynValue& value) {
+  if (type.kind == OpenType::Kind::kOptional) {
+    if (value.absent() || type.element == nullptr) return {};
+    return check_type(*type.element, value);
+  }
+  if (const Code code = compare(type, value); code != Code::kOk) {
+    return {code, fmt::format("expected {}, found {}", type.to_string(), value.to_string())};
+  }
+  if (type.kind != OpenType::Kind::kSequence || type.element == nullptr) return {};
+  for (size_t i = 0; i < value.items->size(); ++i) {
+    Status status = check_type(*type.element, (*value.items)[i]);
+    if (!status.ok()) return std::move(status).with_context(fmt::format("item {}", i));
   }
   return {};
+}
+
+}  // namespace
+
+Status check_accepts(const OpenValue& declared, const DynValue& value) {
+  Status status = check_type(declared.type, value);
+  if (status.ok()) return status;
+  return std::move(status).with_context(fmt::format("input '{}'", declared.name));
 }
 
 void SymbolSizes::set(const std::string& symbol, int64_t size, const std::string& where) {

@@ -52,7 +52,7 @@ using OpenAttr =
                  std::vector<std::string>, DynValue, std::shared_ptr<const OpenGraph>, OpenType>;
 using OpenAttrs = std::map<std::string, OpenAttr, std::less<>>;
 
-// One of the two meanings is there, or both: then `close` is tried first.
+// One of the first two meanings is there, or both: then `close` is tried first.
 struct OpenOp {
   std::string name;  // "onnx.Reshape"
   // Builds the node out of Graph IR ops, all input types being known.
@@ -61,6 +61,8 @@ struct OpenOp {
   Status (*host)(HostCall& call) = nullptr;
   // It draws random numbers, which differ between implementations.
   bool random = false;
+  // The host meaning when an input is a complex tensor; null: it takes none.
+  Status (*complex)(HostCall& call) = nullptr;
 };
 
 struct OpenNode {

@@ -19,7 +19,7 @@
 namespace pyc::ir {
 namespace {
 
-bool is_known(DType dtype) { return static_cast<int>(dtype) < kDTypeCount; }
+bool is_known(DType dtype) { return static_cast<int>(dtype) < kValueDTypeCount; }
 
 // Also for numbers that name no dtype, which messages about broken graphs must survive.
 std::string safe_dtype_name(DType dtype) {
@@ -99,9 +99,19 @@ Shape strides_of(const Shape& shape) {
 }
 
 Status check_type(const TensorType& type) {
+  if (is_complex(type.dtype)) {
+    return {Code::kInvalidArgument,
+            fmt::format("[bad_dtype] {}: graphs compute with real numbers only; the parts of "
+                        "complex ones are two tensors, or a further dim of 2",
+                        type.to_string())};
+  }
+  return check_value_type(type);
+}
+
+Status check_value_type(const TensorType& type) {
   if (!is_known(type.dtype)) {
     return {Code::kInvalidArgument, fmt::format("[bad_dtype] {} is not one of the {} dtypes",
-                                                safe_dtype_name(type.dtype), kDTypeCount)};
+                                                safe_dtype_name(type.dtype), kValueDTypeCount)};
   }
   if (type.rank() > kMaxRank) {
     return {Code::kInvalidArgument,

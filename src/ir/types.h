@@ -40,6 +40,8 @@ std::string shape_to_string(const Shape& shape);  // "[2,3]"
 Shape strides_of(const Shape& shape);
 // Refuses negative dims, ranks over kMaxRank and products over kMaxElements.
 Status check_type(const TensorType& type);
+// The same for a value outside of graphs, which may be complex.
+Status check_value_type(const TensorType& type);
 // Numpy broadcasting of two shapes.
 Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxDimsShown = 16;
 
 // The dtype comes from outside and may be none.
-bool is_dtype(DType t) { return static_cast<int>(t) < kDTypeCount; }
+bool is_dtype(DType t) { return static_cast<int>(t) < kValueDTypeCount; }
 
 std::string type_text(DType dtype, std::span<const int64_t> shape) {
   std::string text = is_dtype(dtype) ? std::string(dtype_name(dtype))

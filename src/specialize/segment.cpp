@@ -25,6 +25,11 @@ struct Scope {
 
 enum class Outcome : uint8_t { kClosed, kWaits };
 
+bool can_be_closed(const DynValue& value) { return value.is_tensor() && !is_complex(value.dtype); }
+BreakReason reason_of(const DynValue& value) {
+  return value.is_tensor() ? BreakReason::kComplex : BreakReason::kNotATensor;
+}
+
 class SegmentBuilder final : public ir::Folder {
  public:
   SegmentBuilder(const State& state, const ir::OpSet& ops, const Evaluate& evaluate)
@@ -75,8 +80,8 @@ Result<std::optional<ValueId>> SegmentBuilder::resolve_main(OpenId id, Break* wh
     *why = {.reason = BreakReason::kWaitsForNode, .detail = state_.graph->values[id].name};
     return std::optional<ValueId>();
   }
-  if (!content->is_tensor()) {
-    *why = {.reason = BreakReason::kNotATensor, .detail = state_.graph->values[id].name};
+  if (!can_be_closed(*content)) {
+    *why = {.reason = reason_of(*content), .detail = state_.graph->values[id].name};
     return std::optional<ValueId>();
   }
   ValueId made = kNoId;
@@ -101,8 +106,9 @@ Result<std::optional<ValueId>> SegmentBuilder::resolve(Scope& scope, OpenId id, 
     if (c.inner == id) return resolve(*scope.outer, c.outer, why);
   }
   const auto& constant = scope.graph->values[id].constant;
-  if (!constant || !constant->is_tensor()) {
-    *why = {.reason = BreakReason::kNotATensor, .detail = scope.graph->values[id].name};
+  if (!constant || !can_be_closed(*constant)) {
+    *why = {.reason = constant ? reason_of(*constant) : BreakReason::kNotATensor,
+            .detail = scope.graph->values[id].name};
     return std::optional<ValueId>();
   }
   PYC_ASSIGN(const ValueId made, add_constant(*constant));
@@ -319,7 +325,8 @@ Status SegmentBuilder::close_nodes() {
 
 std::string_view reason_name(BreakReason reason) {
   constexpr std::string_view kNames[] = {"host_function", "waits_for_value", "waits_for_node",
-                                         "open_region",   "not_a_tensor",    "no_rule"};
+                                         "open_region",   "not_a_tensor",    "complex_numbers",
+                                         "no_rule"};
   return kNames[static_cast<size_t>(reason)];
 }
 

@@ -36,6 +36,7 @@ enum class BreakReason : uint8_t {
   kWaitsForNode,   // it reads from a node that waits itself
   kOpenRegion,     // a region of it cannot be written out
   kNotATensor,     // it reads a sequence, an optional or strings
+  kComplex,        // it reads complex numbers, which no graph holds
   kNoRule,         // PyC has no meaning for its op
 };
 // "host_function", "waits_for_value", …: the reason code in decisions and reports.

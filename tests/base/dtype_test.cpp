@@ -36,8 +36,10 @@ TEST(DType, SizesAndNamesMatchTheTable) {
       {DType::kF8E8M0, "f8e8m0", 1},
       {DType::kF8E4M3FNUZ, "f8e4m3fnuz", 1},
       {DType::kF8E5M2FNUZ, "f8e5m2fnuz", 1},
+      {DType::kC64, "c64", 8},
+      {DType::kC128, "c128", 16},
   };
-  ASSERT_EQ(std::size(rows), static_cast<size_t>(kDTypeCount));
+  ASSERT_EQ(std::size(rows), static_cast<size_t>(kValueDTypeCount));
   for (const auto& row : rows) {
     EXPECT_EQ(dtype_name(row.type), row.name);
     EXPECT_EQ(dtype_size(row.type), row.size) << row.name;
@@ -49,6 +51,17 @@ TEST(DType, UnknownNamesAreRefused) {
   for (const char* name : {"", "F32", "f3", "f32 ", "float", "i3"}) {
     EXPECT_EQ(dtype_from_name(name), std::nullopt) << name;
   }
+}
+
+TEST(DType, ComplexTypesAreOutsideOfGraphs) {
+  for (const DType t : {DType::kC64, DType::kC128}) {
+    EXPECT_GE(static_cast<int>(t), kDTypeCount);
+    EXPECT_TRUE(is_complex(t));
+    EXPECT_FALSE(is_float(t) || is_int(t));
+    EXPECT_EQ(dtype_size(t), 2 * dtype_size(part_dtype(t)));
+  }
+  EXPECT_FALSE(is_complex(DType::kF64));
+  EXPECT_EQ(part_dtype(DType::kF64), DType::kF64);
 }
 
 TEST(DType, EveryTypeIsInOneFamily) {

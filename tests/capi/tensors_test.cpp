@@ -72,7 +72,7 @@ TEST(TensorFiles, NpyOfNumpyIsRead) {
   EXPECT_EQ(version2.numbers(), (std::vector<double>{-1}));
   EXPECT_EQ(load(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (1,), }", "ab")).status,
             PYC_STATUS_UNSUPPORTED);
-  EXPECT_EQ(load(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (), }", "abcdefgh")).status,
+  EXPECT_EQ(load(npy("{'descr': '<M8', 'fortran_order': False, 'shape': (), }", "abcdefgh")).status,
             PYC_STATUS_UNSUPPORTED);
   const std::string nameless =
       npy("{'descr': '<V2', 'fortran_order': False, 'shape': (1,), }", bytes({0x80, 0x3f}));
@@ -139,13 +139,33 @@ TEST(TensorFiles, MalformedTensorProtoIsRefused) {
       bytes({0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x10, 3}),  // dim -1
       bytes({0x08, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x10, 1}),  // a large dim without elements
       bytes({0x10, 1, 0x22, 3, 0, 0, 0x80}),                 // packed floats, cut
+      bytes({0x10, 15}),                                     // complex128 without elements
+      bytes({0x10, 14, 0x22, 4, 0, 0, 0x80, 0x3f}),          // half a complex64
   };
   for (const std::string& file : files) {
     EXPECT_EQ(load(file).status, PYC_STATUS_PARSE_ERROR) << testing::PrintToString(file);
   }
   EXPECT_EQ(load(bytes({0x10, 8, 0x32, 1, 'a'})).status, PYC_STATUS_UNSUPPORTED);  // strings
-  EXPECT_EQ(load(bytes({0x10, 15})).status, PYC_STATUS_UNSUPPORTED);               // complex128
   EXPECT_EQ(load(bytes({0x10, 1, 0x70, 1})).status, PYC_STATUS_UNSUPPORTED);       // external
+}
+
+TEST(TensorFiles, ComplexNumbersArePairs) {
+  const std::string elements = bytes({0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0});  // 1 - 2i
+  const Tensor npy_file =
+      loaded(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }\n", elements));
+  EXPECT_EQ(npy_file.dtype(), PYC_DTYPE_C64);
+  EXPECT_EQ(npy_file.numbers(), (std::vector<double>{1, -2}));
+  const Tensor raw = loaded(bytes({0x08, 1, 0x10, 14, 0x4a, 8}) + elements);
+  EXPECT_EQ(raw.dtype(), PYC_DTYPE_C64);
+  EXPECT_EQ(raw.digest(), npy_file.digest());
+  const Tensor listed = loaded(bytes({0x08, 1, 0x10, 14, 0x22, 8}) + elements);
+  EXPECT_EQ(listed.digest(), npy_file.digest());
+  EXPECT_EQ(
+      load(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }\n", elements)).status,
+      PYC_STATUS_PARSE_ERROR);
+  EXPECT_EQ(
+      load(npy("{'descr': '<c32', 'fortran_order': False, 'shape': (1,), }\n", elements)).status,
+      PYC_STATUS_UNSUPPORTED);
 }
 
 // Whatever the bytes are, the answer is a tensor or a refusal.

@@ -124,6 +124,119 @@ TEST(OpenModels, OutputsOfEveryKindArePrinted) {
   EXPECT_EQ(pyc("compare " + path + " --dim n=2").exit, 0);
 }
 
+// Words joined, a sequence grown by `x`, and whether an optional is there.
+w::Bytes inputs_of_every_kind() {
+  const w::Bytes item = w::tensor_type(w::kF32, {w::named("n")});
+  const w::Bytes list = w::text(4, w::text(1, item));
+  return w::model(
+      {.inputs = {w::value("words", w::tensor_type(8, {w::named("k")})), w::value("list", list),
+                  w::value("maybe", w::text(9, w::text(1, item))), w::value("x", item)},
+       .outputs = {w::unshaped("twice", 8), w::value("longer", list),
+                   w::value("there", w::kBool, {})},
+       .nodes = {w::node("StringConcat", {"words", "words"}, {"twice"}),
+                 w::node("SequenceInsert", {"list", "x"}, {"longer"}),
+                 w::node("OptionalHasElement", {"maybe"}, {"there"})}},
+      20);
+}
+
+TEST(OpenModels, InputsThatAreNoNumbersHaveStandIns) {
+  const TempFolder folder;
+  const std::string path = written(folder, "kinds.onnx", inputs_of_every_kind());
+  const Outcome o = pyc("run " + path + " --dim n=2 --dim k=3 --seed 4");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "note: input 'words', string[k], is taken as small numbers as text"))
+      << o.text;
+  EXPECT_TRUE(has(o, "note: input 'list', sequence(f32[n]), is taken as an empty sequence"))
+      << o.text;
+  EXPECT_TRUE(has(o, "note: input 'maybe', optional(f32[n]), is taken as nothing")) << o.text;
+  const Json report = Json::parse(pyc_out("run " + path + " --seed 4 --dim k=3 --json").text);
+  const Json& twice = report["outputs"][0]["strings"];
+  ASSERT_EQ(twice.size(), 3U);
+  for (const auto& text : twice) {
+    const std::string digits = text;
+    EXPECT_EQ(digits.size(), 2U);
+    EXPECT_EQ(digits[0], digits[1]);
+    EXPECT_TRUE(digits[0] >= '0' && digits[0] <= '9') << digits;
+  }
+  EXPECT_EQ(report["outputs"][1]["items"].size(), 1U);
+  EXPECT_EQ(report["outputs"][0],
+            Json::parse(pyc_out("run " + path + " --seed 4 --dim k=3 --json").text)["outputs"][0]);
+  EXPECT_EQ(pyc("bench " + path + " --runs 2").exit, 0);
+  EXPECT_EQ(pyc("compare " + path).exit, 0);
+  EXPECT_EQ(pyc("explain " + path).exit, 0);
+}
+
+TEST(OpenModels, FilesGiveInputsOfEveryKind) {
+  const TempFolder folder;
+  const std::string path = written(folder, "kinds.onnx", inputs_of_every_kind());
+  const w::Bytes tensor = w::floats("t", {2}, {1, 2});
+  const std::string words =
+      written(folder, "words.pb", w::header("w", 8, {2}) + w::text(6, "a") + w::text(6, "bc"));
+  const std::string list =
+      written(folder, "list.pb", w::number(2, 1) + w::text(3, tensor) + w::text(3, tensor));
+  const std::string maybe = written(folder, "maybe.pb", w::number(2, 1) + w::text(3, tensor));
+  const std::string x = written(folder, "x.pb", tensor);
+  const std::string inputs =
+      " --input words=" + words + " --input list=" + list + " --input x=" + x + " --json";
+  const Outcome o = pyc("run " + path + inputs + " --input maybe=" + maybe);
+  ASSERT_EQ(o.exit, 0) << o.text;
+  EXPECT_FALSE(has(o, "note:")) << o.text;
+  const Json outputs = Json::parse(o.text)["outputs"];
+  EXPECT_EQ(outputs[0]["strings"], Json({"aa", "bcbc"}));
+  EXPECT_EQ(outputs[1]["items"].size(), 3U);
+  // The file of a tensor is an optional's value, too.
+  const Outcome plain = pyc_out("run " + path + inputs + " --input maybe=" + x);
+  ASSERT_EQ(plain.exit, 0) << plain.text;
+  EXPECT_EQ(Json::parse(plain.text)["outputs"][2], outputs[2]);
+  const Outcome absent = pyc_out("run " + path + inputs);
+  EXPECT_NE(Json::parse(absent.text)["outputs"][2], outputs[2]);
+}
+
+TEST(OpenModels, FilesOfTheWrongKindAreRefused) {
+  const TempFolder folder;
+  const std::string path = written(folder, "kinds.onnx", inputs_of_every_kind());
+  const std::string tensor = written(folder, "x.pb", w::floats("t", {2}, {1, 2}));
+  const Outcome list = pyc("run " + path + " --input list=" + tensor);
+  EXPECT_EQ(list.exit, 4) << list.text;
+  EXPECT_TRUE(has(list, "expected sequence(f32[n]), found f32[2]")) << list.text;
+  const Outcome words = pyc("run " + path + " --input words=" + tensor);
+  EXPECT_EQ(words.exit, 4) << words.text;
+  EXPECT_TRUE(has(words, "expected string[k], found f32[2]")) << words.text;
+  const std::string broken = written(folder, "broken.pb", w::number(2, 1) + w::text(3, "\xff\xff"));
+  EXPECT_EQ(pyc("run " + path + " --input list=" + broken).exit, 3);
+  const std::string ints =
+      written(folder, "ints.pb", w::number(2, 1) + w::text(3, w::ints("t", {1, 2})));
+  const Outcome items = pyc("run " + path + " --input list=" + ints);
+  EXPECT_EQ(items.exit, 4) << items.text;
+  EXPECT_TRUE(has(items, "input 'list': item 0: expected f32[n], found i64[2]")) << items.text;
+}
+
+TEST(OpenModels, ComplexNumbersAreNamedEverywhere) {
+  const TempFolder folder;
+  const std::string path =
+      written(folder, "complex.onnx",
+              w::model({.inputs = {w::value("z", w::tensor_type(15, {w::named("n"), w::fixed(2)}))},
+                        .outputs = {w::unshaped("y", 15)},
+                        .nodes = {w::node("Transpose", {"z"}, {"y"}, {}, "turn")}}));
+  const Outcome shown = pyc("inspect " + path);
+  EXPECT_TRUE(has(shown, "input   z: c128[n,2]")) << shown.text;
+  const Outcome o = pyc("run " + path + " --dim n=3 --output-dir " + folder.path());
+  ASSERT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "y: c128[2,3] digest")) << o.text;
+  EXPECT_TRUE(has(o, "complex_numbers")) << o.text;
+  const Outcome file = pyc("inspect " + folder.file("y.npy"));
+  EXPECT_TRUE(has(file, "tensor  c128[2,3] digest")) << file.text;
+  EXPECT_EQ(pyc("compare " + path).exit, 0);
+  const std::string sum =
+      written(folder, "sum.onnx",
+              w::model({.inputs = {w::value("z", 14, {2})},
+                        .outputs = {w::unshaped("y", 14)},
+                        .nodes = {w::node("Add", {"z", "z"}, {"y"}, {}, "sum")}}));
+  const Outcome refused = pyc("run " + sum);
+  EXPECT_EQ(refused.exit, 5) << refused.text;
+  EXPECT_TRUE(has(refused, "onnx.Add 'sum': expected real numbers, found c64[2]")) << refused.text;
+}
+
 TEST(OpenModels, EveryCommandTakesThem) {
   const TempFolder folder;
   const std::string path = written(folder, "exported.onnx", exported());

@@ -301,6 +301,37 @@ Answer open_model(const Files& files) {
   return calls.answer();
 }
 
+// Values of every kind, made, joined and copied; one of them is what a model runs on.
+Answer values(const Files& files) {
+  Calls calls;
+  pyc_model* model = nullptr;
+  pyc_results* results = nullptr;
+  std::array<pyc_result*, 5> made{};
+  const pyc_compile_options o = options("reference", 1);
+  std::array<float, 6> x = {1, -2, 3, -4, 5, -6};
+  const std::array<int64_t, 2> shape = {2, 3};
+  const pyc_tensor_view input = {x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32, 0};
+  const pyc_string word = {"a word that is too long to be kept in place", 43};
+  calls.ok([&](pyc_error** e) { return pyc_result_from_tensor(&input, &made[0], e); });
+  calls.ok([&](pyc_error** e) { return pyc_result_from_strings(&word, nullptr, 0, &made[1], e); });
+  calls.ok([&](pyc_error** e) { return pyc_result_nothing(&made[2], e); });
+  calls.ok([&](pyc_error** e) { return pyc_result_from_items(made.data(), 3, &made[3], e); });
+  calls.ok([&](pyc_error** e) { return pyc_result_copy(made[3], &made[4], e); });
+  calls.ok([&](pyc_error** e) {
+    return pyc_compile_model_file(files.open_model.c_str(), &o, &model, e);
+  });
+  if (calls.ok([&](pyc_error** e) {
+        return pyc_run_model_values(model, made.data(), 1, &results, nullptr, e);
+      })) {
+    calls.say(pyc_result_type_text(made[4]));
+  }
+  for (pyc_result* value : made) pyc_result_destroy(value);
+  pyc_results_destroy(results);
+  pyc_destroy_model(model);
+  pyc_cache_clear();
+  return calls.answer();
+}
+
 // The same model twice, with a cache on disk, which is emptied again.
 Answer disk_cache(const Files& files) {
   pyc_compile_options o = options("cpu", 1);
@@ -323,6 +354,7 @@ constexpr Scenario kScenarios[] = {
     {"builder_life", builder_life},
     {"open_shapes", open_shapes},
     {"open_model", open_model},
+    {"values", values},
     {"artifact", artifact},
     {"disk_cache", disk_cache, true},
 };

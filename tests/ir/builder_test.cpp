@@ -65,7 +65,7 @@ TEST_F(GraphBuilderTest, Refusals) {
       {builder_.constant(f32({2}), dense(8), "x").status(), invalid,
        "[duplicate_name] there is a value %x already"},
       {builder_.scalar(static_cast<DType>(50), 1.0).status(), invalid,
-       "[bad_dtype] dtype#50 is not one of the 23 dtypes"},
+       "[bad_dtype] dtype#50 is not one of the 25 dtypes"},
       {builder_.op("matmull", {x, x}).status(), Code::kUnknownOp,
        "unknown op 'matmull', did you mean 'matmul'?"},
       {builder_.op("Conv", {x}, {}, "", "conv1").status(), Code::kUnknownOp,

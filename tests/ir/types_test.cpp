@@ -41,7 +41,11 @@ TEST(CheckType, Limits) {
   // Its product is 0, but its strides would overflow.
   EXPECT_TRUE(message({DType::kU8, {0, INT64_MAX, INT64_MAX}}).starts_with("[too_large]"));
   EXPECT_EQ(message({static_cast<DType>(200), {}}),
-            "[bad_dtype] dtype#200 is not one of the 23 dtypes");
+            "[bad_dtype] dtype#200 is not one of the 25 dtypes");
+  EXPECT_EQ(message({DType::kC64, {2}}),
+            "[bad_dtype] c64[2]: graphs compute with real numbers only; the parts of complex ones "
+            "are two tensors, or a further dim of 2");
+  EXPECT_TRUE(check_value_type({DType::kC64, {2}}).ok());
 }
 
 TEST(BroadcastShapes, Rules) {

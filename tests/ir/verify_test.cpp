@@ -57,7 +57,7 @@ const Case kCases[] = {
     {"rank", [](Graph& g) { g.values[0].type.shape.assign(40, 1); },
      "[bad_rank] %x: rank 40 is over the limit of 16"},
     {"unknown dtype", [](Graph& g) { g.values[0].type.dtype = static_cast<DType>(60); },
-     "[bad_dtype] %x: dtype#60 is not one of the 23 dtypes"},
+     "[bad_dtype] %x: dtype#60 is not one of the 25 dtypes"},
     {"unknown kind", [](Graph& g) { g.values[0].kind = static_cast<ValueKind>(7); },
      "[bad_kind] %x: kind number 7 is unknown"},
     {"constant without data", [](Graph& g) { g.values[1].constant = nullptr; },

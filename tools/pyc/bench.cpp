@@ -17,7 +17,7 @@ double percentile(const std::vector<int64_t>& sorted, double p) {
 }
 
 int64_t fastest_run(Model& model, int runs) {
-  std::vector<Tensor> inputs = InputOptions{}.make(model);
+  const std::vector<AnyValue> inputs = InputOptions{}.make(model);
   const std::vector<Tensor> outputs = model.make_outputs();
   const auto in = views_of(inputs);
   const auto out = views_of(outputs);
@@ -97,16 +97,16 @@ class Bench final : public Command {
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     Model model = settled_model(file, model_.compile, inputs_);
-    const std::vector<Tensor> inputs = inputs_.make(model);
-    in_ = views_of(inputs);
+    const std::vector<AnyValue> inputs = inputs_.make(model);
     if (model.is_open()) {
-      model.run_dynamic(in_);  // compiles it
+      model.run_values(inputs);  // compiles it
       cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
-      measure([&] { return run_open(model); });
+      measure([&] { return run_open(model, inputs); });
     } else {
       cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
       warm_ms_ = static_cast<double>(file.compile(model_.compile).stats().compile_ns) / 1e6;
       const std::vector<Tensor> outputs = model.make_outputs();
+      in_ = views_of(inputs);
       out_ = views_of(outputs);
       measure([&] { return model.run(in_, out_).wall_ns; });
       profile(model);
@@ -117,9 +117,9 @@ class Bench final : public Command {
 
  private:
   // The time of a run with the memory of its results made anew.
-  int64_t run_open(Model& model) const {
+  static int64_t run_open(Model& model, const std::vector<AnyValue>& inputs) {
     auto stats = sized<pyc_run_stats>();
-    model.run_dynamic(in_, &stats);
+    model.run_values(inputs, &stats);
     return stats.wall_ns;
   }
 

@@ -115,20 +115,22 @@ struct ModelOptions {
   bool no_reuse_ = false;
 };
 
-// Inputs for a model: files named by the user, the rest from a seed.
+// Inputs for a model: files named by the user, the rest from a seed. Sequences and optionals that
+// no file gives are empty.
 struct InputOptions {
   std::vector<std::string> files;  // name=path
   int64_t seed = 0;
 
   void declare(Options& options);
-  // Reads the files; refuses names that the model has not.
+  // Reads the files; refuses names that the model has not, and notes on standard error what stands
+  // in for inputs that are no tensors of numbers.
   void read(const ModelFile& file);
-  // The tensor that a file gives the input, or null.
-  const Tensor* given(const std::string& name) const;
-  std::vector<Tensor> make(const Model& model) const;
+  // The value that a file gives the input, or null.
+  const AnyValue* given(const std::string& name) const;
+  std::vector<AnyValue> make(const Model& model) const;
 
  private:
-  std::map<std::string, Tensor> tensors_;
+  std::map<std::string, AnyValue> values_;
 };
 
 // Chooses shapes for what a model leaves open: what the options and the files of inputs say,
@@ -200,6 +202,8 @@ std::vector<std::string> target_names();
 // Whether the file starts with these bytes.
 bool starts_with(const std::string& path, std::string_view bytes);
 std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors);
+// Of tensors of numbers alone, as models that are not open take them.
+std::vector<pyc_tensor_view> views_of(const std::vector<AnyValue>& values);
 
 // Text for people.
 std::string shape_text(const int64_t* shape, int64_t rank);  // "[2,3]"

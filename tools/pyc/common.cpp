@@ -101,6 +101,12 @@ std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors) {
   return views;
 }
 
+std::vector<pyc_tensor_view> views_of(const std::vector<AnyValue>& values) {
+  std::vector<pyc_tensor_view> views;
+  for (const AnyValue& value : values) views.push_back(value.tensor());
+  return views;
+}
+
 std::string shape_text(const int64_t* shape, int64_t rank) {
   return fmt::format("[{}]", fmt::join(shape, shape + rank, ","));
 }

@@ -32,7 +32,7 @@ struct Tolerance {
 };
 
 std::vector<double> numbers_of(const pyc_tensor_view& view) {
-  std::vector<double> out(static_cast<size_t>(view.bytes / pyc_dtype_size(view.dtype)));
+  std::vector<double> out(static_cast<size_t>(number_count(view)));
   check([&](pyc_error** e) {
     return pyc_tensor_read_f64(&view, 0, static_cast<int64_t>(out.size()), out.data(), e);
   });
@@ -121,8 +121,7 @@ class Compare final : public Command {
       CompileOptions options = model_.compile;
       options.device = device;
       Model model = file.compile(options);
-      const std::vector<Tensor> inputs = inputs_.make(model);
-      return model.run_dynamic(views_of(inputs));
+      return model.run_values(inputs_.make(model));
     };
     const Results a = run_on(a_);
     const Results b = run_on(b_);
@@ -161,7 +160,9 @@ class Compare final : public Command {
     options.device = device;
     options.flags |= PYC_COMPILE_NO_FUSE;
     Model model(graph, options);
-    std::vector<Tensor> outputs = model.run(std::span<const Tensor>(inputs_.make(model)));
+    const std::vector<AnyValue> inputs = inputs_.make(model);
+    std::vector<Tensor> outputs = model.make_outputs();
+    model.run(views_of(inputs), views_of(outputs));
     outputs.erase(outputs.begin(), outputs.end() - static_cast<std::ptrdiff_t>(count));
     return outputs;
   }

@@ -55,10 +55,7 @@ class Explain final : public Command {
     if (graph && !node_.empty()) require_name(*graph, canonical);
     const std::string groups = graph ? graph->dump("groups", model_.compile) : "";
     // An open model is compiled when it runs.
-    if (model.is_open() && model.stats().runs == 0) {
-      const std::vector<Tensor> inputs = inputs_.make(model);
-      model.run_dynamic(views_of(inputs));
-    }
+    if (model.is_open() && model.stats().runs == 0) model.run_values(inputs_.make(model));
     if (json) {
       Json log = Json::parse(model.decision_log());
       log["pass_report"] = nullptr;

@@ -30,7 +30,7 @@ int64_t size_of(const std::string& option, std::string_view text) {
 }
 
 // "2,3" or "2x3"; "" is the shape of a scalar.
-Shape shape_of(std::string text) {
+Shape parse_shape(std::string text) {
   std::replace(text.begin(), text.end(), 'x', ',');
   Shape shape;
   for (size_t at = 0; at < text.size();) {
@@ -46,12 +46,52 @@ bool is_open(const pyc_value_info& info) {
          std::find(info.shape, info.shape + info.rank, -1) != info.shape + info.rank;
 }
 
-Tensor copy_of(const Tensor& tensor) {
-  const pyc_tensor_view from = tensor.view();
-  Tensor copy(from.dtype, tensor.shape());
-  std::copy_n(static_cast<const std::byte*>(from.data), from.bytes,
-              static_cast<std::byte*>(copy.view().data));
-  return copy;
+bool has_shape(const pyc_value_info& info) {
+  return info.type == PYC_TYPE_TENSOR || info.type == PYC_TYPE_STRINGS;
+}
+
+// The shape of a tensor of numbers or strings; nothing for other values.
+std::optional<Shape> shape_of(const AnyValue& value) {
+  const int32_t type = pyc_result_type(value.get());
+  if (type != PYC_TYPE_TENSOR && type != PYC_TYPE_STRINGS) return std::nullopt;
+  const int64_t* shape = nullptr;
+  int64_t rank = 0;
+  check([&](pyc_error** e) { return pyc_result_shape(value.get(), &shape, &rank, e); });
+  return Shape(shape, shape + rank);
+}
+
+// Strings are the integers that the seed gives, so that models which read numbers take them.
+AnyValue seeded_strings(const Shape& shape, uint64_t seed) {
+  std::vector<std::string> strings;
+  for (const double number : Tensor::random(PYC_DTYPE_I64, shape, seed).numbers()) {
+    strings.push_back(fmt::format("{:.0f}", number));
+  }
+  return AnyValue(strings, shape);
+}
+
+// What an input is when no file gives it.
+AnyValue seeded(const pyc_value_info& info, uint64_t seed) {
+  if (info.type == PYC_TYPE_SEQUENCE) return AnyValue::sequence({});
+  if (info.type == PYC_TYPE_OPTIONAL) return AnyValue();
+  const Shape shape(info.shape, info.shape + std::max<int64_t>(info.rank, 0));
+  if (info.type == PYC_TYPE_STRINGS) return seeded_strings(shape, seed);
+  if (info.type == PYC_TYPE_TENSOR && info.dtype != PYC_DTYPE_ANY) {
+    return AnyValue(Tensor::random(info.dtype, shape, seed));
+  }
+  throw Error(
+      PYC_STATUS_UNSUPPORTED,
+      fmt::format("input '{}' is {}: it cannot be made from a seed", info.name, info.type_text),
+      info.name);
+}
+
+void note_stand_in(const pyc_value_info& info) {
+  const char* what = info.type == PYC_TYPE_STRINGS    ? "small numbers as text"
+                     : info.type == PYC_TYPE_SEQUENCE ? "an empty sequence"
+                     : info.type == PYC_TYPE_OPTIONAL ? "nothing"
+                                                      : nullptr;
+  if (what == nullptr) return;
+  fmt::print(stderr, "note: input '{}', {}, is taken as {} (--input {}=FILE.pb chooses)\n",
+             info.name, info.type_text, what, info.name);
 }
 
 // One key for a dim wherever it is the same.
@@ -76,7 +116,7 @@ void ShapeOptions::declare(Options& options) {
 void ShapeOptions::finish(CompileOptions& compile) const {
   for (const std::string& given : shapes) {
     const auto [name, text] = split("--shape", given, "INPUT=2,3", given.rfind('='));
-    compile.shapes.emplace_back(name, shape_of(text));
+    compile.shapes.emplace_back(name, parse_shape(text));
   }
   for (const std::string& given : dims) {
     const auto [name, text] = split("--dim", given, "NAME=4", given.rfind('='));
@@ -90,10 +130,11 @@ ShapeChoice::ShapeChoice(const ModelFile& file, CompileOptions& compile, const I
   for (const auto& [name, shape] : given_) take(name, shape);
   for (size_t i = 0; i < file.input_count(); ++i) {
     const pyc_value_info info = file.input(i);
-    const Tensor* tensor = inputs == nullptr ? nullptr : inputs->given(info.name);
-    if (tensor == nullptr) continue;
-    take(info.name, tensor->shape());
-    if (is_open(info)) given_.emplace_back(info.name, tensor->shape());
+    const AnyValue* value = inputs == nullptr ? nullptr : inputs->given(info.name);
+    const std::optional<Shape> shape = value == nullptr ? std::nullopt : shape_of(*value);
+    if (!shape || !has_shape(info)) continue;
+    take(info.name, *shape);
+    if (is_open(info)) given_.emplace_back(info.name, *shape);
   }
   list_guesses();
   choices_.push_back({1, 1});
@@ -121,7 +162,7 @@ bool ShapeChoice::is_given(const std::string& name) const {
 void ShapeChoice::list_guesses() {
   for (size_t i = 0; i < file_.input_count(); ++i) {
     const pyc_value_info info = file_.input(i);
-    if (info.type != PYC_TYPE_TENSOR || !is_open(info)) continue;
+    if (!has_shape(info) || !is_open(info)) continue;
     if (info.rank < 0) {  // a vector will do
       if (!is_given(info.name))
         guesses_[info.name] = {fmt::format("the shape of '{}'", info.name), false};
@@ -145,7 +186,7 @@ void ShapeChoice::choose(size_t choice) {
   compile_.shapes = given_;
   for (size_t i = 0; i < file_.input_count(); ++i) {
     const pyc_value_info info = file_.input(i);
-    if (is_given(info.name) || info.type != PYC_TYPE_TENSOR || !is_open(info)) continue;
+    if (is_given(info.name) || !has_shape(info) || !is_open(info)) continue;
     if (info.rank < 0) {
       compile_.shapes.emplace_back(info.name, Shape{guesses_.at(info.name).size});
       continue;
@@ -177,8 +218,7 @@ Model settled_model(const ModelFile& file, CompileOptions& compile, const InputO
     Model model = file.compile(compile);
     // Whether an open model takes the shapes shows when it runs.
     if (shapes.guessed() && model.is_open()) {
-      const std::vector<Tensor> tensors = inputs.make(model);
-      model.run_dynamic(views_of(tensors));
+      model.run_values(inputs.make(model));
     }
     return model;
   });
@@ -204,32 +244,25 @@ void InputOptions::read(const ModelFile& file) {
                               fmt::join(names, ", "), did_you_mean(name, names)),
                   "");
     }
-    const pyc_value_info info = file.input(static_cast<size_t>(found - names.begin()));
-    tensors_.insert_or_assign(name, Tensor::load(path, info.dtype));
+    values_.insert_or_assign(name,
+                             file.read_input(static_cast<size_t>(found - names.begin()), path));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (given(names[i]) == nullptr) note_stand_in(file.input(i));
   }
 }
 
-const Tensor* InputOptions::given(const std::string& name) const {
-  const auto it = tensors_.find(name);
-  return it == tensors_.end() ? nullptr : &it->second;
+const AnyValue* InputOptions::given(const std::string& name) const {
+  const auto it = values_.find(name);
+  return it == values_.end() ? nullptr : &it->second;
 }
 
-std::vector<Tensor> InputOptions::make(const Model& model) const {
-  std::vector<Tensor> inputs;
+std::vector<AnyValue> InputOptions::make(const Model& model) const {
+  std::vector<AnyValue> inputs;
   for (size_t i = 0; i < model.input_count(); ++i) {
     const pyc_value_info info = model.input(i);
-    if (const Tensor* tensor = given(info.name)) {
-      inputs.push_back(copy_of(*tensor));
-      continue;
-    }
-    if (info.type != PYC_TYPE_TENSOR || info.dtype == PYC_DTYPE_ANY) {
-      throw Error(
-          PYC_STATUS_UNSUPPORTED,
-          fmt::format("input '{}' is {}: it cannot be made from a seed", info.name, info.type_text),
-          info.name);
-    }
-    inputs.push_back(Tensor::random(info.dtype, Shape(info.shape, info.shape + info.rank),
-                                    static_cast<uint64_t>(seed) + i));
+    const AnyValue* value = given(info.name);
+    inputs.push_back(value != nullptr ? *value : seeded(info, static_cast<uint64_t>(seed) + i));
   }
   return inputs;
 }

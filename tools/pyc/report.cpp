@@ -46,7 +46,7 @@ const pyc_result* item_of(const pyc_result* result, size_t i) {
 }
 
 std::string first_values(const pyc_tensor_view& view) {
-  const int64_t count = view.bytes / pyc_dtype_size(view.dtype);
+  const int64_t count = number_count(view);
   std::vector<double> numbers(std::min(kShownElements, static_cast<size_t>(count)));
   check([&](pyc_error** e) {
     return pyc_tensor_read_f64(&view, 0, static_cast<int64_t>(numbers.size()), numbers.data(), e);

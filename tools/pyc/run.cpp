@@ -25,6 +25,7 @@ class Run final : public Command {
     return "  pyc run tests/models/mlp.ir\n"
            "  pyc run mlp.pycm --threads 2\n"
            "  pyc run model.onnx --input x=x.npy --output-dir out\n"
+           "  pyc run model.onnx --input words=words.pb --input list=sequence.pb\n"
            "  pyc run model.onnx --dim batch=4 --shape ids=4,128\n"
            "  pyc run model.ir --device reference --determinism strict --seed 7\n";
   }
@@ -42,13 +43,12 @@ class Run final : public Command {
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     Model model = settled_model(file, model_.compile, inputs_);
-    const std::vector<Tensor> inputs = inputs_.make(model);
-    const auto in = views_of(inputs);
+    const std::vector<AnyValue> inputs = inputs_.make(model);
     std::vector<int64_t> times;
     Results outputs;
     for (int64_t i = 0; i < repeat_; ++i) {
       auto stats = sized<pyc_run_stats>();
-      outputs = model.run_dynamic(in, &stats);
+      outputs = model.run_values(inputs, &stats);
       times.push_back(stats.wall_ns);
     }
     std::sort(times.begin(), times.end());

@@ -468,6 +468,11 @@ Status Importer::add_op(const NodeProto& node, Scope& scope) {
     }
     auto value = convert(*source, scope);
     if (!value.ok()) return std::move(value).status().with_context(describe(node));
+    const auto* tensor = std::get_if<DynValue>(&*value);
+    if (tensor != nullptr && tensor->is_tensor() && is_complex(tensor->dtype)) {
+      return {Code::kUnsupported, fmt::format("{}: attribute '{}': expected real numbers, found {}",
+                                              describe(node), a.name, tensor->to_string())};
+    }
     if (!made.attrs.emplace(std::string(a.name), std::move(*value)).second) {
       return {Code::kVerifyFailed,
               fmt::format("{}: attribute '{}' is given twice", describe(node), a.name)};

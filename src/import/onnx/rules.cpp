@@ -40,7 +40,13 @@ Table make_table() {
     for (const Rule& rule : family) {
       const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
       add(table[key_of(rule.domain, rule.op)],
-          {rule.since, {prefix + std::string(rule.op), rule.close, rule.host, rule.random}});
+          {rule.since,
+           {prefix + std::string(rule.op), rule.close, rule.host, rule.random, nullptr}});
+    }
+  }
+  for (const ComplexRule& rule : complex_rules()) {
+    for (Entry& e : table.at(key_of("", rule.op))) {
+      e.op.complex = rule.host != nullptr ? rule.host : e.op.host;
     }
   }
   for (auto& [key, entries] : table) {

@@ -34,6 +34,13 @@ struct Rule {
 };
 using Rules = std::span<const Rule>;
 
+// What ops do to complex tensors, which no graph holds: for all versions of an op.
+struct ComplexRule {
+  std::string_view op;
+  Status (*host)(HostCall& call) = nullptr;  // null: what the host does to others
+};
+std::span<const ComplexRule> complex_rules();
+
 // Null when there is none. The newest rule whose `since` is not over `version`.
 const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
 // The known op whose name is nearest, or "".

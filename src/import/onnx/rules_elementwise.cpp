@@ -11,7 +11,7 @@ namespace pyc::onnx {
 DType dtype_attr(CloseContext& c, std::string_view name, DType fallback) {
   if (!c.has_attr(name)) return fallback;
   const auto number = static_cast<int32_t>(c.attr_int(name));
-  const auto t = dtype_of(number);
+  const auto t = real_dtype_of(number);
   if (!t)
     c.refuse(Code::kUnsupported, "element type " + onnx_type_name(number) + " is not supported");
   return t.value_or(fallback);
@@ -150,7 +150,7 @@ Status cast_host(HostCall& call) {
   if (number == kOnnxString) {
     return give(call, x.kind == DynValue::Kind::kStrings ? x : host::numbers_to_strings(x));
   }
-  const auto to = dtype_of(number);
+  const auto to = real_dtype_of(number);
   if (!to) {
     return {Code::kUnsupported, "element type " + onnx_type_name(number) + " is not supported"};
   }

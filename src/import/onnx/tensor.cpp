@@ -16,7 +16,7 @@ namespace {
 // By number of TensorProto.DataType; "" where PyC has no such dtype.
 constexpr std::string_view kDtypes[] = {
     "",           "f32",    "u8",         "i8",  "u16", "i16",    "i32",    "i64",  "",
-    "bool",       "f16",    "f64",        "u32", "u64", "",       "",       "bf16", "f8e4m3fn",
+    "bool",       "f16",    "f64",        "u32", "u64", "c64",    "c128",   "bf16", "f8e4m3fn",
     "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4",  "i4",  "f4e2m1", "f8e8m0", "u2",   "i2"};
 constexpr std::string_view kOnnxNames[] = {
     "undefined",      "float",    "uint8",        "int8",           "uint16",
@@ -195,6 +195,10 @@ Result<SharedBytes> from_fields(const TensorProto& t, DType dtype, int64_t count
       });
     case 13:
       return from_list(t, t.uint64s, count, size, store_as_is<uint64_t>);
+    case 14:  // two numbers an element
+      return from_list(t, t.floats, 2 * count, size / 2, store_as_is<float>);
+    case 15:
+      return from_list(t, t.doubles, 2 * count, size / 2, store_as_is<double>);
     default:
       break;
   }
@@ -229,6 +233,11 @@ Result<DynValue> decode_strings(const TensorProto& t) {
 std::optional<DType> dtype_of(int32_t type) {
   if (type < 0 || type >= static_cast<int32_t>(std::size(kDtypes))) return std::nullopt;
   return kDtypes[type].empty() ? std::nullopt : dtype_from_name(kDtypes[type]);
+}
+
+std::optional<DType> real_dtype_of(int32_t type) {
+  const auto dtype = dtype_of(type);
+  return dtype && is_complex(*dtype) ? std::nullopt : dtype;
 }
 
 std::string onnx_type_name(int32_t type) {

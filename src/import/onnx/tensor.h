@@ -32,8 +32,10 @@ struct Source {
   ExternalFiles* files = nullptr;  // null: each tensor maps its file anew
 };
 
-// The dtype of TensorProto.DataType; nothing for strings, complex numbers and unknown ones.
+// The dtype of TensorProto.DataType; nothing for strings and unknown ones.
 std::optional<DType> dtype_of(int32_t onnx_type);
+// The same for what can be computed with: nothing for complex numbers either.
+std::optional<DType> real_dtype_of(int32_t onnx_type);
 inline constexpr int32_t kOnnxString = 8;
 // "float", "string", "complex64", or the number.
 std::string onnx_type_name(int32_t onnx_type);
