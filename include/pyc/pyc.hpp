@@ -190,6 +190,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, int64_t>> dims = {};
   std::vector<std::pair<std::string, Shape>> shapes = {};
   std::string cache_dir = {};
+  int64_t value_limit = 0;
 
   // Calls `use` with the options as the C ABI takes them.
   template <class Use>
@@ -218,6 +219,7 @@ struct CompileOptions {
     c.shapes = c_shapes.data();
     c.shape_count = c_shapes.size();
     c.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
+    c.value_limit = value_limit;
     return use(&c);
   }
 };

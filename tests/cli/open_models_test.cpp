@@ -138,6 +138,29 @@ TEST(OpenModels, EveryCommandTakesThem) {
   EXPECT_EQ(out.exit, 0) << out.text;
 }
 
+TEST(OpenModels, ValuesAreCountedAndLimited) {
+  const TempFolder folder;
+  const std::string path =
+      written(folder, "places.onnx",
+              w::model({.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+                        .outputs = {w::unshaped("y", w::kI64)},
+                        .nodes = {w::node("NonZero", {"x"}, {"places"}, {}, "find"),
+                                  w::node("Add", {"places", "places"}, {"y"}, {}, "twice")}}));
+  // 8 numbers that are not 0: two i64[1,8].
+  const Json report = Json::parse(pyc_out("run " + path + " --dim n=8 --json").text);
+  EXPECT_EQ(report["values"]["peak_bytes"], 128);
+  EXPECT_EQ(report["values"]["bytes"], 64);
+  const Outcome text = pyc("run " + path + " --dim n=8 --value-limit 128");
+  EXPECT_EQ(text.exit, 0) << text.text;
+  EXPECT_TRUE(has(text, "values  peak 128 B, 64 B at the end")) << text.text;
+  const Outcome over = pyc("run " + path + " --dim n=8 --value-limit 127");
+  EXPECT_EQ(over.exit, 6) << over.text;
+  EXPECT_TRUE(has(over,
+                  "onnx.Add 'twice': asks for 64 bytes, the run holds 64 bytes of values, "
+                  "the value limit is 127"))
+      << over.text;
+}
+
 TEST(OpenModels, InspectNamesEveryUnsupportedNode) {
   const TempFolder folder;
   w::Graph g{.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
