@@ -538,6 +538,13 @@ class ModelFile {
     });
     return out;
   }
+  // The model as text: an open graph, or Graph IR.
+  std::string text(const CompileOptions& options = {}) const {
+    return options.with_c([&](const pyc_compile_options* o) {
+      return take_text(
+          [&](char** text, pyc_error** e) { return pyc_model_file_text(get(), o, text, e); });
+    });
+  }
   Breaks breaks(const CompileOptions& options = {}) const {
     Breaks out;
     options.with_c([&](const pyc_compile_options* o) {
