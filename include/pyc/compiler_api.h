@@ -60,6 +60,10 @@ typedef struct pyc_compile_options {
   size_t shape_count;
   const char* cache_dir; /* folder of a cache of artefacts on disk, used beside the cache of this
                             process; NULL: what the environment's PYC_CACHE_DIR names, or none */
+  /* Bytes that the values one run of an open model makes may hold at a time, or it is refused with
+   * PYC_STATUS_BUDGET_EXCEEDED; memory_budget when that is less. 0: half of the machine's memory,
+   * or of what the process's control group may use. */
+  int64_t value_limit;
 } pyc_compile_options;
 
 /* Compiles a graph, which stays the caller's. `options` NULL asks for the defaults. */
@@ -94,6 +98,12 @@ typedef struct pyc_run_stats {
   int64_t steps;       /* kernels that ran to their end */
   int64_t allocations; /* blocks of memory made for this run; 0 unless more runs overlap than ever
                           before */
+  /* Of an open model: bytes of the values the run made, by itself and for its outputs. Inputs and
+   * constants are not among them; neither is what the plan of a program accounts for. A tensor
+   * counts its bytes, a string its bytes and those of a std::string, an item of a sequence its
+   * content and its handle. */
+  int64_t value_bytes; /* held when the run ended: outputs, and contents that shaped programs */
+  int64_t value_peak_bytes; /* held at a time, at most */
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and

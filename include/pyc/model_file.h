@@ -59,6 +59,11 @@ PYC_API pyc_status pyc_model_file_compile(const pyc_model_file* file,
 PYC_API pyc_status pyc_model_file_graph(const pyc_model_file* file,
                                         const pyc_compile_options* options, pyc_graph** graph,
                                         pyc_error** error);
+/* The model as text (docs/IR.md): an open graph with the shapes that `options` chooses, which may
+ * be NULL, or Graph IR when the file holds that. PYC_STATUS_UNSUPPORTED for a compiled model. */
+PYC_API pyc_status pyc_model_file_text(const pyc_model_file* file,
+                                       const pyc_compile_options* options, char** text,
+                                       pyc_error** error);
 
 /* What of a model is not compiled whole. */
 typedef struct pyc_breaks pyc_breaks;

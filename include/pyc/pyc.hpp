@@ -43,6 +43,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, int64_t>> dims = {};
   std::vector<std::pair<std::string, Shape>> shapes = {};
   std::string cache_dir = {};
+  int64_t value_limit = 0;
 
   // Calls `use` with the options as the C ABI takes them.
   template <class Use>
@@ -71,6 +72,7 @@ struct CompileOptions {
     c.shapes = c_shapes.data();
     c.shape_count = c_shapes.size();
     c.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
+    c.value_limit = value_limit;
     return use(&c);
   }
 };
@@ -384,6 +386,13 @@ class ModelFile {
       check([&](pyc_error** e) { return pyc_model_file_graph(get(), o, out.handle_.put(), e); });
     });
     return out;
+  }
+  // The model as text: an open graph, or Graph IR.
+  std::string text(const CompileOptions& options = {}) const {
+    return options.with_c([&](const pyc_compile_options* o) {
+      return take_text(
+          [&](char** text, pyc_error** e) { return pyc_model_file_text(get(), o, text, e); });
+    });
   }
   Breaks breaks(const CompileOptions& options = {}) const {
     Breaks out;

@@ -8,11 +8,28 @@
 
 #include "base/aligned_buffer.h"
 #include "base/convert.h"
+#include "base/value_meter.h"
 
 namespace pyc {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
+
+// Content and the account of it, which go together.
+template <class T>
+struct Counted {
+  Counted(T made, size_t bytes) : content(std::move(made)), charge(static_cast<int64_t>(bytes)) {}
+  T content;
+  Charge charge;
+};
+
+// Shares the content of what is counted.
+template <class T>
+std::shared_ptr<const T> counted(T content, size_t bytes) {
+  auto owner = std::make_shared<Counted<T>>(std::move(content), bytes);
+  const T* inner = &owner->content;
+  return {std::move(owner), inner};
+}
 
 template <class T, class Convert>
 std::vector<T> elements_of(const DynValue& tensor, Convert convert) {
@@ -27,13 +44,15 @@ std::vector<T> elements_of(const DynValue& tensor, Convert convert) {
 
 template <class T>
 DynValue small_tensor(DType dtype, std::vector<int64_t> shape, std::span<const T> values) {
-  std::vector<std::byte> bytes(values.size_bytes());
+  auto owner = std::make_shared<Counted<std::vector<std::byte>>>(
+      std::vector<std::byte>(values.size_bytes()), values.size_bytes());
+  std::vector<std::byte>& bytes = owner->content;
   if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   DynValue v;
   v.kind = DynValue::Kind::kTensor;
   v.dtype = dtype;
   v.shape = std::move(shape);
-  v.bytes = std::move(bytes);
+  v.bytes = SharedBytes(owner, bytes);
   return v;
 }
 
@@ -63,14 +82,17 @@ DynValue DynValue::of_strings(std::vector<int64_t> shape, std::vector<std::strin
   DynValue v;
   v.kind = Kind::kStrings;
   v.shape = std::move(shape);
-  v.strings = std::make_shared<const std::vector<std::string>>(std::move(strings));
+  size_t bytes = strings.size() * sizeof(std::string);
+  for (const std::string& s : strings) bytes += s.size();
+  v.strings = counted(std::move(strings), bytes);
   return v;
 }
 
 DynValue DynValue::of_items(std::vector<DynValue> items) {
   DynValue v;
   v.kind = Kind::kSequence;
-  v.items = std::make_shared<const std::vector<DynValue>>(std::move(items));
+  const size_t bytes = items.size() * sizeof(DynValue);
+  v.items = counted(std::move(items), bytes);
   return v;
 }
 
@@ -113,10 +135,16 @@ Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
 
 Result<NewTensor> new_tensor(DType dtype, std::vector<int64_t> shape) {
   PYC_ASSIGN(const int64_t size, tensor_bytes(dtype, shape));
+  Status room = check_room(size);
+  if (!room.ok()) {
+    return std::move(room).with_context(
+        fmt::format("{}[{}]", dtype_name(dtype), fmt::join(shape, ",")));
+  }
   PYC_ASSIGN(AlignedBuffer memory, AlignedBuffer::create(static_cast<size_t>(size)));
-  auto owner = std::make_shared<AlignedBuffer>(std::move(memory));
+  auto owner =
+      std::make_shared<Counted<AlignedBuffer>>(std::move(memory), static_cast<size_t>(size));
   NewTensor made;
-  made.data = owner->data();
+  made.data = owner->content.data();
   made.value.kind = DynValue::Kind::kTensor;
   made.value.dtype = dtype;
   made.value.shape = std::move(shape);

@@ -1,7 +1,9 @@
 #pragma once
 
 // A value whose type is only known when it is there: what flows between compiled segments and
-// through host functions. Plain data; copies share their content.
+// through host functions. Plain data; copies share their content, which the meter of the run that
+// made it counts (base/value_meter.h): a tensor's bytes, for each string its bytes and
+// sizeof(std::string), for each item of a sequence sizeof(DynValue) and, counted once, its content.
 
 #include <cstdint>
 #include <memory>
@@ -47,7 +49,8 @@ struct DynValue {
 // kInvalidArgument for a negative dim.
 Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape);
 
-// Memory for a tensor, filled by whoever asked for it and then shared.
+// Memory for a tensor, filled by whoever asked for it and then shared. kBudgetExceeded when it is
+// more than the run may hold.
 struct NewTensor {
   DynValue value;
   std::byte* data = nullptr;

@@ -111,11 +111,6 @@ struct Counts {
   int64_t constant_bytes = 0;
 };
 
-const char* format_of(const driver::LoadedModel& model) {
-  if (model.artifact != nullptr) return "pycm";
-  return model.open != nullptr ? "onnx" : "text";
-}
-
 Counts count(const driver::LoadedModel& model) {
   Counts out;
   if (model.open != nullptr) {
@@ -159,7 +154,7 @@ std::string description(const pyc_model_file& file) {
   for (const auto& [op, n] : counts.ops) nodes += n;
   JsonWriter json(2);
   json.begin_object();
-  json.key("format").text(format_of(model));
+  json.key("format").text(model.format);
   write_list(json, "inputs", file.inputs);
   write_list(json, "outputs", file.outputs);
   json.key("nodes").integer(nodes);
@@ -168,7 +163,7 @@ std::string description(const pyc_model_file& file) {
   json.key("ops");
   write(json, counts.ops);
   write_unsupported(json, model.info);
-  if (model.open != nullptr) {
+  if (model.format == "onnx") {
     json.key("ir_version").integer(model.info.ir_version);
     json.key("producer").text(model.info.producer);
     json.key("opsets");
@@ -283,6 +278,16 @@ pyc_status pyc_model_file_graph(const pyc_model_file* file, const pyc_compile_op
     PYC_TRY(require(graph, "graph"));
     PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
     return give_graph(driver::graph_of(file->model, shapes), graph);
+  });
+}
+
+pyc_status pyc_model_file_text(const pyc_model_file* file, const pyc_compile_options* options,
+                               char** text, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(file, "file"));
+    PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+    PYC_ASSIGN(const std::string printed, driver::text_of(file->model, shapes));
+    return give_text(printed, text);
   });
 }
 

@@ -62,6 +62,12 @@ Result<driver::CompileOptions> to_options(const pyc_compile_options* given) {
         fmt::format("loop_limit: expected 0 (the default) or more, found {}", o.loop_limit));
   }
   if (o.loop_limit > 0) out.loop_limit = o.loop_limit;
+  if (o.value_limit < 0) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("value_limit: expected 0 (the default) or more bytes, found {}",
+                              o.value_limit));
+  }
+  out.value_limit = o.value_limit;
   return out;
 }
 

@@ -1,6 +1,8 @@
 // Runs of models: into the caller's memory, and into results of their own.
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <utility>
 
 #include "capi/guard.h"
@@ -45,12 +47,17 @@ Result<const ThreadViews*> take_views(const pyc_tensor_view* inputs, size_t inpu
   return &views;
 }
 
+// Of the first version of pyc_run_stats, which ended with `allocations`.
+constexpr size_t kFirstRunStats = offsetof(pyc_run_stats, value_bytes);
+
 Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
   if (stats == nullptr) return {};
   pyc_run_stats out{};
   out.wall_ns = measured.wall_ns;
   out.steps = measured.steps;
   out.allocations = measured.allocations;
+  out.value_bytes = measured.value_bytes;
+  out.value_peak_bytes = measured.value_peak_bytes;
   write_struct(stats, out);
   return {};
 }
@@ -58,7 +65,7 @@ Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
 // Zeros, also when the run is refused early.
 Status clear_stats(pyc_run_stats* stats) {
   if (stats == nullptr) return {};
-  PYC_TRY(check_struct_size(stats->struct_size, sizeof(pyc_run_stats), "pyc_run_stats"));
+  PYC_TRY(check_struct_size(stats->struct_size, kFirstRunStats, "pyc_run_stats"));
   return write_stats({}, stats);
 }
 
@@ -122,17 +129,21 @@ bool inside(const SharedBytes& bytes, const pyc_tensor_view& view) {
   return !bytes.empty() && begin <= bytes.data() && bytes.data() < begin + view.bytes;
 }
 
-// What the caller keeps may not point into the caller's inputs.
-void own(DynValue& value, std::span<const pyc_tensor_view> inputs) {
+// What the caller keeps may not point into the caller's inputs. `copies` of what was there before
+// are shared: a sequence may hold one input many times.
+using Copies = std::map<std::pair<const std::byte*, size_t>, SharedBytes>;
+void own(DynValue& value, std::span<const pyc_tensor_view> inputs, Copies& copies) {
   if (value.kind == DynValue::Kind::kSequence) {
     auto items = std::make_shared<std::vector<DynValue>>(*value.items);
-    for (DynValue& item : *items) own(item, inputs);
+    for (DynValue& item : *items) own(item, inputs, copies);
     value.items = std::move(items);
     return;
   }
   if (std::any_of(inputs.begin(), inputs.end(),
                   [&](const pyc_tensor_view& view) { return inside(value.bytes, view); })) {
-    value.bytes = SharedBytes(value.bytes.copy());
+    SharedBytes& copy = copies[{value.bytes.data(), value.bytes.size()}];
+    if (copy.empty()) copy = SharedBytes(value.bytes.copy());
+    value.bytes = copy;
   }
 }
 
@@ -219,7 +230,8 @@ pyc_status pyc_run_model_dynamic(pyc_model* model, const pyc_tensor_view* inputs
     PYC_TRY(clear_stats(stats));
     PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, inputs, input_count));
     PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, stats));
-    for (DynValue& value : outputs) own(value, {inputs, input_count});
+    Copies copies;
+    for (DynValue& value : outputs) own(value, {inputs, input_count}, copies);
     give_results(std::move(outputs), results);
     return {};
   });

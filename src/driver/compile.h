@@ -36,6 +36,9 @@ struct CompileOptions {
   std::string cache_dir = {};
   // Iterations that all loops of one run on the host may take together.
   int64_t loop_limit = kDefaultLoopLimit;
+  // Bytes that the values one run makes between its programs may hold (base/value_meter.h); the
+  // memory budget when that is less. 0: default_value_limit().
+  int64_t value_limit = 0;
 
   static constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 };

@@ -6,6 +6,8 @@
 
 #include "base/mapped_file.h"
 #include "driver/artifacts.h"
+#include "import/onnx/rules.h"
+#include "ir/open_text.h"
 
 namespace pyc::driver {
 namespace {
@@ -24,14 +26,33 @@ bool is_text(std::string_view bytes) {
 Result<LoadedModel> load_onnx(SharedBytes bytes, const std::string& folder, bool external_allowed) {
   PYC_ASSIGN(onnx::Imported read, onnx::read_model(std::move(bytes), folder, external_allowed));
   LoadedModel model;
+  model.format = "onnx";
   model.open = std::move(read.graph);
   model.info = std::move(read.info);
   return model;
 }
 
+// What an importer would have said about the graph.
+void describe(const ir::OpenGraph& graph, onnx::ModelInfo& info) {
+  for (const ir::OpenNode& node : graph.nodes) {
+    ++info.ops[node.op->name.substr(node.op->name.rfind('.') + 1)];
+    info.draws_numbers = info.draws_numbers || node.op->random;
+    for (const ir::OpenGraph* region : ir::regions_of(node)) describe(*region, info);
+  }
+  for (const ir::OpenValue& value : graph.values) {
+    if (value.constant) info.parameter_bytes += static_cast<int64_t>(value.constant->bytes.size());
+  }
+}
+
 Result<LoadedModel> load_text(std::string_view text) {
-  PYC_ASSIGN(ir::Graph graph, parse_model(text));
   LoadedModel model;
+  model.format = "text";
+  if (ir::is_open_text(text)) {
+    PYC_ASSIGN(model.open, ir::parse_open(text, onnx::open_ops()));
+    describe(*model.open, model.info);
+    return model;
+  }
+  PYC_ASSIGN(ir::Graph graph, parse_model(text));
   model.graph = std::move(graph);
   return model;
 }
@@ -39,15 +60,19 @@ Result<LoadedModel> load_text(std::string_view text) {
 Result<LoadedModel> load_compiled(SharedBytes bytes) {
   PYC_ASSIGN(artifact::Artifact read, artifact::decode(std::move(bytes)));
   LoadedModel model;
+  model.format = "pycm";
   model.artifact = std::make_shared<const artifact::Artifact>(std::move(read));
   return model;
 }
 
-std::string_view text_of(const SharedBytes& bytes) {
+std::string_view characters_of(const SharedBytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Text IR and compiled programs leave nothing to choose.
+constexpr const char* kCompiledAlready =
+    "the model is compiled already: the graph is in the file it was made from";
+
+// Closed graphs and compiled programs leave nothing to choose.
 Status check_no_choice(const ShapeChoice& shapes) {
   if (shapes.empty()) return {};
   return {Code::kInvalidArgument, "every shape of the model is fixed: there is none to choose"};
@@ -72,9 +97,9 @@ Result<LoadedModel> load_model(std::string_view bytes) {
 
 Result<LoadedModel> load_model_file(const std::string& path) {
   PYC_ASSIGN(SharedBytes bytes, map_file(path));
-  auto model = artifact::is_artifact(bytes) ? load_compiled(std::move(bytes))
-               : is_text(text_of(bytes))    ? load_text(text_of(bytes))
-                                            : load_onnx(std::move(bytes), folder_of(path), true);
+  auto model = artifact::is_artifact(bytes)    ? load_compiled(std::move(bytes))
+               : is_text(characters_of(bytes)) ? load_text(characters_of(bytes))
+                                               : load_onnx(std::move(bytes), folder_of(path), true);
   if (!model.ok()) return std::move(model).status().with_context(path);
   return model;
 }
@@ -85,11 +110,18 @@ Result<ir::Graph> graph_of(const LoadedModel& model, const ShapeChoice& shapes) 
     return close_model(*graph);
   }
   PYC_TRY(check_no_choice(shapes));
-  if (model.artifact != nullptr) {
-    return Status(Code::kUnsupported,
-                  "the model is compiled already: the graph is in the file it was made from");
-  }
+  if (model.artifact != nullptr) return Status(Code::kUnsupported, kCompiledAlready);
   return ir::Graph(*model.graph);
+}
+
+Result<std::string> text_of(const LoadedModel& model, const ShapeChoice& shapes) {
+  if (model.open != nullptr) {
+    PYC_ASSIGN(const std::shared_ptr<const ir::OpenGraph> graph, fix_shapes(model.open, shapes));
+    return ir::print(*graph);
+  }
+  PYC_TRY(check_no_choice(shapes));
+  if (model.artifact != nullptr) return Status(Code::kUnsupported, kCompiledAlready);
+  return ir::print(*model.graph);
 }
 
 Result<std::unique_ptr<Session>> make_session(const LoadedModel& model, const ShapeChoice& shapes,

@@ -17,13 +17,14 @@
 
 namespace pyc::driver {
 
-// A model as its file has it: a graph (text IR), an open graph (ONNX) or a program that was
+// A model as its file has it: a graph (text IR), an open graph (ONNX, text) or a program that was
 // compiled ahead of time (.pycm).
 struct LoadedModel {
+  std::string_view format;  // "text", "onnx", "pycm"
   std::optional<ir::Graph> graph;
   std::shared_ptr<const ir::OpenGraph> open;
   std::shared_ptr<const artifact::Artifact> artifact;
-  // Of ONNX files; nodes may be unsupported, then the model can be looked at only.
+  // Of open graphs; nodes of ONNX files may be unsupported, then the model can be looked at only.
   onnx::ModelInfo info;
 };
 
@@ -39,6 +40,9 @@ Result<ir::Graph> graph_of(const LoadedModel& model, const ShapeChoice& shapes);
 // program that was compiled ahead of time is put into the options.
 Result<std::unique_ptr<Session>> make_session(const LoadedModel& model, const ShapeChoice& shapes,
                                               CompileOptions& options);
+// The model as text: an open graph with the chosen shapes, or text IR. kUnsupported for a program
+// that was compiled ahead of time.
+Result<std::string> text_of(const LoadedModel& model, const ShapeChoice& shapes);
 // What cannot be compiled whole; models that cannot run have an answer, too.
 Result<BreakReport> breaks_of_model(const LoadedModel& model, const ShapeChoice& shapes);
 

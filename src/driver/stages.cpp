@@ -6,6 +6,7 @@
 #include <list>
 
 #include "base/clock.h"
+#include "base/value_meter.h"
 #include "driver/host_call.h"
 #include "driver/run_values.h"
 #include "driver/session.h"
@@ -71,26 +72,52 @@ bool closes_later(const ir::OpenNode& node, BreakReason why, const State& state)
                      [&](OpenId v) { return v == ir::kAbsentId || state.values[v]->is_tensor(); });
 }
 
-// Of a value's content, roughly.
-int64_t size_of(const DynValue& value) {
-  auto bytes = static_cast<int64_t>(value.bytes.size());
-  if (value.kind == DynValue::Kind::kStrings) {
-    for (const std::string& s : *value.strings)
-      bytes += static_cast<int64_t>(sizeof(std::string) + s.size());
+// What values may hold: what was asked for, and no more than the whole run may.
+std::shared_ptr<ValueMeter> meter_of(const CompileOptions& options) {
+  const int64_t limit = options.value_limit > 0 ? options.value_limit : default_value_limit();
+  if (options.memory_budget >= 0 && options.memory_budget < limit) {
+    return std::make_shared<ValueMeter>(options.memory_budget, "the memory budget");
   }
-  if (value.kind == DynValue::Kind::kSequence) {
-    for (const DynValue& item : *value.items) {
-      bytes += static_cast<int64_t>(sizeof item) + size_of(item);
-    }
-  }
-  return bytes;
+  return std::make_shared<ValueMeter>(limit, "the value limit");
 }
 
-// What a host function gives is not planned: it is held against the budget when it is there.
-Status check_budget(const DynValue& value, int64_t budget) {
-  if (budget < 0 || size_of(value) <= budget) return {};
-  return {Code::kBudgetExceeded, fmt::format("gives {} of {} bytes, the memory budget is {}",
-                                             value.to_string(), size_of(value), budget)};
+// A refusal that is about this node.
+Status at_node(Status status, const ir::OpenNode& node) {
+  return std::move(status)
+      .with_context(fmt::format("{} '{}'", node.op->name, node.name))
+      .with_node(node.name);
+}
+
+// Room for all that a segment gives, before it runs. The node that gives the first value too many
+// is named.
+Status check_results(const OpenGraph& graph, std::span<const OpenId> ids,
+                     std::span<const runtime::IoSpec> specs) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    bytes += specs[i].bytes;
+    Status room = check_room(bytes);
+    if (room.ok()) continue;
+    const auto gives = [&](const ir::OpenNode& node) {
+      return std::find(node.outputs.begin(), node.outputs.end(), ids[i]) != node.outputs.end();
+    };
+    const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), gives);
+    return node == graph.nodes.end() ? room : at_node(std::move(room), *node);
+  }
+  return {};
+}
+
+// Lets go of values that nothing reads any more.
+void drop_unneeded(State& state) {
+  const OpenGraph& graph = *state.graph;
+  std::vector<bool> needed(state.values.size());
+  for (const OpenId v : graph.outputs) needed[v] = true;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (state.done[n]) continue;
+    for (const OpenId v : ir::reads_of(graph.nodes[n])) needed[v] = true;
+  }
+  for (OpenId v = 0; v < needed.size(); ++v) {
+    if (!needed[v] && !state.constant[v]) state.values[v].reset();
+  }
 }
 
 bool complete(const State& state) {
@@ -176,6 +203,7 @@ void Stages::note_breaks(const State& state, const Segment& segment) {
 
 Result<std::shared_ptr<Stages::Entry>> Stages::make_entry(Stage& stage, const State& state) {
   const int64_t start = now_ns();
+  const MeterScope unmetered(nullptr);  // what is made here is the model's
   auto entry = std::make_shared<Entry>();
   PYC_ASSIGN(entry->segment, specialize::close_segment(state, ops::all_ops(), evaluate));
   Segment& segment = entry->segment;
@@ -228,6 +256,7 @@ Status Stages::run_segment(const Entry& entry, State& state, Run& run) {
   if (entry.model != nullptr) {
     std::vector<DynValue> inputs;
     for (const OpenId v : segment.inputs) inputs.push_back(*state.values[v]);
+    PYC_TRY(check_results(*state.graph, segment.outputs, entry.model->outputs()));
     PYC_ASSIGN(std::vector<DynValue> results,
                run_values(*entry.model, std::move(inputs), run.measured));
     for (size_t i = 0; i < segment.outputs.size(); ++i) {
@@ -256,12 +285,12 @@ Status Stages::run_host_node(uint32_t n, State& state, Run& run) {
   const DynValue* const complex = complex_input(node, state);
   if (complex != nullptr && node.op->complex == nullptr) return takes_no_complex(*complex);
   PYC_TRY(complex != nullptr ? node.op->complex(call) : node.op->host(call));
+  PYC_TRY(check_room(0));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == ir::kAbsentId) continue;
     if (!call.output(i)) {
       return {Code::kUnsupported, fmt::format("output {} cannot be given", i)};
     }
-    PYC_TRY(check_budget(*call.output(i), options_.memory_budget));
     state.values[node.outputs[i]] = std::move(*call.output(i));
   }
   state.done[n] = true;
@@ -278,11 +307,7 @@ Result<bool> Stages::run_host_nodes(const Entry& entry, State& state, Run& run) 
     const bool complex = complex_input(node, state) != nullptr;
     if (!complex && (node.op->host == nullptr || closes_later(node, b.reason, state))) continue;
     Status status = run_host_node(b.node, state, run);
-    if (!status.ok()) {
-      return std::move(status)
-          .with_context(fmt::format("{} '{}'", node.op->name, node.name))
-          .with_node(node.name);
-    }
+    if (!status.ok()) return at_node(std::move(status), node);
     any = true;
   }
   return any;
@@ -311,8 +336,10 @@ Result<std::vector<DynValue>> Stages::run_graph(const OpenGraph& g, std::vector<
   while (!complete(state)) {
     PYC_ASSIGN(std::shared_ptr<Entry> entry, find_entry(*stage, state));
     PYC_TRY(run_segment(*entry, state, run));
+    drop_unneeded(state);
     PYC_ASSIGN(const bool ran, run_host_nodes(*entry, state, run));
     if (!ran && entry->segment.closed.empty()) return stuck(g, entry->segment);
+    drop_unneeded(state);
     stage = entry->next.get();
     path.push_back(std::move(entry));
   }
@@ -323,8 +350,13 @@ Result<std::vector<DynValue>> Stages::run_graph(const OpenGraph& g, std::vector<
 
 Result<std::vector<DynValue>> Stages::run(std::vector<DynValue> inputs,
                                           runtime::RunStats& measured) {
+  const std::shared_ptr<ValueMeter> meter = meter_of(options_);
+  const MeterScope scope(meter);
   int64_t regions = 0;
-  return run_graph(graph_, std::move(inputs), {}, {measured, regions});
+  auto outputs = run_graph(graph_, std::move(inputs), {}, {measured, regions});
+  measured.value_bytes = meter->live();
+  measured.value_peak_bytes = meter->peak();
+  return outputs;
 }
 
 Stages::Stats Stages::stats() const {

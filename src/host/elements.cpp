@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/convert.h"
+#include "base/value_meter.h"
 
 namespace pyc::host {
 namespace {
@@ -139,6 +140,13 @@ AxisView view_axis(std::span<const int64_t> shape, size_t axis) {
           .inner = product(shape.subspan(axis + 1))};
 }
 
+Status NewStrings::add(std::string_view text) {
+  bytes_ += static_cast<int64_t>(sizeof(std::string) + text.size());
+  PYC_TRY(check_room(bytes_));
+  strings_.emplace_back(text);
+  return {};
+}
+
 Result<DynValue> pick(const DynValue& value, Ints shape, std::span<const int64_t> from) {
   PYC_TRY(check_array(value, "input"));
   const int64_t count = value.elements();
@@ -154,10 +162,9 @@ Result<DynValue> pick(const DynValue& value, Ints shape, std::span<const int64_t
                                                    fmt::join(shape, ","), wanted, from.size()));
   }
   if (!value.is_tensor()) {
-    std::vector<std::string> strings;
-    strings.reserve(from.size());
-    for (const int64_t i : from) strings.push_back((*value.strings)[static_cast<size_t>(i)]);
-    return DynValue::of_strings(std::move(shape), std::move(strings));
+    NewStrings strings;
+    for (const int64_t i : from) PYC_TRY(strings.add((*value.strings)[static_cast<size_t>(i)]));
+    return std::move(strings).finish(std::move(shape));
   }
   PYC_ASSIGN(NewTensor made, new_tensor(value.dtype, std::move(shape)));
   const auto size = static_cast<size_t>(dtype_size(value.dtype));
@@ -230,15 +237,16 @@ Result<DynValue> concat(std::span<const DynValue> parts, size_t axis) {
   const AxisView whole = view_axis(shape, axis);
   if (!parts[0].is_tensor()) {
     PYC_ASSIGN([[maybe_unused]] const int64_t fits, element_count(shape, kMaxStrings));
-    std::vector<std::string> strings;
+    NewStrings strings;
     for (int64_t o = 0; o < whole.outer; ++o) {
       for (const DynValue& part : parts) {
         const int64_t row = part.shape[axis] * whole.inner;
-        const auto begin = part.strings->begin() + o * row;
-        strings.insert(strings.end(), begin, begin + row);
+        for (int64_t i = o * row; i < (o + 1) * row; ++i) {
+          PYC_TRY(strings.add((*part.strings)[static_cast<size_t>(i)]));
+        }
       }
     }
-    return DynValue::of_strings(std::move(shape), std::move(strings));
+    return std::move(strings).finish(std::move(shape));
   }
   PYC_ASSIGN(NewTensor made, new_tensor(parts[0].dtype, shape));
   std::byte* to = made.data;
@@ -271,6 +279,7 @@ Result<DynValue> stack(std::span<const DynValue> parts, size_t axis) {
 Result<DynValue> zeros_like(const DynValue& value, Ints shape) {
   if (!value.is_tensor()) {
     PYC_ASSIGN(const int64_t count, element_count(shape, kMaxStrings));
+    PYC_TRY(check_room(count * static_cast<int64_t>(sizeof(std::string))));
     return DynValue::of_strings(std::move(shape),
                                 std::vector<std::string>(static_cast<size_t>(count)));
   }

@@ -44,6 +44,19 @@ struct AxisView {
 };
 AxisView view_axis(std::span<const int64_t> shape, size_t axis);
 
+// Strings of a new array. What is more than the run may hold is refused before it is there.
+class NewStrings {
+ public:
+  Status add(std::string_view text);
+  DynValue finish(Ints shape) && {
+    return DynValue::of_strings(std::move(shape), std::move(strings_));
+  }
+
+ private:
+  std::vector<std::string> strings_;
+  int64_t bytes_ = 0;
+};
+
 // The array of `shape` whose element i is element from[i] of `value`; kInvalidArgument when one is
 // out of range.
 Result<DynValue> pick(const DynValue& value, Ints shape, std::span<const int64_t> from);

@@ -7,6 +7,7 @@
 #include <cwctype>
 #include <unordered_set>
 
+#include "base/value_meter.h"
 #include "host/elements.h"
 
 namespace pyc::host {
@@ -133,7 +134,7 @@ Result<std::string> change_case(const std::string& text, CaseChange change) {
 }
 
 Result<DynValue> concat_strings(const DynValue& a, const DynValue& b) {
-  std::vector<std::string> joined;
+  NewStrings joined;
   size_t bytes = 0;
   PYC_ASSIGN(Ints shape, for_pairs(a, b, [&](const std::string& x, const std::string& y) {
                bytes += x.size() + y.size();
@@ -141,10 +142,9 @@ Result<DynValue> concat_strings(const DynValue& a, const DynValue& b) {
                  return Status(Code::kBudgetExceeded,
                                fmt::format("the strings are over {} bytes", kMaxBytes));
                }
-               joined.push_back(x + y);
-               return Status();
+               return joined.add(x + y);
              }));
-  return DynValue::of_strings(std::move(shape), std::move(joined));
+  return std::move(joined).finish(std::move(shape));
 }
 
 Result<DynValue> equal_strings(const DynValue& a, const DynValue& b) {
@@ -162,10 +162,13 @@ Result<SplitStrings> split_strings(const DynValue& input, const std::string& del
   std::vector<std::vector<std::string>> rows;
   Ints counts;
   size_t widest = 0;
+  size_t parts_made = 0;
   for (const std::string& s : *input.strings) {
     rows.push_back(delimiter.empty() ? split_white(s, most) : split_at(s, delimiter, most));
     counts.push_back(static_cast<int64_t>(rows.back().size()));
     widest = std::max(widest, rows.back().size());
+    parts_made += rows.back().size();
+    PYC_TRY(check_room(static_cast<int64_t>(parts_made * sizeof(std::string))));
   }
   Ints shape = input.shape;
   shape.push_back(static_cast<int64_t>(widest));

@@ -166,7 +166,7 @@ void Lexer::read_token() {
     token_.kind = TokenKind::kNumber;
     end = number_end(at_);
   } else {
-    const bool punct = std::string_view("()[]{},:=").find(c) != kNoEnd;
+    const bool punct = std::string_view("()[]{},:=?*").find(c) != kNoEnd;
     token_.kind = punct ? TokenKind::kPunct : TokenKind::kBad;
     while (!punct && end < text_.size() && goes_on(text_[end])) ++end;
   }

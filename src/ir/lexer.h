@@ -14,7 +14,7 @@ enum class TokenKind : unsigned char {
   kString,  // "text"
   kValue,   // %name or %"name"
   kGlobal,  // @name or @"name"
-  kPunct,   // ( ) [ ] { } , : = and ->
+  kPunct,   // ( ) [ ] { } , : = ? * and ->
   kEnd,
   kBad,  // no token begins like this, or it does not end
 };

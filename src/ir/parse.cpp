@@ -10,21 +10,20 @@
 #include <utility>
 #include <vector>
 
-#include "base/convert.h"
 #include "ir/graph.h"
-#include "ir/lexer.h"
 #include "ir/literal.h"
 #include "ir/rules.h"
+#include "ir/text_parser.h"
 
 // Recursive descent without recursion: the grammar (docs/IR.md) has no nesting.
 
 namespace pyc::ir {
 namespace {
 
-class Parser {
+class Parser : private TextParser {
  public:
   Parser(std::string_view text, const OpSet& ops, int64_t max_generated_bytes)
-      : text_bytes_(text.size()), lexer_(text), ops_(ops), generated_left_(max_generated_bytes) {}
+      : TextParser(text, max_generated_bytes), ops_(ops) {}
 
   Result<Graph> run() {
     PYC_TRY(signature());
@@ -39,42 +38,6 @@ class Parser {
   }
 
  private:
-  const Token& peek() const { return lexer_.peek(); }
-
-  Status fail(const Token& at, std::string_view message, Code code = Code::kParseError) const {
-    return {code, fmt::format("{}: {}", lexer_.position(at), message)};
-  }
-  Status expected(std::string_view what) const {
-    return fail(peek(), fmt::format("expected {}, found {}", what, peek().found()));
-  }
-
-  bool accept(std::string_view punct_or_word) {
-    if (!peek().is(punct_or_word)) return false;
-    lexer_.next();
-    return true;
-  }
-  Status expect(std::string_view punct_or_word) {
-    return accept(punct_or_word) ? Status() : expected(fmt::format("'{}'", punct_or_word));
-  }
-  Status key(std::string_view name) {
-    PYC_TRY(expect(name));
-    return expect("=");
-  }
-  Result<Token> take(TokenKind kind, std::string_view what) {
-    if (peek().kind != kind) return expected(what);
-    return lexer_.next();
-  }
-
-  // The items up to `close`, with commas between them.
-  template <class Item>
-  Status items(std::string_view close, Item item) {
-    if (accept(close)) return {};
-    do {
-      PYC_TRY(item());
-    } while (accept(","));
-    return accept(close) ? Status() : expected(fmt::format("',' or '{}'", close));
-  }
-
   Status signature() {
     PYC_TRY(expect("graph"));
     PYC_ASSIGN(const Token name, take(TokenKind::kGlobal, "the graph's name, like @main"));
@@ -98,32 +61,6 @@ class Parser {
                define(name, {{}, std::move(input_type), ValueKind::kInput, kNoId, nullptr}));
     graph_.inputs.push_back(id);
     return {};
-  }
-
-  Result<DType> dtype(std::string_view what) {
-    const auto found = dtype_from_name(peek().text);
-    if (!found) return expected(what);
-    lexer_.next();
-    return *found;
-  }
-
-  Result<TensorType> type() {
-    const Token first = peek();
-    TensorType result;
-    PYC_ASSIGN(result.dtype, dtype("a type, like f32[2,3]"));
-    PYC_TRY(expect("["));
-    PYC_TRY(items("]", [&]() -> Status {
-      const auto dim = parse_element(peek().text, DType::kI64);
-      if (peek().kind != TokenKind::kNumber || !dim || static_cast<int64_t>(*dim) < 0) {
-        return expected(fmt::format("a dim from 0 to {}", kMaxElements));
-      }
-      result.shape.push_back(static_cast<int64_t>(*dim));
-      lexer_.next();
-      return {};
-    }));
-    const Status accepted = check_type(result);
-    if (!accepted.ok()) return fail(first, accepted.message());
-    return result;
   }
 
   // Gives the value of that name its place in the graph.
@@ -167,93 +104,10 @@ class Parser {
 
   Status constant(const Token& name) {
     PYC_ASSIGN(TensorType constant_type, type());
-    const Token form = peek();
-    std::shared_ptr<const ConstData> data;
-    if (accept("dense")) {
-      PYC_ASSIGN(data, dense(constant_type));
-    } else if (accept("splat")) {
-      PYC_TRY(expect("("));
-      PYC_ASSIGN(const Word value, element(constant_type.dtype));
-      PYC_TRY(expect(")"));
-      PYC_TRY(reserve_generated(form, constant_type));
-      data = splat_word(constant_type, value);
-    } else if (accept("random")) {
-      PYC_ASSIGN(data, random(form, constant_type));
-    } else {
-      return expected("'dense', 'splat' or 'random'");
-    }
+    PYC_ASSIGN(std::shared_ptr<const ConstData> data, const_data(constant_type));
     return define(name,
                   {{}, std::move(constant_type), ValueKind::kConstant, kNoId, std::move(data)})
         .status();
-  }
-
-  // One literal of the type; words are true, false, nan and inf.
-  Result<Word> element(DType dtype) {
-    const bool literal = peek().kind == TokenKind::kNumber || peek().kind == TokenKind::kWord;
-    const auto value = literal ? parse_element(peek().text, dtype) : std::nullopt;
-    if (!value) return expected(fmt::format("a value of type {}", dtype_name(dtype)));
-    lexer_.next();
-    return *value;
-  }
-
-  Result<std::shared_ptr<const ConstData>> dense(const TensorType& dense_type) {
-    PYC_TRY(expect("("));
-    const auto size = static_cast<size_t>(dtype_size(dense_type.dtype));
-    const auto elements = static_cast<uint64_t>(dense_type.elements());
-    std::vector<std::byte> bytes;
-    // The text may promise more than it holds: an element takes two characters.
-    bytes.reserve(std::min(elements, text_bytes_ / 2 + 1) * size);
-    uint64_t count = 0;
-    Token last = peek();
-    PYC_TRY(items(")", [&]() -> Status {
-      last = peek();
-      if (count == elements) {
-        return fail(last, fmt::format("expected {} elements for {}, found more", elements,
-                                      dense_type.to_string()));
-      }
-      PYC_ASSIGN(const Word value, element(dense_type.dtype));
-      bytes.resize(bytes.size() + size);
-      store_word(bytes.data() + count * size, dense_type.dtype, value);
-      ++count;
-      return {};
-    }));
-    if (count != elements) {
-      return fail(last, fmt::format("expected {} elements for {}, found {}", elements,
-                                    dense_type.to_string(), count));
-    }
-    return dense_data(std::move(bytes));
-  }
-
-  Result<std::shared_ptr<const ConstData>> random(const Token& form,
-                                                  const TensorType& random_type) {
-    PYC_TRY(expect("("));
-    PYC_TRY(key("seed"));
-    PYC_ASSIGN(const Word seed, element(DType::kU64));
-    PYC_TRY(expect(","));
-    PYC_TRY(key("lo"));
-    PYC_ASSIGN(const Word lo, element(DType::kF64));
-    PYC_TRY(expect(","));
-    PYC_TRY(key("hi"));
-    PYC_ASSIGN(const Word hi, element(DType::kF64));
-    PYC_TRY(expect(")"));
-    const auto from = std::bit_cast<double>(lo);
-    const auto to = std::bit_cast<double>(hi);
-    const Status range = check_random_range(from, to);
-    if (!range.ok()) return fail(form, range.message());
-    PYC_TRY(reserve_generated(form, random_type));
-    return random_data(random_type, seed, from, to);
-  }
-
-  // A few characters can stand for gigabytes here.
-  Status reserve_generated(const Token& form, const TensorType& type) {
-    if (type.bytes() > generated_left_) {
-      return fail(form,
-                  fmt::format("expected at most {} more generated bytes, found {} for {}",
-                              generated_left_, type.bytes(), type.to_string()),
-                  Code::kBudgetExceeded);
-    }
-    generated_left_ -= type.bytes();
-    return {};
   }
 
   Status node(const std::vector<Token>& names) {
@@ -376,10 +230,7 @@ class Parser {
     return Attr(std::move(list));
   }
 
-  const uint64_t text_bytes_;
-  Lexer lexer_;
   const OpSet& ops_;
-  int64_t generated_left_;
   Graph graph_;
   std::map<std::string, ValueId, std::less<>> names_;
   std::vector<Token> outputs_;

@@ -39,6 +39,10 @@ struct RunStats {
   int64_t wall_ns = 0;      // from entry to return, guards included
   int64_t steps = 0;        // that ran to their end
   int64_t allocations = 0;  // blocks of memory made for this run; 0 on the hot path
+  // Of a run in stages: bytes of the values it made (base/value_meter.h) that were held at its end,
+  // outputs and contents that entered programs, and at most.
+  int64_t value_bytes = 0;
+  int64_t value_peak_bytes = 0;
 };
 
 // Where the time of a compile went; all zero when the compile cache had the program.

@@ -114,5 +114,29 @@ TEST(ModelFiles, TextIsWholeAndHasNothingToChoose) {
   EXPECT_EQ(status, PYC_STATUS_INVALID_ARGUMENT);
 }
 
+std::string text_of(const File& file) {
+  return take_text([&](char** text, pyc_error** e) {
+    return pyc_model_file_text(file.handle.get(), nullptr, text, e);
+  });
+}
+
+TEST(ModelFiles, HaveATextThatIsAModelFile) {
+  const File file(w::model({.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+                            .outputs = {w::unshaped("y", w::kF32)},
+                            .nodes = {w::node("Relu", {"x"}, {"y"}, {}, "relu")}}));
+  const std::string text = text_of(file);
+  EXPECT_EQ(text,
+            "open graph @g(%x: f32[n]) -> (%y) {\n"
+            "  %y = onnx.Relu[18](%x) @relu : f32[*]\n"
+            "}\n");
+  EXPECT_EQ(text_of(File(text)), text);
+  // Looked at, though it cannot be read back.
+  EXPECT_NE(text_of(File(mostly_unknown())).find("<no op>[18](%x) @bad0"), std::string::npos);
+  EXPECT_EQ(pyc_model_file_text(file.handle.get(), nullptr, nullptr, nullptr),
+            PYC_STATUS_NULL_POINTER);
+  char* unused = nullptr;
+  EXPECT_EQ(pyc_model_file_text(nullptr, nullptr, &unused, nullptr), PYC_STATUS_NULL_POINTER);
+}
+
 }  // namespace
 }  // namespace pyc::test

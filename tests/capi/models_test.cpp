@@ -206,6 +206,7 @@ TEST(Models, OptionsOutOfRangeAreRefused) {
   EXPECT_EQ(compile([](auto& o) { o.flags = 1u << 31; }), PYC_STATUS_UNKNOWN_OPTION);
   EXPECT_EQ(compile([](auto& o) { o.memory_budget = -5; }), PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_EQ(compile([](auto& o) { o.memory_budget = 1; }), PYC_STATUS_BUDGET_EXCEEDED);
+  EXPECT_EQ(compile([](auto& o) { o.value_limit = -1; }), PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_EQ(compile([](auto& o) { o.target = "x86_avx2"; }), PYC_STATUS_UNSUPPORTED);
 }
 

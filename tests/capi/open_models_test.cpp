@@ -309,5 +309,67 @@ TEST(OpenModels, EndlessLoopsEndAtTheLimit) {
   EXPECT_NE(r.message.find("more than 100 iterations"), std::string::npos) << r.message;
 }
 
+// Trip by trip, x doubles.
+w::Bytes doubling() {
+  const w::Bytes body = w::graph(
+      {.inputs = {w::value("i", w::kI64, {}), w::value("go", w::kBool, {}),
+                  w::unshaped("a", w::kF32)},
+       .outputs = {w::value("go", w::kBool, {}), w::unshaped("b", w::kF32)},
+       .nodes = {w::node("Concat", {"a", "a"}, {"b"}, {w::attr_int("axis", 0)}, "double")}});
+  return w::model({.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")})),
+                              w::value("trips", w::kI64, {})},
+                   .outputs = {w::unshaped("y", w::kF32)},
+                   .nodes = {w::node("Loop", {"trips", "", "x"}, {"y"},
+                                     {w::attr_graph("body", body)}, "grow")}});
+}
+
+TEST(OpenModels, ValuesEndAtTheirLimit) {
+  CompileOptions options;
+  options.value_limit = 1 << 20;
+  Model model = compiled(doubling(), options);
+  const Tensor x = ramp({4});
+  const Tensor many = Tensor::of<int64_t>(PYC_DTYPE_I64, {}, std::vector<int64_t>{60});
+  const Refusal r = run_refused(model, {&x, &many});
+  EXPECT_EQ(r.status, PYC_STATUS_BUDGET_EXCEEDED);
+  EXPECT_EQ(r.node, "double");
+  EXPECT_NE(r.message.find("asks for 1048576 bytes"), std::string::npos) << r.message;
+  EXPECT_NE(r.message.find("the value limit is 1048576"), std::string::npos) << r.message;
+
+  const Tensor two = Tensor::of<int64_t>(PYC_DTYPE_I64, {}, std::vector<int64_t>{2});
+  const std::vector<pyc_tensor_view> in{x.view(), two.view()};
+  auto stats = sized<pyc_run_stats>();
+  const Results results = model.run_dynamic(in, &stats);
+  EXPECT_EQ(stats.value_bytes, 64);
+  EXPECT_EQ(stats.value_peak_bytes, 32 + 9 + 64);
+  // Callers that know the first version only get what that had.
+  stats.struct_size = offsetof(pyc_run_stats, value_bytes);
+  stats.value_bytes = 77;
+  const Results again = model.run_dynamic(in, &stats);
+  EXPECT_GT(stats.wall_ns, 0);
+  EXPECT_EQ(stats.value_bytes, 77);
+}
+
+// A sequence that holds an input many times holds it once; so does what the caller gets.
+TEST(OpenModels, ResultsShareTheirCopiesOfInputs) {
+  const w::Bytes sequence = w::text(4, w::text(1, w::tensor_type(w::kF32, {w::named("n")})));
+  Model model =
+      compiled(w::model({.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+                         .outputs = {w::value("y", sequence)},
+                         .nodes = {w::node("SequenceConstruct", {"x", "x"}, {"y"})}}));
+  const Tensor x = ramp({4});
+  const pyc_tensor_view in = x.view();
+  const Results results = model.run_dynamic({&in, 1});
+  const void* data[2] = {};
+  for (size_t i = 0; i < 2; ++i) {
+    const pyc_result* item = nullptr;
+    pyc_tensor_view view{};
+    ASSERT_EQ(pyc_result_item(results[0], i, &item, nullptr), PYC_STATUS_OK);
+    ASSERT_EQ(pyc_result_tensor(item, &view, nullptr), PYC_STATUS_OK);
+    data[i] = view.data;
+  }
+  EXPECT_EQ(data[0], data[1]);
+  EXPECT_NE(data[0], x.view().data);
+}
+
 }  // namespace
 }  // namespace pyc::test

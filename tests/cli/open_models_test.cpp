@@ -251,6 +251,56 @@ TEST(OpenModels, EveryCommandTakesThem) {
   EXPECT_EQ(out.exit, 0) << out.text;
 }
 
+TEST(OpenModels, AreDumpedAsTextThatRuns) {
+  const TempFolder folder;
+  const std::string path = written(folder, "exported.onnx", exported());
+  const Outcome dumped = pyc_out("dump " + path + " --stage open");
+  ASSERT_EQ(dumped.exit, 0) << dumped.text;
+  EXPECT_TRUE(has(dumped, "open graph @g(%ids: i64[batch,seq]) -> (%y) {")) << dumped.text;
+  EXPECT_TRUE(has(dumped, "  %table = const f32[10,4] splat(0.5)")) << dumped.text;
+  EXPECT_TRUE(has(dumped, "  %t = onnx.Transpose[18](%r) {perm=[0,2,1,3]} @turn")) << dumped.text;
+  const std::string text = written(folder, "exported.ir", dumped.text);
+  EXPECT_EQ(pyc_out("dump " + text + " --stage open").text, dumped.text);
+  const std::string shape = " --dim batch=3 --dim seq=5 --json";
+  const Json from_onnx = Json::parse(pyc_out("run " + path + shape).text);
+  const Json from_text = Json::parse(pyc_out("run " + text + shape).text);
+  EXPECT_EQ(from_text["outputs"], from_onnx["outputs"]);
+  const Outcome chosen = pyc_out("dump " + text + " --stage open --dim batch=3");
+  EXPECT_TRUE(has(chosen, "%ids: i64[batch=3,seq]")) << chosen.text;
+  const Json report = Json::parse(pyc_out("inspect " + text + " --json").text);
+  EXPECT_EQ(report["format"], "text");
+  EXPECT_EQ(report["ops"]["Gather"], 3);
+  EXPECT_EQ(pyc_out("dump " + kModels + "mlp.ir --stage open").text,
+            pyc_out("dump " + kModels + "mlp.ir --stage graph").text);
+  const std::string broken = written(folder, "broken.ir", "open graph @g(%x: f32[N]) -> (%z) {}");
+  const Outcome refused = pyc("run " + broken);
+  EXPECT_EQ(refused.exit, 3) << refused.text;
+  EXPECT_TRUE(has(refused, "1:31: %z is not defined before it is used")) << refused.text;
+}
+
+TEST(OpenModels, ValuesAreCountedAndLimited) {
+  const TempFolder folder;
+  const std::string path =
+      written(folder, "places.onnx",
+              w::model({.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},
+                        .outputs = {w::unshaped("y", w::kI64)},
+                        .nodes = {w::node("NonZero", {"x"}, {"places"}, {}, "find"),
+                                  w::node("Add", {"places", "places"}, {"y"}, {}, "twice")}}));
+  // 8 numbers that are not 0: two i64[1,8].
+  const Json report = Json::parse(pyc_out("run " + path + " --dim n=8 --json").text);
+  EXPECT_EQ(report["values"]["peak_bytes"], 128);
+  EXPECT_EQ(report["values"]["bytes"], 64);
+  const Outcome text = pyc("run " + path + " --dim n=8 --value-limit 128");
+  EXPECT_EQ(text.exit, 0) << text.text;
+  EXPECT_TRUE(has(text, "values  peak 128 B, 64 B at the end")) << text.text;
+  const Outcome over = pyc("run " + path + " --dim n=8 --value-limit 127");
+  EXPECT_EQ(over.exit, 6) << over.text;
+  EXPECT_TRUE(has(over,
+                  "onnx.Add 'twice': asks for 64 bytes, the run holds 64 bytes of values, "
+                  "the value limit is 127"))
+      << over.text;
+}
+
 TEST(OpenModels, InspectNamesEveryUnsupportedNode) {
   const TempFolder folder;
   w::Graph g{.inputs = {w::value("x", w::tensor_type(w::kF32, {w::named("n")}))},

@@ -110,6 +110,7 @@ struct ModelOptions {
   int64_t lanes_ = 0;
   int64_t memory_budget_ = 0;
   int64_t loop_limit_ = 0;
+  int64_t value_limit_ = 0;
   std::string determinism_ = "balanced";
   bool no_fuse_ = false;
   bool no_reuse_ = false;

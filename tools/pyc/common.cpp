@@ -77,6 +77,9 @@ void ModelOptions::declare(Options& options, bool device) {
                "Folder to keep compiled models in; default: what PYC_CACHE_DIR names, or none");
   options.integer("--loop-limit", loop_limit_,
                   "Iterations all loops of one run may take together; 0: 16777216", 0, INT64_MAX);
+  options.integer("--value-limit", value_limit_,
+                  "Bytes the values between the programs of a run may hold; 0: half of the memory",
+                  0, INT64_MAX);
   shapes_.declare(options);
   options.flag("--no-fuse", no_fuse_, "One group per node");
   options.flag("--no-reuse", no_reuse_, "No two buffers share memory");
@@ -91,6 +94,7 @@ void ModelOptions::finish() {
   compile.lanes = static_cast<int32_t>(lanes_);
   compile.memory_budget = memory_budget_;
   compile.loop_limit = loop_limit_;
+  compile.value_limit = value_limit_;
   shapes_.finish(compile);
   compile.flags |= (no_fuse_ ? PYC_COMPILE_NO_FUSE : 0) | (no_reuse_ ? PYC_COMPILE_NO_REUSE : 0);
 }

@@ -14,12 +14,13 @@ class Dump final : public Command {
   std::string summary() const override { return "Print the text of one stage of a compile"; }
   std::string examples() const override {
     return "  pyc dump tests/models/mlp.ir --stage loop\n"
-           "  pyc dump tests/models/mlp.ir --stage asm --target x86_avx512\n";
+           "  pyc dump tests/models/mlp.ir --stage asm --target x86_avx512\n"
+           "  pyc dump model.onnx --stage open\n";
   }
   void declare(Options& options) override {
     model_.declare(options);
     options.choice("--stage", stage_, "Which",
-                   {"graph", "passes", "groups", "loop", "plan", "llvm", "asm"});
+                   {"open", "graph", "passes", "groups", "loop", "plan", "llvm", "asm"});
     options.choice("--target", model_.compile.target, "Show code for another machine",
                    target_names());
   }
@@ -27,8 +28,10 @@ class Dump final : public Command {
   int run() override {
     model_.finish();
     const Progress progress("compiling " + model_.model);
-    const std::string text =
-        settled_graph(ModelFile::load(model_.model), model_.compile).dump(stage_, model_.compile);
+    const ModelFile file = ModelFile::load(model_.model);
+    const std::string text = stage_ == "open"
+                                 ? file.text(model_.compile)
+                                 : settled_graph(file, model_.compile).dump(stage_, model_.compile);
     if (json) {
       print(Json{{"stage", stage_}, {"text", text}});
     } else {

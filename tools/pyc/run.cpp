@@ -46,15 +46,16 @@ class Run final : public Command {
     const std::vector<AnyValue> inputs = inputs_.make(model);
     std::vector<int64_t> times;
     Results outputs;
+    auto stats = sized<pyc_run_stats>();
     for (int64_t i = 0; i < repeat_; ++i) {
-      auto stats = sized<pyc_run_stats>();
       outputs = model.run_values(inputs, &stats);
       times.push_back(stats.wall_ns);
     }
     std::sort(times.begin(), times.end());
     const double run_us = static_cast<double>(times[times.size() / 2]) / 1e3;
     if (!output_dir_.empty()) save(model, outputs);
-    json ? print_json(model, outputs, run_us) : print_text(model, outputs, run_us, times.size());
+    json ? print_json(model, outputs, run_us, stats)
+         : print_text(model, outputs, run_us, times.size(), stats);
     return kExitOk;
   }
 
@@ -74,7 +75,8 @@ class Run final : public Command {
     }
   }
 
-  static void print_json(const Model& model, const Results& outputs, double run_us) {
+  static void print_json(const Model& model, const Results& outputs, double run_us,
+                         const pyc_run_stats& last) {
     Json report;
     report["outputs"] = Json::array();
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -85,18 +87,23 @@ class Run final : public Command {
     report["compile_ms"] = static_cast<double>(model.stats().compile_ns) / 1e6;
     report["run_us"] = run_us;
     report["memory"] = memory_json(model.memory());
+    report["values"] = {{"bytes", last.value_bytes}, {"peak_bytes", last.value_peak_bytes}};
     report["log"] = Json::parse(model.decision_log());
     print(report);
   }
 
-  void print_text(const Model& model, const Results& outputs, double run_us, size_t runs) const {
+  void print_text(const Model& model, const Results& outputs, double run_us, size_t runs,
+                  const pyc_run_stats& last) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
       fmt::print("output  {}: {}", model.output(i).name, result_text(outputs[i], "        "));
     }
     fmt::print("time    compile {:.1f} ms, run {:.1f} us (median of {})\n",
                static_cast<double>(model.stats().compile_ns) / 1e6, run_us, runs);
     print_memory(model.memory());
-    if (model.is_open()) fmt::print("breaks  {}\n", model.breaks().summary().summary);
+    if (model.is_open()) {
+      fmt::print("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
+      fmt::print("breaks  {}\n", model.breaks().summary().summary);
+    }
     if (!explain_) return;
     fmt::print("decisions\n");
     for_each_decision(model, [](const pyc_decision& d, const auto& alternatives) {

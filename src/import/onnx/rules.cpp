@@ -61,6 +61,19 @@ const Table& table() {
   return made;
 }
 
+const ir::OpenOp* find_by_name(std::string_view name, int64_t version) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return nullptr;
+  const std::string_view domain = name.substr(0, dot);
+  return find_rule(domain == "onnx" ? "" : domain, name.substr(dot + 1), version);
+}
+
+std::string suggest_name(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& [key, entries] : table()) names.push_back(entries[0].op.name);
+  return std::string(ir::closest_name(name, names));
+}
+
 }  // namespace
 
 const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version) {
@@ -72,6 +85,11 @@ const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_
     if (e.since <= version) best = &e.op;
   }
   return best;
+}
+
+const ir::OpenOps& open_ops() {
+  static constexpr ir::OpenOps ops = {.find = find_by_name, .suggest = suggest_name};
+  return ops;
 }
 
 std::string_view suggest_op(std::string_view op) {

@@ -13,6 +13,7 @@
 
 #include "ir/close.h"
 #include "ir/open_graph.h"
+#include "ir/open_text.h"
 
 namespace pyc::onnx {
 
@@ -43,6 +44,8 @@ std::span<const ComplexRule> complex_rules();
 
 // Null when there is none. The newest rule whose `since` is not over `version`.
 const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
+// The rules by the names ops have in the text of open graphs: onnx.Relu, ai.onnx.ml.Scaler.
+const ir::OpenOps& open_ops();
 // The known op whose name is nearest, or "".
 std::string_view suggest_op(std::string_view op);
 

@@ -116,14 +116,14 @@ Status move_strings(HostCall& call) {
   PYC_ASSIGN(const std::vector<DynValue> moved, call.run_node(std::move(in.inputs)));
   for (size_t i = 0; i < moved.size(); ++i) {
     if (moved[i].absent()) continue;
-    std::vector<std::string> strings;
+    host::NewStrings strings;
     for (const int64_t place : to_ints(moved[i])) {
       if (place < 0 || place >= static_cast<int64_t>(in.strings.size())) {
         return {Code::kUnsupported, "elements that are none of the input's"};
       }
-      strings.push_back(*in.strings[static_cast<size_t>(place)]);
+      PYC_TRY(strings.add(*in.strings[static_cast<size_t>(place)]));
     }
-    call.set_output(i, DynValue::of_strings(moved[i].shape, std::move(strings)));
+    call.set_output(i, std::move(strings).finish(moved[i].shape));
   }
   return {};
 }

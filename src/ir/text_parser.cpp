@@ -1,0 +1,154 @@
+#include "ir/text_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "ir/literal.h"
+#include "ir/rules.h"
+
+namespace pyc::ir {
+
+Status TextParser::fail(const Token& at, std::string_view message, Code code) const {
+  return {code, fmt::format("{}: {}", lexer_.position(at), message)};
+}
+
+Status TextParser::expected(std::string_view what) const {
+  return fail(peek(), fmt::format("expected {}, found {}", what, peek().found()));
+}
+
+bool TextParser::accept(std::string_view punct_or_word) {
+  if (!peek().is(punct_or_word)) return false;
+  lexer_.next();
+  return true;
+}
+
+Status TextParser::expect(std::string_view punct_or_word) {
+  return accept(punct_or_word) ? Status() : expected(fmt::format("'{}'", punct_or_word));
+}
+
+Status TextParser::key(std::string_view name) {
+  PYC_TRY(expect(name));
+  return expect("=");
+}
+
+Result<Token> TextParser::take(TokenKind kind, std::string_view what) {
+  if (peek().kind != kind) return expected(what);
+  return lexer_.next();
+}
+
+Result<DType> TextParser::dtype(std::string_view what) {
+  const auto found = dtype_from_name(peek().text);
+  if (!found) return expected(what);
+  lexer_.next();
+  return *found;
+}
+
+Result<int64_t> TextParser::dim() {
+  const auto value = parse_element(peek().text, DType::kI64);
+  if (peek().kind != TokenKind::kNumber || !value || static_cast<int64_t>(*value) < 0) {
+    return expected(fmt::format("a dim from 0 to {}", kMaxElements));
+  }
+  lexer_.next();
+  return static_cast<int64_t>(*value);
+}
+
+Result<TensorType> TextParser::type() {
+  const Token first = peek();
+  TensorType result;
+  PYC_ASSIGN(result.dtype, dtype("a type, like f32[2,3]"));
+  PYC_TRY(expect("["));
+  PYC_TRY(items("]", [&]() -> Status {
+    PYC_ASSIGN(const int64_t size, dim());
+    result.shape.push_back(size);
+    return {};
+  }));
+  const Status accepted = check_type(result);
+  if (!accepted.ok()) return fail(first, accepted.message());
+  return result;
+}
+
+Result<Word> TextParser::element(DType dtype) {
+  const bool literal = peek().kind == TokenKind::kNumber || peek().kind == TokenKind::kWord;
+  const auto value = literal ? parse_element(peek().text, dtype) : std::nullopt;
+  if (!value) return expected(fmt::format("a value of type {}", dtype_name(dtype)));
+  lexer_.next();
+  return *value;
+}
+
+Result<std::shared_ptr<const ConstData>> TextParser::const_data(const TensorType& type) {
+  const Token form = peek();
+  if (accept("dense")) return dense(type);
+  if (accept("random")) return random(form, type);
+  if (!accept("splat")) return expected("'dense', 'splat' or 'random'");
+  PYC_TRY(expect("("));
+  PYC_ASSIGN(const Word value, element(type.dtype));
+  PYC_TRY(expect(")"));
+  PYC_TRY(reserve_generated(form, type));
+  return splat_word(type, value);
+}
+
+Result<std::shared_ptr<const ConstData>> TextParser::dense(const TensorType& type) {
+  PYC_TRY(expect("("));
+  const auto size = static_cast<size_t>(dtype_size(type.dtype));
+  const auto elements = static_cast<uint64_t>(type.elements());
+  std::vector<std::byte> bytes;
+  // The text may promise more than it holds: an element takes two characters.
+  bytes.reserve(std::min(elements, text_bytes_ / 2 + 1) * size);
+  uint64_t count = 0;
+  Token last = peek();
+  PYC_TRY(items(")", [&]() -> Status {
+    last = peek();
+    if (count == elements) {
+      return fail(
+          last, fmt::format("expected {} elements for {}, found more", elements, type.to_string()));
+    }
+    PYC_ASSIGN(const Word value, element(type.dtype));
+    bytes.resize(bytes.size() + size);
+    store_word(bytes.data() + count * size, type.dtype, value);
+    ++count;
+    return {};
+  }));
+  if (count != elements) {
+    return fail(last, fmt::format("expected {} elements for {}, found {}", elements,
+                                  type.to_string(), count));
+  }
+  return dense_data(std::move(bytes));
+}
+
+Result<std::shared_ptr<const ConstData>> TextParser::random(const Token& form,
+                                                            const TensorType& type) {
+  PYC_TRY(expect("("));
+  PYC_TRY(key("seed"));
+  PYC_ASSIGN(const Word seed, element(DType::kU64));
+  PYC_TRY(expect(","));
+  PYC_TRY(key("lo"));
+  PYC_ASSIGN(const Word lo, element(DType::kF64));
+  PYC_TRY(expect(","));
+  PYC_TRY(key("hi"));
+  PYC_ASSIGN(const Word hi, element(DType::kF64));
+  PYC_TRY(expect(")"));
+  const auto from = std::bit_cast<double>(lo);
+  const auto to = std::bit_cast<double>(hi);
+  const Status range = check_random_range(from, to);
+  if (!range.ok()) return fail(form, range.message());
+  PYC_TRY(reserve_generated(form, type));
+  return random_data(type, seed, from, to);
+}
+
+// A few characters can stand for gigabytes here.
+Status TextParser::reserve_generated(const Token& form, const TensorType& type) {
+  if (type.bytes() > generated_left_) {
+    return fail(form,
+                fmt::format("expected at most {} more generated bytes, found {} for {}",
+                            generated_left_, type.bytes(), type.to_string()),
+                Code::kBudgetExceeded);
+  }
+  generated_left_ -= type.bytes();
+  return {};
+}
+
+}  // namespace pyc::ir
