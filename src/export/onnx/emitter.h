@@ -18,7 +18,8 @@ namespace pyc::onnx::exporting {
 using Ints = std::vector<int64_t>;
 using Names = std::vector<std::string>;
 // An attribute of an ONNX node.
-using NodeAttr = std::variant<int64_t, float, std::string, Ints, std::vector<float>, Names, NeverHeld>;
+using NodeAttr =
+    std::variant<int64_t, float, std::string, Ints, std::vector<float>, Names, NeverHeld>;
 using NodeAttrs = std::vector<std::pair<std::string, NodeAttr>>;
 
 // TensorProto.DataType of a dtype.
