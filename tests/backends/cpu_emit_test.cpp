@@ -75,21 +75,30 @@ TEST_P(EmitTypes, OperationsOnEdgeValues) {
   h.check();
 }
 
+// rows · n quotients with one divisor per row.
+struct Quotients {
+  Builder b;
+  uint32_t x = 0;
+  uint32_t y = 0;
+
+  Quotients(int64_t rows, int64_t n) : x(b.in(DType::kF32, rows * n)), y(b.in(DType::kF32, rows)) {
+    const VarId p = b.parallel(rows);
+    const VarId i = b.loop_var(n);
+    const Expr at = b.var(p) * b.idx(n) + b.var(i);
+    const Expr quotient = b.load(x, at) / b.load(y, b.var(p));
+    b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, rows * n), at, quotient)}));
+  }
+};
+
 // Rows of quotients with one divisor each: edge values, any bits, and quotients that lie halfway
 // between two subnormal numbers.
 TEST(EmitDivision, ByTheDivisorOfARow) {
   const std::vector<Word> edges = edge_values(DType::kF32);
   const auto rows = static_cast<int64_t>(edges.size()) + 400;
   const int64_t n = 259;
-  Builder b;
-  const uint32_t x = b.in(DType::kF32, rows * n);
-  const uint32_t y = b.in(DType::kF32, rows);
-  const VarId p = b.parallel(rows);
-  const VarId i = b.loop_var(n);
-  const Expr at = b.var(p) * b.idx(n) + b.var(i);
-  const Expr quotient = b.load(x, at) / b.load(y, b.var(p));
-  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, rows * n), at, quotient)}));
-  Harness h(b.k);
+  Quotients q(rows, n);
+  const auto [x, y] = std::pair(q.x, q.y);
+  Harness h(q.b.k);
   std::mt19937_64 random(11);
   for (int64_t r = 0; r < rows; ++r) {
     const bool edge = r < static_cast<int64_t>(edges.size());
@@ -139,15 +148,9 @@ TEST(EmitFunctions, ExpOfAllMagnitudes) {
 TEST(EmitDivision, OfModerateOperands) {
   const int64_t rows = 600;
   const int64_t n = 320;
-  Builder b;
-  const uint32_t x = b.in(DType::kF32, rows * n);
-  const uint32_t y = b.in(DType::kF32, rows);
-  const VarId p = b.parallel(rows);
-  const VarId i = b.loop_var(n);
-  const Expr at = b.var(p) * b.idx(n) + b.var(i);
-  const Expr quotient = b.load(x, at) / b.load(y, b.var(p));
-  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, rows * n), at, quotient)}));
-  Harness h(b.k);
+  Quotients q(rows, n);
+  const auto [x, y] = std::pair(q.x, q.y);
+  Harness h(q.b.k);
   std::mt19937_64 random(12);
   for (int64_t r = 0; r < rows; ++r) {
     uint64_t mantissa = (uint64_t{1} << 23) + random() % (uint64_t{1} << 23);
