@@ -13,13 +13,6 @@ using loop::ExprId;
 
 namespace {
 
-// Forms of a divisor's value, see ExprEmitter::cached.
-constexpr uint32_t kHigh = 0x4000;
-constexpr uint32_t kLow = 0x5000;
-constexpr uint32_t kShortHigh = 0x6000;
-constexpr uint32_t kShortLow = 0x7000;
-constexpr uint32_t kIsModerate = 0x8000;
-
 // Powers of two between which |x| and c are moderate: nothing below overflows, and every remainder
 // is a normal number.
 constexpr int kDividend = 60;

@@ -37,8 +37,11 @@ std::optional<KernelEmitter::Fetch> KernelEmitter::row_of(const loop::Loop& l, u
     const loop::ExprNode& n = k_.pool.node(atom);
     if (n.op != loop::Op::kVar) return std::nullopt;
     const auto var = static_cast<loop::VarId>(n.imm);
-    if (var == k_.parallel[0]) row.stride = coefficient;
-    if (var == l.var && coefficient != 1) return std::nullopt;
+    if (var == k_.parallel[0]) {
+      row.stride = coefficient;
+    } else if (var != l.var || coefficient != 1) {
+      return std::nullopt;
+    }
   }
   const int64_t bytes = l.extent * dtype_size(k_.buffers[buffer].dtype);
   const bool scratch = k_.buffers[buffer].access == loop::Access::kScratch;

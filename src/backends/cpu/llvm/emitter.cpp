@@ -17,13 +17,6 @@ using loop::Op;
 
 namespace {
 
-// Forms in which a value is kept, with a width or a lane added. A uniform value lives in a scope
-// outside the vector body and may be widened for bodies of different widths.
-constexpr uint32_t kWhole = 0;
-constexpr uint32_t kLane = 0x1000;
-constexpr uint32_t kSplat = 0x2000;
-constexpr uint32_t kI32 = 0x3000;
-
 bool fits_32(const ExprNode& n) {
   return n.lo >= std::numeric_limits<int32_t>::min() && n.hi <= std::numeric_limits<int32_t>::max();
 }

@@ -98,6 +98,20 @@ class ExprEmitter {
   void bind(VarId var, const Binding& binding);
   void at(Scope& scope);
   Scope& scope_of(ExprId id);
+  // Forms in which a value is kept, with a width or a lane added. A uniform value lives in a scope
+  // outside the vector body and may be widened for bodies of different widths.
+  enum Form : uint32_t {
+    kWhole = 0,
+    kLane = 0x1000,
+    kSplat = 0x2000,
+    kI32 = 0x3000,
+    // of a divisor: see Reciprocal
+    kHigh = 0x4000,
+    kLow = 0x5000,
+    kShortHigh = 0x6000,
+    kShortLow = 0x7000,
+    kIsModerate = 0x8000,
+  };
   // Finds or makes the value of `id` in the form `kind` (whole, one lane, …) in its scope.
   template <class Make>
   Value* cached(ExprId id, uint32_t kind, Make make);
