@@ -224,7 +224,8 @@ TEST(OnnxBombs, TheMeasureSeesMemory) {
     return {touched[touched.size() / 2] == 'x' ? Code::kBudgetExceeded : Code::kOk, "touched"};
   });
   ASSERT_TRUE(found.ended);
-  EXPECT_GE(found.bytes, 100 * kMiB);
+  // The kernel counts resident pages per core and adds them up in batches: some may not be in yet.
+  EXPECT_GE(found.bytes, 98 * kMiB);
   EXPECT_EQ(found.message, "budget_exceeded: touched");
 }
 
