@@ -133,7 +133,7 @@ void append_float(std::string& out, Word value, DType dtype) {
     if (value == canonical_nan(dtype)) {
       out += "nan";
     } else {
-      fmt::format_to(std::back_inserter(out), "0x{:0{}x}", value, dtype_size(dtype) * 2);
+      out += fmt::format("0x{:0{}x}", value, dtype_size(dtype) * 2);
     }
     return;
   }
@@ -154,9 +154,9 @@ void append_element(std::string& out, Word value, DType dtype) {
   } else if (is_float(dtype)) {
     append_float(out, value, dtype);
   } else if (is_signed_int(dtype)) {
-    fmt::format_to(std::back_inserter(out), "{}", static_cast<int64_t>(value));
+    out += fmt::format("{}", static_cast<int64_t>(value));
   } else {
-    fmt::format_to(std::back_inserter(out), "{}", value);
+    out += fmt::format("{}", value);
   }
 }
 
@@ -208,7 +208,7 @@ std::string quote(std::string_view text) {
         break;
       default:
         if (code < 0x20 || code == 0x7f) {
-          fmt::format_to(std::back_inserter(out), "\\x{:02x}", code);
+          out += fmt::format("\\x{:02x}", code);
         } else {
           out += c;
         }

@@ -113,7 +113,7 @@ class OpenPrinter {
     } else if (id < scope.names.size()) {
       out_ += "%" + format_name(scope.names[id]);
     } else {
-      fmt::format_to(std::back_inserter(out_), "<no value {}>", id);
+      out_ += fmt::format("<no value {}>", id);
     }
   }
 
@@ -251,7 +251,7 @@ class OpenPrinter {
     values(scope, n.outputs);
     out_ += " = ";
     out_ += n.op != nullptr ? n.op->name : "<no op>";
-    fmt::format_to(std::back_inserter(out_), "[{}](", n.version);
+    out_ += fmt::format("[{}](", n.version);
     values(scope, n.inputs);
     out_ += ")";
     attributes(scope, n.attrs);

@@ -44,7 +44,7 @@ class Printer {
     if (id < graph_.values.size()) {
       out_ += "%" + format_name(graph_.values[id].name);
     } else {
-      fmt::format_to(std::back_inserter(out_), "<no value {}>", id);
+      out_ += fmt::format("<no value {}>", id);
     }
   }
 
@@ -93,8 +93,8 @@ class Printer {
     const ConstData& data = *value.constant;
     const DType dtype = value.type.dtype;
     if (data.form == ConstData::Form::kRandom && !data.bytes.empty()) {
-      fmt::format_to(std::back_inserter(out_), "random(seed={}, lo={}, hi={})", data.seed,
-                     attr_to_string(data.lo), attr_to_string(data.hi));
+      out_ += fmt::format("random(seed={}, lo={}, hi={})", data.seed, attr_to_string(data.lo),
+                          attr_to_string(data.hi));
     } else {
       const auto size = static_cast<size_t>(dtype_size(dtype));
       const bool splat = data.form == ConstData::Form::kSplat && data.bytes.size() >= size;
