@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <unordered_map>
@@ -177,7 +178,8 @@ class Flattener {
       : kernel_(kernel),
         pool_(kernel.pool),
         var_register_(pool_.var_count(), kNone),
-        var_depth_(pool_.var_count(), 0) {}
+        var_depth_(pool_.var_count(), 0),
+        var_strip_(pool_.var_count(), 0) {}
 
   Result<Tape> run() {
     if (kernel_.buffers.size() > UINT16_MAX) fail("too many buffers");
@@ -255,6 +257,10 @@ class Flattener {
       const auto size = static_cast<int64_t>(tape_.tables[static_cast<size_t>(n.imm)].words.size());
       result.at_use = index.lo < 0 || index.hi >= size;
     }
+    if (n.op == Op::kFloorDiv && is_fixed_in_strip(n)) {
+      result.depth = var_depth_[static_cast<VarId>(pool_.node(n.a).imm)] - 1;
+      return info_[e] = result;
+    }
     for (ExprId o : {n.a, n.b, n.c}) {
       if (o == kNone) continue;
       const Info operand = info(o);
@@ -331,9 +337,58 @@ class Flattener {
     return define(e, instr);
   }
 
+  // Whether a node divides the variable of a loop by a multiple of its strips: within a strip the
+  // quotient does not change.
+  bool is_fixed_in_strip(const ExprNode& n) const {
+    const ExprNode& x = pool_.node(n.a);
+    const ExprNode& divisor = pool_.node(n.b);
+    if (x.op != Op::kVar || divisor.op != Op::kConst) return false;
+    const int64_t strip = var_strip_[static_cast<VarId>(x.imm)];
+    return strip > 0 && static_cast<int64_t>(divisor.word) % strip == 0;
+  }
+
+  // Iterations of a loop over which quotients of its variable stay the same; 0 if there are none or
+  // too few.
+  int64_t digit(const loop::Loop& l, int64_t strip) const {
+    constexpr int64_t kWorthIt = 8;
+    for (ExprId e = 0; e < pool_.size(); ++e) {
+      const ExprNode& n = pool_.node(e);
+      if (n.op != Op::kFloorDiv && n.op != Op::kFloorMod) continue;
+      const ExprNode& x = pool_.node(n.a);
+      const ExprNode& divisor = pool_.node(n.b);
+      if (x.op != Op::kVar || static_cast<VarId>(x.imm) != l.var) continue;
+      if (divisor.op == Op::kConst) strip = std::gcd(strip, static_cast<int64_t>(divisor.word));
+    }
+    return strip >= kWorthIt ? strip : 0;
+  }
+
+  // x mod d as x - d · (x div d), where the quotient is computed once per strip.
+  void replace_remainders(loop::Affine& sum) {
+    std::map<ExprId, int64_t> terms;
+    bool any = false;
+    for (const auto& [atom, c] : sum.terms) {
+      const ExprNode n = pool_.node(atom);
+      int64_t back = 0;
+      if (n.op != Op::kFloorMod || !is_fixed_in_strip(n) ||
+          __builtin_mul_overflow(c, static_cast<int64_t>(pool_.node(n.b).word), &back)) {
+        terms[atom] += c;
+        continue;
+      }
+      any = true;
+      terms[n.a] += c;
+      terms[pool_.binary(Op::kFloorDiv, n.a, n.b)] -= back;
+    }
+    if (!any) return;
+    sum.terms.clear();
+    for (const auto& [atom, c] : terms) {
+      if (c != 0) sum.terms.emplace_back(atom, c);
+    }
+  }
+
   // Terms in the order of the scopes they belong to.
   loop::Affine by_depth(ExprId e) {
     loop::Affine sum = affine_of(pool_, e);
+    replace_remainders(sum);
     std::stable_sort(sum.terms.begin(), sum.terms.end(),
                      [&](const auto& x, const auto& y) { return level(x.first) < level(y.first); });
     return sum;
@@ -347,6 +402,7 @@ class Flattener {
   // What is constant in the innermost scope is added up outside it.
   uint32_t sum(ExprId e) {
     loop::Affine all = by_depth(e);
+    if (all.terms.empty()) return keep(e, constant(static_cast<Word>(all.constant)));
     const int innermost = level(all.terms.back().first);
     loop::Affine outer;
     outer.constant = all.constant;
@@ -501,14 +557,18 @@ class Flattener {
       if (r.kind == ReduceKind::kTree) shape.strip = std::gcd(shape.strip, kTreeBlock);
       if (r.kind == ReduceKind::kChain) shape.strip = std::gcd(shape.strip, r.segment);
     }
+    const int64_t digit_strip = digit(l, shape.strip);
+    if (digit_strip > 0) shape.strip = digit_strip;
     Instr head{.code = kLoop, .dst = new_register(), .a = new_register()};
     head.b = shape.strip > 0 ? new_register() : head.a;
     head.c = shape.chunk > 0 ? var_register_[l.chunk_var] : 0;
     head.imm = static_cast<int64_t>(tape_.loops.size());
     tape_.loops.push_back(shape);
 
+    scopes_.emplace_back();  // what a strip begins with
     scopes_.emplace_back();
     declare(l.var, head.dst, scopes_.size() - 1);
+    var_strip_[l.var] = digit_strip;
     for (size_t i = 0; i < carried.size(); ++i) {
       declare(l.carries[i].var, carried[i], scopes_.size() - 1);
     }
@@ -518,13 +578,13 @@ class Flattener {
     }
     step_carried(l, carried);
     end_statement();
-    std::vector<Instr> inner = std::move(code());
-    for (ExprId e : scopes_.back().values) held_[e] = kNone;
-    scopes_.pop_back();
+    const std::vector<Instr> body = close_scope();
+    std::vector<Instr> inner = close_scope();
     var_register_[l.var] = kNone;
     for (const loop::Carry& c : l.carries) var_register_[c.var] = kNone;
 
-    const auto back = -static_cast<int64_t>(inner.size()) - 1;
+    inner.insert(inner.end(), body.begin(), body.end());
+    const auto back = -static_cast<int64_t>(body.size()) - 1;
     inner.push_back({.code = kNext, .dst = head.dst, .a = head.b, .imm = back});
     if (shape.strip > 0) close_strip(l, accumulators, head, inner);
     head.d = static_cast<uint32_t>(inner.size());
@@ -534,6 +594,13 @@ class Flattener {
     for (size_t i = 0; i < carried.size(); ++i) {
       declare(l.carries[i].result, carried[i], scopes_.size() - 1);
     }
+  }
+
+  std::vector<Instr> close_scope() {
+    std::vector<Instr> code = std::move(scopes_.back().code);
+    for (ExprId e : scopes_.back().values) held_[e] = kNone;
+    scopes_.pop_back();
+    return code;
   }
 
   // A register of its own with the value a carried variable starts with.
@@ -668,6 +735,7 @@ class Flattener {
   std::vector<ExprId> statement_values_;
   std::vector<uint32_t> var_register_;
   std::vector<int> var_depth_;
+  std::vector<int64_t> var_strip_;  // of a loop whose strips begin with code of their own
   std::unordered_map<Word, uint32_t> constants_;
   std::string error_;
 };

@@ -2,7 +2,10 @@
 
 #include "eval/interpreter.h"
 
+#include <bit>
+#include <cmath>
 #include <thread>
+#include <utility>
 
 #include "eval/run_kernel.h"
 
@@ -111,6 +114,84 @@ TEST_F(InterpreterTest, ChunkedLoopsRunTheirPart) {
     EXPECT_EQ(outcome.buffers[0].words, expected) << extent;
     EXPECT_EQ(outcome.buffers[1].words, sums) << extent;
   }
+}
+
+// Quotients and remainders of a loop's variable, whose strips they end; chunks begin anywhere.
+TEST_F(InterpreterTest, DigitsOfALoopVariable) {
+  for (const auto& [small, large] : {std::pair<int64_t, int64_t>{3, 9}, {16, 48}, {12, 30}}) {
+    for (const int64_t chunk : {7, 40, 500}) {
+      k = Kernel();
+      constexpr int64_t kExtent = 437;
+      const VarId part = variable((kExtent + chunk - 1) / chunk);
+      const VarId row = variable(2);
+      const VarId i = variable(kExtent);
+      const uint32_t y = buffer(DType::kI64, 2 * kExtent, Access::kWrite);
+      const uint32_t table = buffer(DType::kI64, kExtent, Access::kRead);
+      k.parallel = {row, part};
+      const auto digit = [&, small = small, large = large](const auto& v) {
+        return v / large * 7 + v / small % 3 * 100 + v % small * 1000;
+      };
+      const Expr v = use(i);
+      const Expr first = loop::floor_div(v, n(large)) * n(7);
+      const Expr second = loop::floor_mod(loop::floor_div(v, n(small)), n(3)) * n(100);
+      const Expr third = loop::floor_mod(v, n(small));
+      const Expr places = load(table, third + loop::floor_div(v, n(small)) * n(2));
+      const Expr value = first + second + third * n(1000) + places + use(row);
+      const loop::Stmt stores = store(y, use(row) * n(kExtent) + v, value);
+      const loop::Stmt loops = loop(i, {stores});
+      k.loops[0].chunk_var = part;
+      k.loops[0].chunk = chunk;
+      k.body = {loops};
+      Words expected;
+      for (int64_t p = 0; p < 2 * kExtent; ++p) {
+        const int64_t at = p % kExtent;
+        expected.push_back(
+            static_cast<Word>(digit(at) + at % small + at / small * 2 + p / kExtent));
+      }
+      EXPECT_EQ(run_kernel(k, {counting(kExtent)}).buffers[0].words, expected)
+          << small << ' ' << chunk;
+    }
+  }
+}
+
+// A contraction whose factors lie where digits of its index say, as in a convolution.
+TEST_F(InterpreterTest, DigitsInAChain) {
+  constexpr int64_t kInner = 40;
+  constexpr int64_t kExtent = 9 * kInner;
+  const VarId i = variable(kExtent);
+  const uint32_t x = buffer(DType::kF32, kExtent, Access::kRead);
+  const uint32_t y = buffer(DType::kF32, 1, Access::kWrite);
+  const Expr outer = loop::floor_div(use(i), n(kInner));
+  const Expr inner = loop::floor_mod(use(i), n(kInner));
+  const Expr guard = loop::lt(loop::floor_mod(outer, n(3)), n(2));
+  Reduction r;
+  r.kind = ReduceKind::kChain;
+  r.segment = 256;
+  r.value = load(x, inner * n(9) + outer).id;
+  r.value2 = load(x, use(i)).id;
+  r.guard = guard.id;
+  r.result = k.pool.new_var("sum", DType::kF32, kResult);
+  k.body = {loop(i, {}, {r}), store(y, n(0), use(r.result))};
+  Elements numbers{DType::kF32, {}};
+  std::vector<float> f;
+  for (int64_t j = 0; j < kExtent; ++j) {
+    f.push_back(static_cast<float>(j % 17) * 0.3F - 1.7F / static_cast<float>(j + 1));
+    numbers.words.push_back(std::bit_cast<uint32_t>(f.back()));
+  }
+  float total = 0;
+  float part = 0;
+  for (int64_t j = 0; j < kExtent; ++j) {
+    const int64_t q = j / kInner;
+    if (q % 3 < 2) {
+      const auto from = static_cast<size_t>(j % kInner * 9 + q);
+      part = std::fma(f[from], f[static_cast<size_t>(j)], part);
+    }
+    if ((j + 1) % 256 == 0 || j + 1 == kExtent) {
+      total += part;
+      part = 0;
+    }
+  }
+  EXPECT_EQ(run_kernel(k, {numbers}).buffers[1].words, Words{std::bit_cast<uint32_t>(total)});
 }
 
 TEST_F(InterpreterTest, ScratchCarriesValuesBetweenStatements) {
