@@ -75,6 +75,15 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
   return std::min(r.rows, (r.count - 2 - 2 * vectors) / (vectors + 1));
 }
 
+// How many tiles of at most `most` rows: if possible all alike, since code for one kind of tile
+// takes half as long to make. Without any that comes near, as even as can be.
+int64_t tiles_of(int64_t m, int64_t most) {
+  for (int64_t rows = most; 3 * rows >= 2 * most; --rows) {
+    if (m % rows == 0) return m / rows;
+  }
+  return ceil_div(m, most);
+}
+
 // The tile with the least work over all of m and n: each takes as long as its fmas, their latency,
 // or its part of B to come from the second-level cache, about one vector a cycle.
 void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
@@ -87,7 +96,7 @@ void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
     const int columns = units * unit;
     const int most = most_rows(r, p.a_by_lanes, columns);
     if (most < 1) continue;
-    const int64_t tiles = ceil_div(p.m, std::min<int64_t>(most, p.m));
+    const int64_t tiles = tiles_of(p.m, std::min<int64_t>(most, p.m));
     const auto rows = static_cast<int>(ceil_div(p.m, tiles));
     const int64_t tall = p.m - tiles * (rows - 1);
     const auto steps = [&](int tile_rows) {
