@@ -4,8 +4,10 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/llvm/emitter.h"
+#include "base/convert.h"
 
 namespace pyc::cpu {
 
@@ -13,17 +15,22 @@ using loop::ExprId;
 
 namespace {
 
-// Powers of two between which |x| and c are moderate: nothing below overflows, and every remainder
-// is a normal number.
-constexpr int kDividend = 60;
+// Moderate are |x| from 2^-60 to below 2^68 (half of all exponents, so that one bit tells) and |c|
+// from 2^-30 to 2^30: nothing below overflows, and every remainder is a normal number.
+constexpr uint32_t kSmallestDividend = 127 - 60;  // its exponent as it is stored
 constexpr int kDivisor = 30;
+
+Word canonical_nan() {
+  return word_from_double(std::numeric_limits<double>::quiet_NaN(), DType::kF32);
+}
 
 }  // namespace
 
 // For moderate x and c: with high = 1/c rounded, low the rest of it, q = x·high + x·low is one of
 // the two f32 around x/c. Then x - q·c is exact, and q + (x - q·c)·high rounds to the quotient
 // (Markstein's theorem, which needs just that q and a correctly rounded high). Other vectors, with
-// a zero or an infinity in them say, take the long way.
+// a zero or an infinity in them say, take the long way. All NaNs that come out are the canonical
+// one.
 llvm::Value* ExprEmitter::emit_division(ExprId id) {
   const loop::ExprNode n = k_.pool.node(id);
   const Reciprocal r = reciprocal(n.b);
@@ -55,20 +62,32 @@ llvm::Value* ExprEmitter::emit_division(ExprId id) {
   return result;
 }
 
-// Whether 2^-60 <= |x| < 2^60 in all lanes.
+bool ExprEmitter::by_reciprocal(ExprId id) {
+  const loop::ExprNode& n = k_.pool.node(id);
+  return n.op == loop::Op::kDiv && n.dtype == DType::kF32 && ops_.traits().slow_division &&
+         is_varying(id) && !is_varying(n.b);
+}
+
+bool ExprEmitter::is_canonical_already(ExprId id) {
+  const loop::ExprNode& n = k_.pool.node(id);
+  if (n.op != loop::Op::kSelect || !by_reciprocal(n.c)) return false;
+  const loop::ExprNode& test = k_.pool.node(n.a);
+  const loop::ExprNode& nan = k_.pool.node(n.b);
+  return test.op == loop::Op::kNe && test.a == n.c && test.b == n.c && nan.op == loop::Op::kConst &&
+         nan.word == canonical_nan();
+}
+
+// Whether x is moderate in all lanes: its exponent less the smallest has no highest bit.
 llvm::Value* ExprEmitter::all_moderate(Value* x) {
-  constexpr uint32_t kBias = 127;
   llvm::Type* bits = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(width()));
-  Value* size = b_.CreateShl(b_.CreateBitCast(x, bits), 1);  // the sign falls out
-  const auto at_exponent = [](uint32_t e) { return uint64_t{e} << 24U; };
-  Value* above = b_.CreateSub(size, llvm::ConstantInt::get(bits, at_exponent(kBias - kDividend)));
+  Value* any = b_.CreateSub(b_.CreateBitCast(x, bits),
+                            llvm::ConstantInt::get(bits, uint64_t{kSmallestDividend} << 23U));
   int left = width();
   for (; left > ops_.traits().lanes; left /= 2) {
-    above = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, ops_.slice(above, 0, left / 2),
-                                     ops_.slice(above, left / 2, left / 2));
+    any = b_.CreateOr(ops_.slice(any, 0, left / 2), ops_.slice(any, left / 2, left / 2));
   }
-  Value* outside =
-      b_.CreateICmpUGE(above, llvm::ConstantInt::get(above->getType(), at_exponent(2 * kDividend)));
+  Value* highest = b_.CreateAnd(any, llvm::ConstantInt::get(any->getType(), uint64_t{1} << 30U));
+  Value* outside = b_.CreateICmpNE(highest, llvm::Constant::getNullValue(any->getType()));
   llvm::Type* mask = b_.getIntNTy(static_cast<unsigned>(left));
   return b_.CreateICmpEQ(b_.CreateBitCast(outside, mask), llvm::ConstantInt::get(mask, 0));
 }
@@ -81,7 +100,9 @@ llvm::Value* ExprEmitter::divide_long(Value* x, const Reciprocal& r) {
   Value* wide = b_.CreateFPExt(x, ops_.type(DType::kF64, width()));
   Value* sum =
       ops_.fma(wide, ops_.splat(r.high, width()), b_.CreateFMul(wide, ops_.splat(r.low, width())));
-  return b_.CreateFPTrunc(sum, x->getType());
+  Value* quotient = b_.CreateFPTrunc(sum, x->getType());
+  return b_.CreateSelect(b_.CreateFCmpUNO(quotient, quotient),
+                         ops_.constant(DType::kF32, canonical_nan(), width()), quotient);
 }
 
 ExprEmitter::Reciprocal ExprEmitter::reciprocal(ExprId divisor) {
@@ -103,16 +124,20 @@ ExprEmitter::Reciprocal ExprEmitter::reciprocal(ExprId divisor) {
     Value* rest = ops_.fma(b_.CreateFNeg(r.high), c, ops_.fp_like(c, 1.0));
     return b_.CreateSelect(is_ordinary(c), b_.CreateFMul(rest, r.high), r.high);
   });
-  // 1/c stays 2^-49 away from all points halfway between two f32: rounding twice is no harm.
+  // In f32 the rest of a rounded reciprocal is exact as well.
+  const auto as_f32 = [this](ExprId id) {
+    Value* scalar = eval(id);
+    at(scope_of(id));
+    return scalar;
+  };
   r.short_high = cached(divisor, kShortHigh, [&] {
-    at(scope_of(divisor));
-    return b_.CreateFPTrunc(r.high, b_.getFloatTy());
+    Value* c = as_f32(divisor);
+    return b_.CreateFDiv(ops_.fp_like(c, 1.0), c);
   });
   r.short_low = cached(divisor, kShortLow, [&] {
-    Value* c = as_f64(divisor);
-    Value* taken = b_.CreateFPExt(r.short_high, b_.getDoubleTy());
-    Value* rest = ops_.fma(b_.CreateFNeg(taken), c, ops_.fp_like(c, 1.0));
-    return b_.CreateFPTrunc(b_.CreateFMul(rest, r.high), b_.getFloatTy());
+    Value* c = as_f32(divisor);
+    Value* rest = ops_.fma(b_.CreateFNeg(r.short_high), c, ops_.fp_like(c, 1.0));
+    return b_.CreateFMul(rest, r.short_high);
   });
   r.is_moderate = cached(divisor, kIsModerate, [&] {
     Value* c = as_f64(divisor);

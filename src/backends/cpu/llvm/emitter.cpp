@@ -239,8 +239,8 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
     at(scope_of(id));
     return ops_.convert(x, DType::kI32, n.dtype);
   }
-  const bool same_divisor = n.op == Op::kDiv && t == DType::kF32 && !is_varying(n.b);
-  if (same_divisor && width > 1 && ops_.traits().slow_division) return emit_division(id);
+  if (width > 1 && by_reciprocal(id)) return emit_division(id);
+  if (width > 1 && is_canonical_already(id)) return operand(n.c);
   if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0 && ops_.traits().avx512) {
     if (Value* exp = emit_exp(id); exp != nullptr) return exp;
   }

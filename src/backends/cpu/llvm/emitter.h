@@ -122,8 +122,11 @@ class ExprEmitter {
   Value* emit_arithmetic(ExprId id, int width);
   // exp by AVX-512; null if the product is no exp.
   Value* emit_exp(ExprId id);
-  // A vector over a divisor that is the same in all lanes.
+  // Whether emit_division makes it: a vector over a divisor that is the same in all lanes.
+  bool by_reciprocal(ExprId id);
   Value* emit_division(ExprId id);
+  // Whether it makes the NaNs of such a quotient canonical, which they are.
+  bool is_canonical_already(ExprId id);
   // What is kept of a divisor c: 1/c in two parts, in f64 and in f32, and whether c is moderate.
   struct Reciprocal {
     Value* high;

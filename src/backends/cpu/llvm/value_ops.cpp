@@ -112,6 +112,16 @@ llvm::Value* ValueOps::slice(Value* v, int begin, int count) {
   return b_.CreateShuffleVector(v, mask);
 }
 
+llvm::Value* ValueOps::pad(Value* v, int count) {
+  if (width_of(v) == 1) {
+    llvm::Type* type = llvm::FixedVectorType::get(v->getType(), static_cast<unsigned>(count));
+    return b_.CreateInsertElement(llvm::PoisonValue::get(type), v, uint64_t{0});
+  }
+  std::vector<int> mask(static_cast<size_t>(count), -1);
+  std::iota(mask.begin(), mask.begin() + width_of(v), 0);
+  return b_.CreateShuffleVector(v, mask);
+}
+
 llvm::Value* ValueOps::join(std::vector<Value*> parts) {
   for (; parts.size() > 1; parts.resize(parts.size() / 2)) {
     for (size_t i = 0; i < parts.size() / 2; ++i) {
@@ -278,8 +288,10 @@ llvm::Value* ValueOps::float_min_max(bool is_max, Value* a, Value* b) {
     }
     return b_.CreateSelect(is_max ? b_.CreateFCmpUGT(a, b) : b_.CreateFCmpULT(a, b), a, b);
   }
-  if (t_.avx512 && width_of(a) % 4 == 0 && a->getType()->getScalarType()->isFloatTy()) {
-    return range_min_max(is_max, a, b);
+  if (t_.avx512 && a->getType()->getScalarType()->isFloatTy()) {
+    const int width = width_of(a);
+    if (width % 4 == 0) return range_min_max(is_max, a, b);
+    if (width < 4) return slice(range_min_max(is_max, pad(a, 4), pad(b, 4)), 0, width);
   }
   Value* ordered = is_max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b);
   Value* r = b_.CreateSelect(ordered, a, b);

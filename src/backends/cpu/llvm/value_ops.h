@@ -59,6 +59,8 @@ class ValueOps {
   Value* iota(Value* base, int64_t step, int width);
   // Elements [begin, begin+count) of a vector; one element gives a scalar.
   Value* slice(Value* v, int begin, int count);
+  // The elements of a vector, or a scalar, followed by any others.
+  Value* pad(Value* v, int count);
   // The elements of vectors of one width one after another; their number is a power of two.
   Value* join(std::vector<Value*> parts);
 
