@@ -3,12 +3,14 @@
 #include <chrono>
 
 #include "ir/graph.h"
+#include "ir/mutate.h"
 #include "ir/random_graph.h"
 
 namespace pyc::ir {
 namespace {
 
 using testing::kSample;
+using testing::mutate;
 using testing::Random;
 using testing::random_graph;
 using testing::test_ops;
@@ -104,57 +106,10 @@ TEST(ParseHostile, LargeTextsTakeLinearTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
-// One random edit: a byte changed, inserted or removed, or a piece of another place copied in.
-void mutate(Random& random, std::string& text) {
-  if (text.empty()) {
-    text = "graph";
-    return;
-  }
-  const size_t at = random.below(text.size());
-  const std::string_view useful = "()[]{},:=%@\"#->0123456789.xeE \n\\nabif";
-  switch (random.below(8)) {
-    case 0:
-      text[at] = static_cast<char>(random.bits());
-      break;
-    case 1:
-      text[at] = useful[random.below(useful.size())];
-      break;
-    case 2:
-      text.insert(at, 1, useful[random.below(useful.size())]);
-      break;
-    case 3:
-      text.erase(at, 1 + random.below(8));
-      break;
-    case 4:
-      text.insert(at, text.substr(random.below(text.size()), 1 + random.below(30)));
-      break;
-    case 5: {
-      const size_t other = random.below(text.size());
-      std::swap(text[at], text[other]);
-      break;
-    }
-    case 6: {
-      constexpr std::string_view kWords[] = {"f32",
-                                             "bool[]",
-                                             "const",
-                                             "dense(",
-                                             "splat(1)",
-                                             "nan",
-                                             "-inf",
-                                             "0x7fc1",
-                                             "%x",
-                                             "relu(%x)",
-                                             "1e999",
-                                             "true",
-                                             "99999999999999999999",
-                                             "{axis=1}"};
-      text.insert(at, kWords[random.below(std::size(kWords))]);
-      break;
-    }
-    default:
-      text.resize(at);
-  }
-}
+constexpr std::string_view kWords[] = {
+    "graph",   "f32",    "bool[]", "const",    "dense(", "splat(1)", "nan",
+    "-inf",    "0x7fc1", "%x",     "relu(%x)", "1e999",  "true",     "99999999999999999999",
+    "{axis=1}"};
 
 TEST(ParseHostile, MutatedTextsDoNotCrash) {
   std::vector<std::string> texts = {std::string(kSample)};
@@ -164,7 +119,7 @@ TEST(ParseHostile, MutatedTextsDoNotCrash) {
   for (int i = 0; i < 20000; ++i) {
     std::string text = texts[random.below(texts.size())];
     const size_t edits = random.chance(2) ? 1 : 1 + random.below(4);
-    for (size_t k = 0; k < edits; ++k) mutate(random, text);
+    for (size_t k = 0; k < edits; ++k) mutate(random, text, kWords);
     accepted += survives(text) ? 1 : 0;
   }
   // Edits of names and numbers often leave the text valid: both ways were taken.

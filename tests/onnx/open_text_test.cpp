@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "import/onnx/rules.h"
+#include "ir/mutate.h"
 #include "ir/random_graph.h"
 #include "onnx/run_model.h"
 #include "onnx/seeds.h"
@@ -18,6 +19,7 @@ namespace {
 
 using ir::OpenGraph;
 using ir::parse_open;
+using ir::testing::mutate;
 using ir::testing::Random;
 using Shared = std::shared_ptr<const OpenGraph>;
 
@@ -226,38 +228,11 @@ TEST(OpenText, LargeTextsTakeLinearTime) {
   EXPECT_EQ((*graph)->nodes.size(), 50000U);
 }
 
-// One random edit.
-void mutate(Random& random, std::string& text) {
-  const size_t at = random.below(text.size());
-  const std::string_view useful = "()[]{},:=%@\"#->0123456789.?*_xeE \n\\";
-  constexpr std::string_view kWords[] = {
-      "f32[N]",  "const",    "outer %w",  "region @b()", "captures",
-      "dense(",  "splat(1)", "sequence(", "type ?",      "%x",
-      "nothing", "string[",  "-inf",      "{axis=1}",    "99999999999999999999"};
-  switch (random.below(7)) {
-    case 0:
-      text[at] = static_cast<char>(random.bits());
-      break;
-    case 1:
-      text[at] = useful[random.below(useful.size())];
-      break;
-    case 2:
-      text.insert(at, 1, useful[random.below(useful.size())]);
-      break;
-    case 3:
-      text.erase(at, 1 + random.below(8));
-      break;
-    case 4:
-      text.insert(at, text.substr(random.below(text.size()), 1 + random.below(60)));
-      break;
-    case 5:
-      text.insert(at, kWords[random.below(std::size(kWords))]);
-      break;
-    default:
-      text.resize(at);
-  }
-  if (text.empty()) text = "open";
-}
+constexpr std::string_view kWords[] = {
+    "open",        "f32[N]",   "const",    "outer %w",
+    "region @b()", "captures", "dense(",   "splat(1)",
+    "sequence(",   "type ?",   "%x",       "nothing",
+    "string[",     "-inf",     "{axis=1}", "99999999999999999999"};
 
 // Whether it was accepted; then it is as good as any.
 bool survives(const std::string& text) {
@@ -286,7 +261,7 @@ TEST(OpenText, DamagedTextsDoNotCrash) {
   for (int i = 0; i < kTimes; ++i) {
     std::string text = texts[random.below(texts.size())];
     const size_t edits = random.chance(2) ? 1 : 1 + random.below(4);
-    for (size_t k = 0; k < edits; ++k) mutate(random, text);
+    for (size_t k = 0; k < edits; ++k) mutate(random, text, kWords);
     accepted += survives(text) ? 1 : 0;
   }
   // Both ways were taken.
