@@ -1,5 +1,6 @@
-// Kernels that go over a row several times: while the costliest of these loops computes, the next
-// row is fetched and the output row made writable, so that the others find both in the cache.
+// Kernels that go over a row several times: while the costliest of these loops computes, a row to
+// come is fetched into the second-level cache and the output row made writable, so that the others
+// find both near.
 
 #include <algorithm>
 
@@ -13,6 +14,10 @@ using loop::kNone;
 namespace {
 
 constexpr int64_t kLine = 64;
+constexpr int64_t kRowsAhead = 2;
+// How near: llvm.prefetch's locality.
+constexpr uint32_t kFirstLevel = 3;
+constexpr uint32_t kSecondLevel = 2;
 constexpr int64_t kSmallRow = 1024;  // bytes; shorter ones are best left to the machine
 
 // Calls f with every load below an expression.
@@ -95,14 +100,15 @@ void KernelEmitter::fetch_ahead(const loop::Loop& l, Value* i, int64_t offset, i
   for (const Fetch& f : fetches_) {
     ex_.here();
     const DType t = k_.buffers[f.buffer].dtype;
-    const int64_t first = f.offset + offset + (f.write ? 0 : f.stride);
+    const int64_t first = f.offset + offset + (f.write ? 0 : kRowsAhead * f.stride);
     Value* row = b_.CreateMul(ex_.value_of(k_.parallel[0]), index(f.stride));
     Value* at = b_.CreateAdd(b_.CreateAdd(row, i), index(first));
     Value* p = b_.CreateGEP(ops_.memory_type(t, 1), ex_.buffer(f.buffer), at);
     for (int64_t line = 0; line < width * dtype_size(t); line += kLine) {
       Value* here = b_.CreateConstGEP1_64(b_.getInt8Ty(), p, static_cast<uint64_t>(line));
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {here, b_.getInt32(f.write ? 1 : 0), b_.getInt32(3), b_.getInt32(1)});
+                         {here, b_.getInt32(f.write ? 1 : 0),
+                          b_.getInt32(f.write ? kFirstLevel : kSecondLevel), b_.getInt32(1)});
     }
   }
 }
