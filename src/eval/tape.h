@@ -64,7 +64,9 @@ inline constexpr int64_t kTreeBlock = 1024;
 struct TapeLoop {
   int64_t extent = 0;
   int64_t chunk = 0;  // 0: the whole extent
-  int64_t strip = 0;  // iterations between two looks at whether a segment or block ends; 0: none
+  // Iterations between two looks at whether a segment or block ends, and over which the quotients
+  // computed at a strip's start hold; 0: none.
+  int64_t strip = 0;
 };
 
 struct TapeBuffer {
