@@ -2,7 +2,9 @@
 """Runs clang-tidy over src/ except backends/cpu, whose LLVM headers cost more time than the checks are worth.
 
 A file that passed is stamped with a hash of everything its result depends on (its text, the project headers it reaches,
-its compile command, .clang-tidy, the tool's version), and is not checked again until that changes.
+its compile command, .clang-tidy, the tool's version), and is not checked again until that changes. Most of a file's time
+goes into the headers it reads, so the files of small ops are checked several at once, as one text; where something is found
+in it, each of them alone.
 Usage: tidy.py BUILD_DIR STAMP_DIR JOBS
 """
 
@@ -60,22 +62,59 @@ def run_tidy(build, source):
     return done.returncode, done.stdout, done.stderr
 
 
+NAMESPACE = "namespace pyc::ops {\n"
+NAMESPACE_END = "}  // namespace pyc::ops\n"
+TOGETHER = 10
+
+
+def fits_together(source):
+    """Whether it is the file of an op, which defines functions of its own only."""
+    text = source.read_text()
+    return source.parent == ROOT / "src/ops" and text.count(NAMESPACE) == 1 and text.count(NAMESPACE_END) == 1
+
+
+def joined(sources):
+    """The files as one text, each in a namespace of its own."""
+    parts = []
+    for i, source in enumerate(sources):
+        text = source.read_text()
+        text = text.replace(NAMESPACE, f"namespace pyc::ops {{ namespace file_{i} {{\n")
+        parts.append(text.replace(NAMESPACE_END, "} }\n"))
+    return "".join(parts)
+
+
+def name_together(folder, sources):
+    return folder / f"{sources[0].stem}_and_others.cpp"
+
+
+def check(folder, sources):
+    """What clang-tidy says of each: a list of (source, code, out, err)."""
+    if len(sources) > 1:
+        text = name_together(folder, sources)
+        text.write_text(joined(sources))
+        code, _, _ = run_tidy(folder, text)
+        if code == 0:
+            return [(source, 0, "", "") for source in sources]
+    return [(source, *run_tidy(folder, source)) for source in sources]
+
+
 def main():
-    build, stamps, jobs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), int(sys.argv[3])
+    build, stamps, jobs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), int(sys.argv[3])
     stamps.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     common = version + (ROOT / ".clang-tidy").read_bytes()
     search = (ROOT / "src", ROOT / "include", build / "generated")
 
-    todo = []
+    todo = {}
     checked = 0
     includes_of = {}
     commands = json.loads((build / "compile_commands.json").read_text())
     for entry in commands:
         entry["command"] = without_precompiled(entry["command"])
-    (stamps / "compile_commands.json").write_text(json.dumps(commands))
+    command_of = {}
     for entry in commands:
-        source = Path(entry["file"]).resolve()
+        command_of.setdefault(Path(entry["file"]).resolve(), entry)
+    for source, entry in command_of.items():
         if not source.is_relative_to(ROOT / "src") or not source.is_file():
             continue
         if source.relative_to(ROOT / "src").as_posix().startswith(SKIPPED):
@@ -83,21 +122,30 @@ def main():
         checked += 1
         stamp = stamps / stamp_of(entry, project_headers(source, search, includes_of), common)
         if not stamp.exists():
-            todo.append((source, stamp))
+            todo[source] = stamp
 
     print(f"clang-tidy: {checked} files, {checked - len(todo)} unchanged since they passed, {len(todo)} to check", flush=True)
+    small = [source for source in todo if fits_together(source)]
+    units = [small[i : i + TOGETHER] for i in range(0, len(small), TOGETHER)]
+    for unit in units:
+        first = command_of[unit[0]]
+        text = str(name_together(stamps, unit))
+        commands.append({**first, "command": first["command"].replace(first["file"], text), "file": text})
+    (stamps / "compile_commands.json").write_text(json.dumps(commands))
+    units += [[source] for source in todo if source not in small]
+
     failed = 0
+    count = 0
     with ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(run_tidy, stamps, source): (source, stamp) for source, stamp in todo}
-        for count, future in enumerate(as_completed(running), start=1):
-            source, stamp = running[future]
-            code, out, err = future.result()
-            print(f"[{count}/{len(todo)}] {source.relative_to(ROOT)}{'' if code == 0 else ' FAILED'}", flush=True)
-            if code == 0:
-                stamp.touch()
-            else:
-                failed += 1
-                print(out or err, flush=True)
+        for future in as_completed([pool.submit(check, stamps, unit) for unit in units]):
+            for source, code, out, err in future.result():
+                count += 1
+                print(f"[{count}/{len(todo)}] {source.relative_to(ROOT)}{'' if code == 0 else ' FAILED'}", flush=True)
+                if code == 0:
+                    todo[source].touch()
+                else:
+                    failed += 1
+                    print(out or err, flush=True)
     return 1 if failed else 0
 
 
