@@ -111,9 +111,10 @@ def main():
     commands = json.loads((build / "compile_commands.json").read_text())
     for entry in commands:
         entry["command"] = without_precompiled(entry["command"])
-    command_of = {}
+    command_of = {}  # the first: a file of the library may be part of a test program too
     for entry in commands:
         command_of.setdefault(Path(entry["file"]).resolve(), entry)
+    commands = list(command_of.values())
     for source, entry in command_of.items():
         if not source.is_relative_to(ROOT / "src") or not source.is_file():
             continue
