@@ -1,0 +1,148 @@
+// Operators that no op of PyC's own is written as, and so no case of an op reaches: small models
+// with results worked out by hand.
+
+#include <algorithm>
+
+#include "onnx/run_model.h"
+
+namespace pyc::onnx::test {
+namespace {
+
+using Doubles = std::vector<double>;
+
+constexpr int64_t kU8 = 2;
+constexpr int64_t kString = 8;
+const DynValue kX = f32({2, 3}, {1, 0, -1, 2, -3, 0.5F});
+
+Bytes u8(const std::string& name, const Ints& dims, const std::vector<uint8_t>& values) {
+  return raw_tensor(name, kU8, dims, raw_of(values));
+}
+Bytes strings(const std::string& name, const Ints& dims, const Names& values) {
+  return header(name, kString, dims) + texts(6, values);
+}
+
+// The last node's y; x is f32[2,3].
+Bytes nodes_on_x(std::vector<Bytes> nodes, std::vector<Bytes> initializers, int64_t type = kF32,
+                 int64_t version = 20) {
+  return model({.inputs = {value("x", kF32, {2, 3})},
+                .outputs = {unshaped("y", type)},
+                .initializers = std::move(initializers),
+                .nodes = std::move(nodes)},
+               version);
+}
+
+void expect_numbers(const Bytes& bytes, const Doubles& expected) {
+  const auto out = run(bytes, {kX});
+  ASSERT_TRUE(out.ok()) << out.status().to_string();
+  EXPECT_EQ(numbers_of(out), expected);
+}
+
+TEST(OnnxOps, SumsAndCasts) {
+  expect_numbers(nodes_on_x({node("Sum", {"x", "x", "x"}, {"y"})}, {}), {3, 0, -3, 6, -9, 1.5});
+  expect_numbers(nodes_on_x({node("Mean", {"x", "z"}, {"y"})}, {floats("z", {1}, {0})}),
+                 {0.5, 0, -0.5, 1, -1.5, 0.25});
+  expect_numbers(nodes_on_x({node("CastLike", {"x", "i"}, {"y"})}, {ints("i", {5})}, kI64),
+                 {1, 0, -1, 2, -3, 0});
+  expect_numbers(nodes_on_x({node("Dropout", {"x"}, {"y"})}, {}), {1, 0, -1, 2, -3, 0.5});
+}
+
+TEST(OnnxOps, UniqueAndScatter) {
+  expect_numbers(nodes_on_x({node("Unique", {"x"}, {"y"})}, {}), {-3, -1, 0, 0.5, 1, 2});
+  const Bytes at = raw_tensor("at", kI64, {1, 3}, raw_of(Ints{1, 0, 1}));
+  const Bytes to = floats("to", {1, 3}, {9, 8, 7});
+  expect_numbers(nodes_on_x({node("Scatter", {"x", "at", "to"}, {"y"})}, {at, to}, kF32, 10),
+                 {1, 8, -1, 9, -3, 7});
+}
+
+TEST(OnnxOps, QuantizedProducts) {
+  const std::vector<Bytes> parameters = {floats("one", {}, {1}), u8("zero", {}, {0}),
+                                         u8("first", {}, {1}), u8("ten", {}, {10})};
+  const Names rest = {"one", "first", "b", "one", "zero", "one", "ten"};
+  Names in{"a"};
+  in.insert(in.end(), rest.begin(), rest.end());
+  std::vector<Bytes> matrices = parameters;
+  matrices.push_back(u8("a", {1, 2}, {3, 5}));
+  matrices.push_back(u8("b", {2, 1}, {2, 4}));
+  expect_numbers(nodes_on_x({node("QLinearMatMul", in, {"y"})}, matrices, kU8), {30});
+  std::vector<Bytes> images = parameters;
+  images.push_back(u8("a", {1, 1, 1, 2}, {3, 5}));
+  images.push_back(u8("b", {1, 1, 1, 1}, {2}));
+  expect_numbers(nodes_on_x({node("QLinearConv", in, {"y"})}, images, kU8), {14, 18});
+}
+
+TEST(OnnxOps, NonMaxSuppressionKeepsTheBestOfEqualBoxes) {
+  expect_numbers(
+      nodes_on_x({node("NonMaxSuppression", {"boxes", "scores", "most", "overlap"}, {"y"})},
+                 {floats("boxes", {1, 3, 4}, {0, 0, 1, 1, 0, 0, 1, 1, 0, 5, 1, 6}),
+                  floats("scores", {1, 1, 3}, {0.7F, 0.9F, 0.8F}), ints("most", {3}),
+                  floats("overlap", {1}, {0.5F})},
+                 kI64),
+      {0, 0, 1, 0, 0, 2});
+}
+
+TEST(OnnxOps, OptionalsAndSequences) {
+  const Doubles x{1, 0, -1, 2, -3, 0.5};
+  expect_numbers(
+      nodes_on_x({node("Optional", {"x"}, {"o"}), node("OptionalGetElement", {"o"}, {"y"})}, {}),
+      x);
+  const Bytes first = raw_tensor("first", kI64, {}, raw_of(Ints{0}));
+  expect_numbers(nodes_on_x({node("SequenceEmpty", {}, {"none"}),
+                             node("SequenceInsert", {"none", "x"}, {"one"}),
+                             node("SequenceAt", {"one", "first"}, {"y"})},
+                            {first}),
+                 x);
+  const Bytes body = graph({.inputs = {unshaped("e", kF32)},
+                            .outputs = {unshaped("n", kF32)},
+                            .nodes = {node("Abs", {"e"}, {"n"})}});
+  expect_numbers(nodes_on_x({node("SequenceConstruct", {"x", "x"}, {"two"}),
+                             node("SequenceMap", {"two"}, {"mapped"}, {attr_graph("body", body)}),
+                             node("SequenceAt", {"mapped", "first"}, {"y"})},
+                            {first}),
+                 {1, 0, 1, 2, 3, 0.5});
+}
+
+TEST(OnnxOps, Strings) {
+  const Bytes words = strings("words", {2}, {"Ab cd", "e"});
+  expect_numbers(nodes_on_x({node("StringSplit", {"words"}, {"parts", "y"})}, {words}, kI64),
+                 {2, 1});
+  expect_numbers(nodes_on_x({node("StringNormalizer", {"words"}, {"low"},
+                                  {attr_string("case_change_action", "LOWER")}),
+                             node("Equal", {"low", "expected"}, {"y"})},
+                            {words, strings("expected", {2}, {"ab cd", "E"})}, kBool),
+                 {1, 0});
+  expect_numbers(
+      nodes_on_x({node("TfIdfVectorizer", {"tokens"}, {"y"},
+                       {attr_string("mode", "TF"), attr_int("min_gram_length", 1),
+                        attr_int("max_gram_length", 1), attr_int("max_skip_count", 0),
+                        attr_ints("ngram_counts", {0}), attr_ints("ngram_indexes", {0, 1}),
+                        attr_ints("pool_int64s", {1, 2})})},
+                 {ints("tokens", {1, 2, 1, 7})}),
+      {2, 1});
+}
+
+// Draws are the same for one seed, of the wanted shape and in range.
+void expect_draws(const Bytes& draw, size_t count, double lowest, double highest, int64_t type) {
+  const Bytes bytes = nodes_on_x({draw}, {}, type);
+  const auto first = run(bytes, {kX});
+  ASSERT_TRUE(first.ok()) << first.status().to_string();
+  const Doubles drawn = numbers_of(first);
+  EXPECT_EQ(drawn.size(), count);
+  EXPECT_EQ(drawn, numbers_of(run(bytes, {kX})));
+  for (const double v : drawn) {
+    EXPECT_GE(v, lowest);
+    EXPECT_LE(v, highest);
+  }
+}
+
+TEST(OnnxOps, RandomDraws) {
+  const Bytes seed = attr_float("seed", 3);
+  const Bytes shape = attr_ints("shape", {50, 20});
+  expect_draws(node("RandomUniform", {}, {"y"}, {seed, shape}), 1000, 0, 1, kF32);
+  expect_draws(node("RandomNormal", {}, {"y"}, {seed, shape}), 1000, -7, 7, kF32);
+  expect_draws(node("RandomUniformLike", {"x"}, {"y"}, {seed}), 6, 0, 1, kF32);
+  expect_draws(node("RandomNormalLike", {"x"}, {"y"}, {seed}), 6, -7, 7, kF32);
+  expect_draws(node("Multinomial", {"x"}, {"y"}, {seed, attr_int("sample_size", 8)}), 16, 0, 2, 6);
+}
+
+}  // namespace
+}  // namespace pyc::onnx::test
