@@ -1,8 +1,6 @@
 // Operators that no op of PyC's own is written as, and so no case of an op reaches: small models
 // with results worked out by hand.
 
-#include <algorithm>
-
 #include "onnx/run_model.h"
 
 namespace pyc::onnx::test {
@@ -120,9 +118,33 @@ TEST(OnnxOps, Strings) {
       {2, 1});
 }
 
+TEST(OnnxOps, RegexFullMatch) {
+  const auto out =
+      run(nodes_on_x({node("RegexFullMatch", {"words"}, {"y"}, {attr_string("pattern", "a.*d")})},
+                     {strings("words", {3}, {"abcd", "bcd", "ad"})}, kBool),
+          {kX});
+  if (!out.ok() && out.status().code() == Code::kUnsupported) GTEST_SKIP() << "built without RE2";
+  ASSERT_TRUE(out.ok()) << out.status().to_string();
+  EXPECT_EQ(numbers_of(out), (Doubles{1, 0, 1}));
+}
+
+// A picture of one row, as plain text.
+TEST(OnnxOps, ImageDecoder) {
+  const std::string file = "P3\n2 1\n255\n1 2 3 40 50 60\n";
+  const std::vector<uint8_t> bytes(file.begin(), file.end());
+  const Bytes picture = u8("picture", {static_cast<int64_t>(bytes.size())}, bytes);
+  expect_numbers(nodes_on_x({node("ImageDecoder", {"picture"}, {"y"})}, {picture}, kU8),
+                 {1, 2, 3, 40, 50, 60});
+  expect_numbers(
+      nodes_on_x({node("ImageDecoder", {"picture"}, {"y"}, {attr_string("pixel_format", "BGR")})},
+                 {picture}, kU8),
+      {3, 2, 1, 60, 50, 40});
+}
+
 // Draws are the same for one seed, of the wanted shape and in range.
-void expect_draws(const Bytes& draw, size_t count, double lowest, double highest, int64_t type) {
-  const Bytes bytes = nodes_on_x({draw}, {}, type);
+void expect_draws(const std::vector<Bytes>& draw, size_t count, double lowest, double highest,
+                  int64_t type) {
+  const Bytes bytes = nodes_on_x(draw, {}, type);
   const auto first = run(bytes, {kX});
   ASSERT_TRUE(first.ok()) << first.status().to_string();
   const Doubles drawn = numbers_of(first);
@@ -137,11 +159,14 @@ void expect_draws(const Bytes& draw, size_t count, double lowest, double highest
 TEST(OnnxOps, RandomDraws) {
   const Bytes seed = attr_float("seed", 3);
   const Bytes shape = attr_ints("shape", {50, 20});
-  expect_draws(node("RandomUniform", {}, {"y"}, {seed, shape}), 1000, 0, 1, kF32);
-  expect_draws(node("RandomNormal", {}, {"y"}, {seed, shape}), 1000, -7, 7, kF32);
-  expect_draws(node("RandomUniformLike", {"x"}, {"y"}, {seed}), 6, 0, 1, kF32);
-  expect_draws(node("RandomNormalLike", {"x"}, {"y"}, {seed}), 6, -7, 7, kF32);
-  expect_draws(node("Multinomial", {"x"}, {"y"}, {seed, attr_int("sample_size", 8)}), 16, 0, 2, 6);
+  expect_draws({node("RandomUniform", {}, {"y"}, {seed, shape})}, 1000, 0, 1, kF32);
+  expect_draws({node("RandomNormal", {}, {"y"}, {seed, shape})}, 1000, -7, 7, kF32);
+  expect_draws({node("RandomUniformLike", {"x"}, {"y"}, {seed})}, 6, 0, 1, kF32);
+  expect_draws({node("RandomNormalLike", {"x"}, {"y"}, {seed})}, 6, -7, 7, kF32);
+  expect_draws({node("Multinomial", {"x"}, {"y"}, {seed, attr_int("sample_size", 8)})}, 16, 0, 2,
+               6);
+  expect_draws({node("Sigmoid", {"x"}, {"p"}), node("Bernoulli", {"p"}, {"y"}, {seed})}, 6, 0, 1,
+               kF32);
 }
 
 }  // namespace
