@@ -8,8 +8,8 @@ set(pyc_precompiled_core
   <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
 set(pyc_precompiled_cold ${pyc_precompiled_core})
 set(pyc_precompiled_reading ${pyc_precompiled_core})
+set(pyc_precompiled_tool ${pyc_precompiled_core})
 set(pyc_precompiled_llvm ${pyc_precompiled_core} <llvm/IR/IRBuilder.h> <llvm/IR/Module.h>)
-set(pyc_precompiled_tool ${pyc_precompiled_core} <CLI/CLI.hpp> <nlohmann/json.hpp>)
 set(pyc_precompiled_test ${pyc_precompiled_core} <filesystem> <fstream> <gtest/gtest.h>)
 set(pyc_precompiled_cold_test ${pyc_precompiled_test})
 

@@ -10,7 +10,7 @@ packages_build=(
   libre2-dev libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev
 )
 # Sanitizer builds; setarch comes from util-linux.
-packages_test=(clang-16 libclang-rt-16-dev llvm-16 util-linux libmpfr-dev strace)
+packages_test=(clang-16 lld-16 libclang-rt-16-dev llvm-16 util-linux libmpfr-dev strace)
 # The other instruction set: a cross compiler and an emulator.
 if [[ $(uname -m) == x86_64 ]]; then
   packages_test+=(qemu-user g++-aarch64-linux-gnu)

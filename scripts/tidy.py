@@ -3,8 +3,8 @@
 
 A file that passed is stamped with a hash of everything its result depends on (its text, the project headers it reaches,
 its compile command, .clang-tidy, the tool's version), and is not checked again until that changes. Most of a file's time
-goes into the headers it reads, so the files of small ops are checked several at once, as one text; where something is found
-in it, each of them alone.
+goes into the headers it reads, so files of a folder that can stand beside each other are checked several at once, as one
+text; where something is found in it, each of them alone.
 Usage: tidy.py BUILD_DIR STAMP_DIR JOBS
 """
 
@@ -62,29 +62,55 @@ def run_tidy(build, source):
     return done.returncode, done.stdout, done.stderr
 
 
+OPS = ROOT / "src/ops"
 NAMESPACE = "namespace pyc::ops {\n"
 NAMESPACE_END = "}  // namespace pyc::ops\n"
+UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace\n", re.MULTILINE | re.DOTALL)
+DEFINED = re.compile(r"^(?:(?:struct|class|enum class|using) (\w+)|[^\s#/}].*?(\w+)(?:\(|\{|\[| = ))", re.MULTILINE)
+CONSTANT = re.compile(r"k[A-Z]")
 TOGETHER = 10
 
 
-def fits_together(source):
-    """Whether it is the file of an op, which defines functions of its own only."""
+def own_names(source):
+    """The names a file defines for itself; of two files with one in common none can follow the other in one text."""
     text = source.read_text()
-    return source.parent == ROOT / "src/ops" and text.count(NAMESPACE) == 1 and text.count(NAMESPACE_END) == 1
+    names = set(re.findall(r"^#define (\w+)", text, re.MULTILINE))
+    for part in UNNAMED.findall(text):
+        names.update(first or second for first, second in DEFINED.findall(part))
+    return names
+
+
+def together(sources):
+    """The files in lists of at most TOGETHER, all of a list in one folder. `joined` keeps constants and ops apart."""
+    units = []  # (files, names of their own)
+    for source in sorted(sources):
+        names = set() if source.parent == OPS else {n for n in own_names(source) if not CONSTANT.match(n)}
+        for files, taken in units:
+            if len(files) < TOGETHER and files[0].parent == source.parent and not names & taken:
+                files.append(source)
+                taken |= names
+                break
+        else:
+            units.append(([source], names))
+    return [files for files, _ in units]
 
 
 def joined(sources):
-    """The files as one text, each in a namespace of its own."""
+    """The files as one text: those of ops in a namespace each, others with names of their own for constants."""
     parts = []
     for i, source in enumerate(sources):
         text = source.read_text()
-        text = text.replace(NAMESPACE, f"namespace pyc::ops {{ namespace file_{i} {{\n")
-        parts.append(text.replace(NAMESPACE_END, "} }\n"))
+        if source.parent == OPS:
+            text = text.replace(NAMESPACE, f"namespace pyc::ops {{ namespace file_{i} {{\n")
+            text = text.replace(NAMESPACE_END, "} }\n")
+        for name in filter(CONSTANT.match, own_names(source)):
+            text = re.sub(rf"\b{name}\b", f"{name}_{i}", text)
+        parts.append(text)
     return "".join(parts)
 
 
 def name_together(folder, sources):
-    return folder / f"{sources[0].stem}_and_others.cpp"
+    return folder / f"{sources[0].parent.name}_{sources[0].stem}_and_others.cpp"
 
 
 def check(folder, sources):
@@ -126,14 +152,14 @@ def main():
             todo[source] = stamp
 
     print(f"clang-tidy: {checked} files, {checked - len(todo)} unchanged since they passed, {len(todo)} to check", flush=True)
-    small = [source for source in todo if fits_together(source)]
-    units = [small[i : i + TOGETHER] for i in range(0, len(small), TOGETHER)]
+    units = together(todo)
     for unit in units:
+        if len(unit) == 1:
+            continue
         first = command_of[unit[0]]
         text = str(name_together(stamps, unit))
         commands.append({**first, "command": first["command"].replace(first["file"], text), "file": text})
     (stamps / "compile_commands.json").write_text(json.dumps(commands))
-    units += [[source] for source in todo if source not in small]
 
     failed = 0
     count = 0

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu_emit_support.h"
+#include "base/sanitizers.h"
 #include "loop/functions.h"
 
 namespace pyc::cpu_test {
@@ -419,7 +420,7 @@ class RandomKernel {
 };
 
 TEST(EmitLoops, RandomKernels) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < (kSanitized ? 20 : 40); ++seed) {
     Builder b;
     RandomKernel(seed).build(b);
     SCOPED_TRACE("seed " + std::to_string(seed));

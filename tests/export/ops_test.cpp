@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <set>
 
+#include "base/files.h"
 #include "export/round_trip.h"
+#include "import/onnx/proto.h"
+#include "import/onnx/rules.h"
 #include "ops/case_file.h"
 #include "ops/registry.h"
 
@@ -94,15 +98,21 @@ void check(const Case& c, const ir::OpDef& op, Count& count) {
   ++count.same;
 }
 
+std::vector<Case> cases_of(const ir::OpDef& op) {
+  const fs::path file =
+      fs::path(PYC_SOURCE_DIR) / "tests" / "ops" / (std::string(op.name) + ".cases");
+  return fs::exists(file) ? read_cases(file.string()) : std::vector<Case>{};
+}
+
 class Ops : public testing::TestWithParam<const ir::OpDef*> {};
 
 TEST_P(Ops, KeepTheirBits) {
   const ir::OpDef& op = *GetParam();
   const std::string name(op.name);
-  const fs::path file = fs::path(PYC_SOURCE_DIR) / "tests" / "ops" / (name + ".cases");
-  if (!fs::exists(file)) GTEST_SKIP() << "no cases";
+  const std::vector<Case> cases = cases_of(op);
+  if (cases.empty()) GTEST_SKIP() << "no cases";
   Count count;
-  for (const Case& c : read_cases(file.string())) {
+  for (const Case& c : cases) {
     if (!c.refusal) check(c, op, count);
   }
   if (kRefused.contains(name)) {
@@ -111,6 +121,35 @@ TEST_P(Ops, KeepTheirBits) {
   } else {
     EXPECT_GT(count.same, 0);
   }
+}
+
+// Of ONNX's own operators: those that cases of ops are written as, and those that the tests of the
+// import build a node of.
+TEST(EveryOperator, HasACaseOfItsOwn) {
+  std::set<std::string_view> missing;
+  for (const std::string_view name : onnx::rule_names("")) missing.insert(name);
+  ASSERT_GT(missing.size(), 190U);
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    for (const Case& c : cases_of(*op)) {
+      if (c.refusal) continue;
+      const auto bytes = onnx::export_model(ir::parse(graph_text(c, *op), ops::all_ops()).value());
+      if (!bytes.ok()) continue;
+      const auto model = onnx::parse_model(std::as_bytes(std::span(*bytes)));
+      ASSERT_TRUE(model.ok()) << model.status().to_string();
+      for (const auto& node : model->graph.nodes) {
+        if (node.domain.empty()) missing.erase(node.op);
+      }
+    }
+  }
+  const std::regex node("(?:node|two_inputs)\\(\\s*\"(\\w+)\"");
+  for (const auto& entry : fs::directory_iterator(fs::path(PYC_SOURCE_DIR) / "tests" / "onnx")) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string text = read_file(entry.path().string(), 1 << 20).value();
+    for (std::sregex_iterator it(text.begin(), text.end(), node), end; it != end; ++it) {
+      missing.erase((*it)[1].str());
+    }
+  }
+  EXPECT_EQ(missing, std::set<std::string_view>{});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Ops,

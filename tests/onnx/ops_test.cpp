@@ -99,6 +99,44 @@ TEST(OnnxOps, OptionalsAndSequences) {
                  {1, 0, 1, 2, 3, 0.5});
 }
 
+// x is split into its two rows.
+TEST(OnnxOps, SequencesOfParts) {
+  const Bytes zero = raw_tensor("zero", kI64, {}, raw_of(Ints{0}));
+  const Bytes split = node("SplitToSequence", {"x"}, {"rows"}, {attr_int("axis", 0)});
+  expect_numbers(nodes_on_x({split, node("SequenceLength", {"rows"}, {"y"})}, {}, kI64), {2});
+  expect_numbers(
+      nodes_on_x({split, node("ConcatFromSequence", {"rows"}, {"y"}, {attr_int("axis", 1)})}, {}),
+      {1, 0, -1, 2, -3, 0.5});
+  expect_numbers(nodes_on_x({split, node("SequenceErase", {"rows", "zero"}, {"rest"}),
+                             node("ConcatFromSequence", {"rest"}, {"y"}, {attr_int("axis", 0)})},
+                            {zero}),
+                 {2, -3, 0.5});
+}
+
+TEST(OnnxOps, SizeAndCompress) {
+  expect_numbers(nodes_on_x({node("Size", {"x"}, {"y"})}, {}, kI64), {6});
+  const Bytes kept = raw_tensor("kept", kBool, {3}, raw_of(std::vector<uint8_t>{1, 0, 1}));
+  expect_numbers(
+      nodes_on_x({node("Compress", {"x", "kept"}, {"y"}, {attr_int("axis", 1)})}, {kept}),
+      {1, -1, 2, 0.5});
+  expect_numbers(nodes_on_x({node("Compress", {"x", "kept"}, {"y"})}, {kept}), {1, -1});
+}
+
+// The sum of the rows so far, and their last one.
+TEST(OnnxOps, ScanAddsUpRows) {
+  const Bytes body = graph(
+      {.inputs = {unshaped("sum", kF32), unshaped("row", kF32)},
+       .outputs = {unshaped("next", kF32), unshaped("each", kF32)},
+       .nodes = {node("Add", {"sum", "row"}, {"next"}), node("Identity", {"next"}, {"each"})}});
+  const auto scan = [&](const Names& outputs) {
+    return node("Scan", {"start", "x"}, outputs,
+                {attr_graph("body", body), attr_int("num_scan_inputs", 1)});
+  };
+  const Bytes start = floats("start", {3}, {10, 0, 0});
+  expect_numbers(nodes_on_x({scan({"last", "y"})}, {start}), {11, 0, -1, 13, -3, -0.5});
+  expect_numbers(nodes_on_x({scan({"y", "each"})}, {start}), {13, -3, -0.5});
+}
+
 TEST(OnnxOps, Strings) {
   const Bytes words = strings("words", {2}, {"Ab cd", "e"});
   expect_numbers(nodes_on_x({node("StringSplit", {"words"}, {"parts", "y"})}, {words}, kI64),

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <pyc/pyc.hpp>
 #include <span>
@@ -14,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-namespace pyc::tool {
+#include "json.h"
 
-using Json = nlohmann::ordered_json;
+namespace pyc::tool {
 
 // Exit codes besides those of errors (docs/cli.md).
 inline constexpr int kExitOk = 0;

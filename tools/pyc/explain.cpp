@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "command.h"
@@ -57,12 +56,12 @@ class Explain final : public Command {
     // An open model is compiled when it runs.
     if (model.is_open() && model.stats().runs == 0) model.run_values(inputs_.make(model));
     if (json) {
-      Json log = Json::parse(model.decision_log());
+      Json log = Json::parse(model.decision_log()).value();
       log["pass_report"] = nullptr;
       if (graph) {
         std::string report;
         graph->run_passes({}, &report);
-        log["pass_report"] = Json::parse(report);
+        log["pass_report"] = Json::parse(report).value();
       }
       print(log);
       return kExitOk;

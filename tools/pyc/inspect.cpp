@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "report.h"
@@ -123,7 +122,7 @@ class Inspect final : public Command {
   int show_model(const ModelFile& model) const {
     const std::string print_of_graph = fingerprint(model);
     const Breaks breaks = model.breaks(shaped_);
-    Json report = Json::parse(model.describe());
+    Json report = Json::parse(model.describe()).value();
     report["fingerprint"] = print_of_graph.empty() ? Json(nullptr) : Json(print_of_graph);
     report["breaks"] = breaks_json(breaks);
     if (json) {
@@ -136,12 +135,12 @@ class Inspect final : public Command {
     for (size_t i = 0; i < model.output_count(); ++i) {
       fmt::print("output  {}: {}\n", model.output(i).name, model.output(i).type_text);
     }
-    fmt::print("nodes   {}:", report["nodes"].get<int64_t>());
-    for (const auto& [op, count] : report["ops"].items()) {
-      fmt::print(" {}×{}", count.get<int64_t>(), op);
+    fmt::print("nodes   {}:", report["nodes"].integer());
+    for (const std::string& op : report["ops"].names()) {
+      fmt::print(" {}×{}", report["ops"][op].integer(), op);
     }
-    fmt::print("\nconst   {} with {}\n", report["constants"].get<int64_t>(),
-               bytes_text(report["constant_bytes"].get<int64_t>()));
+    fmt::print("\nconst   {} with {}\n", report["constants"].integer(),
+               bytes_text(report["constant_bytes"].integer()));
     if (report.contains("opsets")) show_origin(report);
     fmt::print("breaks  {}\n", breaks.summary().summary);
     for (const pyc_unsupported_node& node : model.unsupported()) show_unsupported(node);
@@ -151,11 +150,11 @@ class Inspect final : public Command {
 
   static void show_origin(const Json& report) {
     fmt::print("opset  ");
-    for (const auto& [domain, version] : report["opsets"].items()) {
-      fmt::print(" {}{}", domain.empty() ? "" : domain + ":", version.get<int64_t>());
+    for (const std::string& domain : report["opsets"].names()) {
+      fmt::print(" {}{}", domain.empty() ? "" : domain + ":", report["opsets"][domain].integer());
     }
-    fmt::print(", IR version {}, by {}\n", report["ir_version"].get<int64_t>(),
-               report["producer"].get<std::string>());
+    fmt::print(", IR version {}, by {}\n", report["ir_version"].integer(),
+               report["producer"].string());
   }
 
   static void show_unsupported(const pyc_unsupported_node& node) {

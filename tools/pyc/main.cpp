@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 
@@ -71,7 +70,7 @@ int report(const Error& e, bool json) {
                         {"node", e.node()},
                         {"cure", e.cure()},
                         {"exit", exit_code(e.code())}};
-    fmt::print("{}\n", Json{{"error", error}}.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", Json{{"error", error}}.text(2));
   } else {
     fmt::print(stderr, "error: {}\n", e.what());
     if (*e.cure() != '\0') fmt::print(stderr, "cure:  {}\n", e.cure());

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace pyc::tool {
 
-void print(const Json& document) {
-  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
-}
+void print(const Json& document) { fmt::print("{}\n", document.text(2)); }
 
 Json value_json(const pyc_value_info& info) {
   return {{"name", info.name},

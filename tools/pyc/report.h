@@ -2,7 +2,6 @@
 
 // How a model's facts are printed, as text and as JSON.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

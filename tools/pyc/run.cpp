@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "report.h"
@@ -81,14 +80,15 @@ class Run final : public Command {
     report["outputs"] = Json::array();
     for (size_t i = 0; i < outputs.size(); ++i) {
       Json row = {{"name", model.output(i).name}};
-      row.update(result_json(outputs[i]));
+      const Json result = result_json(outputs[i]);
+      for (const std::string& name : result.names()) row[name] = result[name];
       report["outputs"].push_back(std::move(row));
     }
     report["compile_ms"] = static_cast<double>(model.stats().compile_ns) / 1e6;
     report["run_us"] = run_us;
     report["memory"] = memory_json(model.memory());
     report["values"] = {{"bytes", last.value_bytes}, {"peak_bytes", last.value_peak_bytes}};
-    report["log"] = Json::parse(model.decision_log());
+    report["log"] = Json::parse(model.decision_log()).value();
     print(report);
   }
 

@@ -37,29 +37,36 @@ std::string packed(std::span<const std::byte> bytes, int64_t bits) {
   return out;
 }
 
-enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kFloats = 6, kInts = 7, kStrings = 8 };
+enum {
+  kFloatType = 1,
+  kIntType = 2,
+  kStringType = 3,
+  kFloatsType = 6,
+  kIntsType = 7,
+  kStringsType = 8
+};
 
 void write_attribute(pbf_writer& node, const std::string& name, const NodeAttr& value) {
   pbf_writer a(node, 5);
   a.add_string(1, name);
   if (const auto* f = std::get_if<float>(&value)) {
     a.add_float(2, *f);
-    a.add_int32(20, kFloat);
+    a.add_int32(20, kFloatType);
   } else if (const auto* i = std::get_if<int64_t>(&value)) {
     a.add_int64(3, *i);
-    a.add_int32(20, kInt);
+    a.add_int32(20, kIntType);
   } else if (const auto* s = std::get_if<std::string>(&value)) {
     a.add_bytes(4, *s);
-    a.add_int32(20, kString);
+    a.add_int32(20, kStringType);
   } else if (const auto* fs = std::get_if<std::vector<float>>(&value)) {
     a.add_packed_float(7, fs->begin(), fs->end());
-    a.add_int32(20, kFloats);
+    a.add_int32(20, kFloatsType);
   } else if (const auto* is = std::get_if<Ints>(&value)) {
     a.add_packed_int64(8, is->begin(), is->end());
-    a.add_int32(20, kInts);
+    a.add_int32(20, kIntsType);
   } else {
     for (const std::string& text : std::get<Names>(value)) a.add_bytes(9, text);
-    a.add_int32(20, kStrings);
+    a.add_int32(20, kStringsType);
   }
 }
 

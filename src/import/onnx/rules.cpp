@@ -92,6 +92,15 @@ const ir::OpenOps& open_ops() {
   return ops;
 }
 
+std::vector<std::string_view> rule_names(std::string_view domain) {
+  std::vector<std::string_view> names;
+  const std::string prefix = key_of(domain, "");
+  for (const auto& [key, entries] : table()) {
+    if (key.starts_with(prefix)) names.push_back(std::string_view(key).substr(prefix.size()));
+  }
+  return names;
+}
+
 std::string_view suggest_op(std::string_view op) {
   std::vector<std::string_view> names;
   for (const auto& [key, entries] : table()) {

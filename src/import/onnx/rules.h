@@ -46,6 +46,8 @@ std::span<const ComplexRule> complex_rules();
 const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
 // The rules by the names ops have in the text of open graphs: onnx.Relu, ai.onnx.ml.Scaler.
 const ir::OpenOps& open_ops();
+// The operators of `domain` that have a rule, sorted.
+std::vector<std::string_view> rule_names(std::string_view domain);
 // The known op whose name is nearest, or "".
 std::string_view suggest_op(std::string_view op);
 
