@@ -7,6 +7,10 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 #include "base/clock.h"
 #include "base/fp_state.h"
@@ -38,6 +42,15 @@ void spin_until(Done done, int64_t spin_ns) {
   } while (now_ns() < deadline);
 }
 
+// -1 where that is not known.
+int current_core() {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
 Status refused(int threads, int error) noexcept {
   try {
     return {Code::kOutOfMemory, fmt::format("thread pool: cannot start {} threads: {}", threads,
@@ -51,6 +64,9 @@ Status refused(int threads, int error) noexcept {
 
 struct alignas(64) ThreadPool::Worker {
   std::atomic<uint32_t> ticket{0};  // counts the jobs given to this worker
+  std::atomic<bool> parked{false};
+  std::atomic<bool> crowded{false};  // it once shared the caller's core
+  std::atomic<int> core{-1};         // where it parked
   std::thread thread;
 };
 
@@ -97,18 +113,14 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::parallel_for(int64_t n, Task task, void* ctx) {
   if (n <= 0) return;
   const int parts = static_cast<int>(std::min<int64_t>(n, threads_));
-  const Job job = {task, ctx, n};
+  const Job job = {task, ctx, n, current_core()};
   if (parts == 1 || busy_.exchange(true, std::memory_order_acquire)) {
     for (int t = 0; t < parts; ++t) run_part(job, t);
     return;
   }
   job_ = job;
   pending_.store(parts - 1, std::memory_order_relaxed);
-  for (int t = 1; t < parts; ++t) {
-    std::atomic<uint32_t>& ticket = workers_[t - 1].ticket;
-    ticket.fetch_add(1);
-    ticket.notify_one();
-  }
+  for (int t = 1; t < parts; ++t) wake(t);
   run_part(job, 0);
   spin_until([this] { return pending_.load(std::memory_order_relaxed) == 0; }, spin_ns_);
   for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
@@ -123,13 +135,49 @@ void ThreadPool::run_part(const Job& job, int thread) const {
   job.task(job.ctx, thread, begin, end);
 }
 
+// A woken thread is often put on the core of the one that wakes it, and where the system takes
+// cores for ones without a common cache (virtual machines) the two share that core for tens of
+// milliseconds while another is idle. So a worker that this happened to is kept off the cores of
+// the caller and of the other workers while it is woken, and is free to move again after that.
+void ThreadPool::wake(int thread) {
+  Worker& worker = workers_[thread - 1];
+  worker.ticket.fetch_add(1);
+#if defined(__linux__)
+  const bool crowded = worker.crowded.load(std::memory_order_relaxed) ||
+                       worker.core.load(std::memory_order_relaxed) == job_.core;
+  cpu_set_t allowed;
+  const pthread_t handle = worker.thread.native_handle();
+  if (spin_ns_ != 0 && crowded && worker.parked.load() &&
+      pthread_getaffinity_np(handle, sizeof allowed, &allowed) == 0) {
+    cpu_set_t free = allowed;
+    for (int t = 0; t < threads_; ++t) {
+      const int core = t == 0 ? job_.core : workers_[t - 1].core.load(std::memory_order_relaxed);
+      if (t != thread && core >= 0 && core < CPU_SETSIZE) CPU_CLR(core, &free);
+    }
+    if (CPU_COUNT(&free) > 0 && pthread_setaffinity_np(handle, sizeof free, &free) == 0) {
+      worker.ticket.notify_one();
+      pthread_setaffinity_np(handle, sizeof allowed, &allowed);
+      return;
+    }
+  }
+#endif
+  worker.ticket.notify_one();
+}
+
 void ThreadPool::worker_loop(int thread) {
   const FpStateGuard fp_state;
-  const std::atomic<uint32_t>& ticket = workers_[thread - 1].ticket;
+  Worker& worker = workers_[thread - 1];
+  const std::atomic<uint32_t>& ticket = worker.ticket;
   for (uint32_t seen = 0;; ++seen) {
     spin_until([&] { return ticket.load(std::memory_order_relaxed) != seen; }, spin_ns_);
-    ticket.wait(seen);
+    if (ticket.load() == seen) {
+      worker.core.store(current_core(), std::memory_order_relaxed);
+      worker.parked.store(true);
+      ticket.wait(seen);
+      worker.parked.store(false, std::memory_order_relaxed);
+    }
     if (stopping_) return;
+    if (current_core() == job_.core) worker.crowded.store(true, std::memory_order_relaxed);
     run_part(job_, thread);
     // The last one wakes the caller; the others leave it asleep.
     if (pending_.fetch_sub(1) == 1) pending_.notify_one();

@@ -9,7 +9,8 @@
 namespace pyc {
 
 // A fixed set of threads for loops with independent iterations. Which part of a loop a thread gets
-// depends on the loop's length and the pool's size alone, never on timing.
+// depends on the loop's length and the pool's size alone, never on timing. Threads are not bound to
+// cores, but where the system puts a worker on the caller's core it is woken on another.
 class ThreadPool {
  public:
   // Runs iterations [begin, end), never empty, as thread `thread`. Must not throw.
@@ -43,12 +44,14 @@ class ThreadPool {
     Task task = nullptr;
     void* ctx = nullptr;
     int64_t n = 0;
+    int core = -1;  // the caller's, where known
   };
 
   explicit ThreadPool(int threads);
   void start();
   void run_part(const Job& job, int thread) const;
   void worker_loop(int thread);
+  void wake(int thread);
 
   const int threads_;
   const int64_t spin_ns_;

@@ -1,9 +1,11 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <thread>
@@ -204,6 +206,35 @@ TEST(ThreadPoolDeathTest, RefusedThreadsAreReported) {
 void read_state(void* ctx, int thread, int64_t, int64_t) {
   static_cast<uint64_t*>(ctx)[thread] = read_fp_control();
 }
+
+#if defined(__linux__)
+// Where a worker shares the caller's core it is woken on another: no worker is left bound to it.
+TEST(ThreadPool, WorkersMayRunOnAllCoresAgain) {
+  struct Cores {
+    cpu_set_t all;
+    std::atomic<int> bound = 0;
+    static void task(void* ctx, int, int64_t, int64_t) {
+      auto* self = static_cast<Cores*>(ctx);
+      const auto free_again = [&] {
+        cpu_set_t now;
+        return sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &self->all);
+      };
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (!free_again() && std::chrono::steady_clock::now() < deadline) sched_yield();
+      self->bound += free_again() ? 0 : 1;
+    }
+  } cores;
+  ASSERT_EQ(sched_getaffinity(0, sizeof cores.all, &cores.all), 0);
+  for (const int threads : {2, 3}) {
+    const std::unique_ptr<ThreadPool> pool = make_pool(threads);
+    for (int loop = 0; loop < 50 && cores.bound == 0; ++loop) {
+      pool->parallel_for(threads, Cores::task, &cores);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));  // they park
+    }
+  }
+  EXPECT_EQ(cores.bound, 0);
+}
+#endif
 
 TEST(ThreadPool, WorkersIgnoreTheFloatingPointStateOfTheirMaker) {
 #if defined(__x86_64__)
