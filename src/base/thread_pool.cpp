@@ -7,19 +7,17 @@
 #include <new>
 #include <system_error>
 #include <thread>
-#if defined(__linux__)
-#include <pthread.h>
-#include <sched.h>
-#endif
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/fp_state.h"
 
 namespace pyc {
 namespace {
 
-// About as long as waking a parked thread takes, so that spinning at most doubles a wait.
-constexpr int64_t kSpinNs = 20'000;
+// How long a thread waits before it parks. Waking the parked threads of a pool, one after another,
+// takes as long in a virtual machine; the threads of OpenBLAS wait a hundred times longer.
+constexpr int64_t kSpinNs = 200'000;
 
 void relax_cpu() {
 #if defined(__x86_64__)
@@ -42,15 +40,6 @@ void spin_until(Done done, int64_t spin_ns) {
   } while (now_ns() < deadline);
 }
 
-// -1 where that is not known.
-int current_core() {
-#if defined(__linux__)
-  return sched_getcpu();
-#else
-  return -1;
-#endif
-}
-
 Status refused(int threads, int error) noexcept {
   try {
     return {Code::kOutOfMemory, fmt::format("thread pool: cannot start {} threads: {}", threads,
@@ -65,8 +54,9 @@ Status refused(int threads, int error) noexcept {
 struct alignas(64) ThreadPool::Worker {
   std::atomic<uint32_t> ticket{0};  // counts the jobs given to this worker
   std::atomic<bool> parked{false};
-  std::atomic<bool> crowded{false};  // it once shared the caller's core
-  std::atomic<int> core{-1};         // where it parked
+  std::atomic<int> core{-1};  // where it parked or woke up last
+  bool waits = false;         // of the holder of busy_: whether it must be woken
+  int start = -1;             // of the same: and where
   std::thread thread;
 };
 
@@ -120,7 +110,7 @@ void ThreadPool::parallel_for(int64_t n, Task task, void* ctx) {
   }
   job_ = job;
   pending_.store(parts - 1, std::memory_order_relaxed);
-  for (int t = 1; t < parts; ++t) wake(t);
+  wake(parts);
   run_part(job, 0);
   spin_until([this] { return pending_.load(std::memory_order_relaxed) == 0; }, spin_ns_);
   for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
@@ -137,31 +127,53 @@ void ThreadPool::run_part(const Job& job, int thread) const {
 
 // A woken thread is often put on the core of the one that wakes it, and where the system takes
 // cores for ones without a common cache (virtual machines) the two share that core for tens of
-// milliseconds while another is idle. So a worker that this happened to is kept off the cores of
-// the caller and of the other workers while it is woken, and is free to move again after that.
-void ThreadPool::wake(int thread) {
-  Worker& worker = workers_[thread - 1];
-  worker.ticket.fetch_add(1);
-#if defined(__linux__)
-  const bool crowded = worker.crowded.load(std::memory_order_relaxed) ||
-                       worker.core.load(std::memory_order_relaxed) == job_.core;
-  cpu_set_t allowed;
-  const pthread_t handle = worker.thread.native_handle();
-  if (spin_ns_ != 0 && crowded && worker.parked.load() &&
-      pthread_getaffinity_np(handle, sizeof allowed, &allowed) == 0) {
-    cpu_set_t free = allowed;
-    for (int t = 0; t < threads_; ++t) {
-      const int core = t == 0 ? job_.core : workers_[t - 1].core.load(std::memory_order_relaxed);
-      if (t != thread && core >= 0 && core < CPU_SETSIZE) CPU_CLR(core, &free);
-    }
-    if (CPU_COUNT(&free) > 0 && pthread_setaffinity_np(handle, sizeof free, &free) == 0) {
+// milliseconds while another is idle. Once that was seen, parked workers start on a core each: the
+// one they parked on, unless another thread is there.
+void ThreadPool::wake(int parts) {
+  const auto each = [&](const auto& visit) {
+    for (int t = 1; t < parts; ++t) visit(workers_[t - 1]);
+  };
+  if (!crowded_.load(std::memory_order_relaxed)) {
+    each([](Worker& worker) {
+      worker.ticket.fetch_add(1);
       worker.ticket.notify_one();
-      pthread_setaffinity_np(handle, sizeof allowed, &allowed);
+    });
+    return;
+  }
+  CoreSet taken;
+  take_core(taken, job_.core);
+  each([&](Worker& worker) {
+    worker.waits = worker.parked.load();
+    if (!worker.waits) take_core(taken, worker.core.load(std::memory_order_relaxed));
+  });
+  each([&](Worker& worker) {
+    if (!worker.waits) return;
+    const int core = worker.core.load(std::memory_order_relaxed);
+    const bool free = core >= 0 && static_cast<size_t>(core) < taken.size() && !taken[core];
+    worker.start = free ? core : -1;
+    take_core(taken, worker.start);
+  });
+  each([&](Worker& worker) {
+    worker.ticket.fetch_add(1);
+    if (!worker.waits) {
+      worker.ticket.notify_one();
       return;
     }
+    const StartOnCore start(worker.thread.native_handle(), worker.start, taken);
+    worker.ticket.notify_one();
+  });
+}
+
+// Of a worker that was woken up: whether another thread of the pool is here too.
+void ThreadPool::look_around(int thread) {
+  const int here = current_core();
+  bool crowded = here == job_.core;
+  workers_[thread - 1].core.store(here, std::memory_order_relaxed);
+  if (crowded_.load(std::memory_order_relaxed)) return;
+  for (int t = 1; t < threads_; ++t) {
+    crowded |= t != thread && workers_[t - 1].core.load(std::memory_order_relaxed) == here;
   }
-#endif
-  worker.ticket.notify_one();
+  if (crowded) crowded_.store(true, std::memory_order_relaxed);
 }
 
 void ThreadPool::worker_loop(int thread) {
@@ -175,9 +187,9 @@ void ThreadPool::worker_loop(int thread) {
       worker.parked.store(true);
       ticket.wait(seen);
       worker.parked.store(false, std::memory_order_relaxed);
+      if (spin_ns_ != 0 && !stopping_) look_around(thread);
     }
     if (stopping_) return;
-    if (current_core() == job_.core) worker.crowded.store(true, std::memory_order_relaxed);
     run_part(job_, thread);
     // The last one wakes the caller; the others leave it asleep.
     if (pending_.fetch_sub(1) == 1) pending_.notify_one();

@@ -10,7 +10,7 @@ namespace pyc {
 
 // A fixed set of threads for loops with independent iterations. Which part of a loop a thread gets
 // depends on the loop's length and the pool's size alone, never on timing. Threads are not bound to
-// cores, but where the system puts a worker on the caller's core it is woken on another.
+// cores, but where the system puts two of them on one core they are woken on different ones.
 class ThreadPool {
  public:
   // Runs iterations [begin, end), never empty, as thread `thread`. Must not throw.
@@ -51,7 +51,8 @@ class ThreadPool {
   void start();
   void run_part(const Job& job, int thread) const;
   void worker_loop(int thread);
-  void wake(int thread);
+  void wake(int parts);
+  void look_around(int thread);
 
   const int threads_;
   const int64_t spin_ns_;
@@ -59,6 +60,7 @@ class ThreadPool {
   // Written by the holder of busy_ and published to a worker by its ticket.
   Job job_;
   bool stopping_ = false;
+  std::atomic<bool> crowded_{false};  // two threads were once seen on one core
   alignas(64) std::atomic<bool> busy_{false};
   alignas(64) std::atomic<int> pending_{0};  // workers that have not finished their part
 };

@@ -208,7 +208,7 @@ void read_state(void* ctx, int thread, int64_t, int64_t) {
 }
 
 #if defined(__linux__)
-// Where a worker shares the caller's core it is woken on another: no worker is left bound to it.
+// Where two threads were seen on one core, workers are woken on one each: none is left bound to it.
 TEST(ThreadPool, WorkersMayRunOnAllCoresAgain) {
   struct Cores {
     cpu_set_t all;
@@ -229,7 +229,7 @@ TEST(ThreadPool, WorkersMayRunOnAllCoresAgain) {
     const std::unique_ptr<ThreadPool> pool = make_pool(threads);
     for (int loop = 0; loop < 50 && cores.bound == 0; ++loop) {
       pool->parallel_for(threads, Cores::task, &cores);
-      std::this_thread::sleep_for(std::chrono::microseconds(200));  // they park
+      std::this_thread::sleep_for(std::chrono::microseconds(600));  // they park
     }
   }
   EXPECT_EQ(cores.bound, 0);
