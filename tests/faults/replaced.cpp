@@ -46,6 +46,9 @@ DIR* __wrap_opendir(const char* path);
 int __wrap_closedir(DIR* folder);
 int __wrap_close(int fd);
 ssize_t __wrap_read(int fd, void* bytes, size_t size);
+// What openat and read become where the compiler checks sizes (_FORTIFY_SOURCE).
+int __wrap___openat_2(int folder, const char* path, int flags);
+ssize_t __wrap___read_chk(int fd, void* bytes, size_t size, size_t room);
 ssize_t __wrap_write(int fd, const void* bytes, size_t size);
 int __wrap_fstat(int fd, struct stat* info);
 int __wrap_fstatat(int folder, const char* path, struct stat* info, int flags);
@@ -154,6 +157,14 @@ int __wrap_open(const char* path, int flags, mode_t mode) {
 int __wrap_openat(int folder, const char* path, int flags, mode_t mode) {
   if (refused(Kind::kFile, EMFILE)) return -1;
   return opened(__real_openat(folder, path, flags, mode));
+}
+
+int __wrap___openat_2(int folder, const char* path, int flags) {
+  return __wrap_openat(folder, path, flags, 0);
+}
+
+ssize_t __wrap___read_chk(int fd, void* bytes, size_t size, size_t) {
+  return __wrap_read(fd, bytes, size);
 }
 
 DIR* __wrap_opendir(const char* path) {
