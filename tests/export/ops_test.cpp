@@ -110,7 +110,7 @@ TEST_P(Ops, KeepTheirBits) {
   const ir::OpDef& op = *GetParam();
   const std::string name(op.name);
   const std::vector<Case> cases = cases_of(op);
-  if (cases.empty()) GTEST_SKIP() << "no cases";
+  ASSERT_FALSE(cases.empty()) << "no cases";
   Count count;
   for (const Case& c : cases) {
     if (!c.refusal) check(c, op, count);
