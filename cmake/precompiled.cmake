@@ -6,8 +6,9 @@ option(PYC_PRECOMPILE "Compile common headers once" OFF)
 set(pyc_precompiled_core
   <algorithm> <array> <bit> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <numeric> <optional> <set>
   <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>)
-set(pyc_precompiled_cold ${pyc_precompiled_core})
-set(pyc_precompiled_reading ${pyc_precompiled_core})
+set(pyc_precompiled_ops ${pyc_precompiled_core} <ops/support/elementwise.h>)
+set(pyc_precompiled_cold ${pyc_precompiled_core} <ir/graph.h>)
+set(pyc_precompiled_reading ${pyc_precompiled_core} <ir/graph.h>)
 set(pyc_precompiled_tool ${pyc_precompiled_core})
 set(pyc_precompiled_llvm ${pyc_precompiled_core} <llvm/IR/IRBuilder.h> <llvm/IR/Module.h>)
 set(pyc_precompiled_test ${pyc_precompiled_core} <filesystem> <fstream> <gtest/gtest.h>)

@@ -94,6 +94,14 @@ const T& get_attr(const Attrs& attrs, std::string_view name) {
 
 }  // namespace
 
+AttrDef::AttrDef(std::string_view name, AttrKind kind)
+    : name(name), kind(kind), required(true), fallback(int64_t{0}) {}
+AttrDef::AttrDef(std::string_view name, const Attr& fallback)
+    : name(name), kind(kind_of(fallback)), required(false), fallback(fallback) {}
+AttrDef::~AttrDef() = default;
+AttrDef::AttrDef(const AttrDef& other) = default;
+AttrDef& AttrDef::operator=(const AttrDef& other) = default;
+
 std::string_view closest_name(std::string_view name, std::span<const std::string_view> candidates) {
   if (name.empty() || name.size() > kLongestCompared) return "";
   // A name with every letter replaced is not near.

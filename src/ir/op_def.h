@@ -23,11 +23,19 @@ class Patch;
 struct Node;
 using ValueId = uint32_t;
 
+// Made, copied and destroyed in op_def.cpp: every op has a list of these, and code for a variant
+// takes a compiler longer than the rest of most ops.
 struct AttrDef {
+  AttrDef(std::string_view name, AttrKind kind);         // required
+  AttrDef(std::string_view name, const Attr& fallback);  // of the fallback's kind
+  ~AttrDef();
+  AttrDef(const AttrDef& other);
+  AttrDef& operator=(const AttrDef& other);
+
   std::string_view name;
   AttrKind kind;
-  bool required = false;
-  Attr fallback = int64_t{0};  // the value when the attribute is absent and not required
+  bool required;
+  Attr fallback;  // the value when the attribute is absent and not required
 };
 
 // What an op's type rule sees. Attributes are complete: defaults are filled in.

@@ -12,9 +12,9 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
-#include "base/temp_folder.h"
 #include "driver/artifacts.h"
 #include "driver/seeded_run.h"
+#include "support/temp_folder.h"
 
 namespace pyc::artifact {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "temp_folder.h"
+#include "support/temp_folder.h"
 
 namespace pyc {
 namespace {

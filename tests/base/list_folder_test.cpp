@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "base/temp_folder.h"
+#include "support/temp_folder.h"
 
 namespace pyc {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "temp_folder.h"
+#include "support/temp_folder.h"
 
 namespace pyc {
 namespace {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/temp_folder.h"
 #include "capi/calls.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {

@@ -1,11 +1,10 @@
 // Models through the C ABI: life, runs, refusals, what they tell.
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <thread>
 
 #include "capi/calls.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
@@ -23,7 +22,8 @@ pyc_tensor_view view(void* data, const Shape& shape, int64_t bytes,
 
 TEST(Models, CompileFromGraphBytesAndFileGivesTheSameResult) {
   const std::string text = small_graph().print();
-  const std::string path = testing::TempDir() + "capi_model_" + std::to_string(getpid()) + ".ir";
+  const TempFolder folder;
+  const std::string path = folder.file("model.ir");
   {
     FILE* file = fopen(path.c_str(), "w");
     fwrite(text.data(), 1, text.size(), file);

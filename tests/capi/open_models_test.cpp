@@ -5,6 +5,7 @@
 
 #include "capi/calls.h"
 #include "onnx/model_writer.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
@@ -33,14 +34,12 @@ w::Bytes non_zero() {
 }
 
 Model compiled(const w::Bytes& bytes, const CompileOptions& options = {}) {
-  // Models stay mapped: no other test may write to this file.
-  const std::string path = testing::TempDir() + "open_model_" + std::to_string(getpid()) + ".onnx";
+  const TempFolder folder;
+  const std::string path = folder.file("model.onnx");
   FILE* file = fopen(path.c_str(), "wb");
   fwrite(bytes.data(), 1, bytes.size(), file);
   fclose(file);
-  Model model = Model::load(path, options);
-  unlink(path.c_str());
-  return model;
+  return Model::load(path, options);
 }
 
 Tensor ramp(const Shape& shape) {

@@ -1,13 +1,12 @@
 // Tensors and tensor files through the C ABI, hostile ones among them.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "base/files.h"
 #include "capi/calls.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
@@ -30,7 +29,8 @@ Refusal load(const std::string& data, pyc_dtype dtype = PYC_DTYPE_ANY) {
 
 // The tensor a file with these bytes holds.
 Tensor loaded(const std::string& data, pyc_dtype dtype = PYC_DTYPE_ANY) {
-  const std::string path = testing::TempDir() + "capi_tensor_" + std::to_string(getpid());
+  const TempFolder folder;
+  const std::string path = folder.file("tensor");
   EXPECT_TRUE(write_file_atomic(path, data).ok());
   return Tensor::load(path, dtype);
 }
@@ -47,7 +47,8 @@ std::string npy(const std::string& header, const std::string& elements, int majo
 }
 
 TEST(TensorFiles, NpyRoundTripsEveryDtypeAndRank) {
-  const std::string path = testing::TempDir() + "capi_" + std::to_string(getpid()) + ".npy";
+  const TempFolder folder;
+  const std::string path = folder.file("tensor.npy");
   for (pyc_dtype d = 0; d < pyc_dtype_count(); ++d) {
     for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{2, 0, 3}, Shape{1, 2, 3, 4}}) {
       const Tensor tensor = Tensor::random(d, shape, 11);

@@ -5,6 +5,7 @@
 
 #include "capi/calls.h"
 #include "onnx/model_writer.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
@@ -43,13 +44,12 @@ w::Bytes asked_optional() {
 }
 
 Model compiled(const w::Bytes& bytes) {
-  const std::string path = testing::TempDir() + "values_" + std::to_string(getpid()) + ".onnx";
+  const TempFolder folder;
+  const std::string path = folder.file("model.onnx");
   FILE* file = fopen(path.c_str(), "wb");
   fwrite(bytes.data(), 1, bytes.size(), file);
   fclose(file);
-  Model model = Model::load(path);
-  unlink(path.c_str());
-  return model;
+  return Model::load(path);
 }
 
 AnyValue floats(const std::vector<float>& elements) {

@@ -5,8 +5,8 @@
 
 #include "base/files.h"
 #include "base/target_info.h"
-#include "base/temp_folder.h"
 #include "cli/program.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {

@@ -49,7 +49,8 @@ TEST(Commands, RunJson) {
 }
 
 TEST(Commands, RunReadsAndWritesTensorFiles) {
-  const std::string folder = testing::TempDir();
+  const TempFolder temp;
+  const std::string& folder = temp.path();
   const std::string copy =
       write_model("copy.ir", "graph @g(%x: f32[2,2]) -> (%y) {\n  %y = identity(%x)\n}\n");
   EXPECT_EQ(pyc("run " + copy + " --seed 4 --output-dir " + folder).exit, 0);

@@ -5,9 +5,9 @@
 #include <regex>
 #include <sstream>
 
-#include "base/temp_folder.h"
 #include "cli/program.h"
 #include "onnx/model_writer.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {

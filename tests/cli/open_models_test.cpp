@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/temp_folder.h"
 #include "cli/program.h"
 #include "onnx/model_writer.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {

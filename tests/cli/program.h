@@ -4,12 +4,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <string>
+
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 
@@ -39,8 +40,10 @@ inline Outcome pyc_out(const std::string& arguments) {
 
 inline const std::string kModels = std::string(PYC_SOURCE_DIR) + "/tests/models/";
 
+// The model in a file that goes away with the process.
 inline std::string write_model(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_" + name;
+  static const TempFolder folder;
+  const std::string path = folder.file(name);
   std::ofstream(path) << text;
   return path;
 }

@@ -23,7 +23,8 @@ std::string content(const std::string& path) {
 
 TEST(CliReduce, KeepsWhatACommandLooksFor) {
   const std::string model = write_model("reduce_me.ir", kModel);
-  const std::string small = testing::TempDir() + "reduced.ir";
+  const TempFolder folder;
+  const std::string small = folder.file("reduced.ir");
   const Outcome o = pyc("reduce " + model + " -o " + small + " -- grep -q softmax");
   EXPECT_EQ(o.exit, 0) << o.text;
   EXPECT_TRUE(has(o, "1 nodes of 4")) << o.text;
@@ -35,7 +36,8 @@ TEST(CliReduce, KeepsWhatACommandLooksFor) {
 
 TEST(CliReduce, WritesOnnxAndJson) {
   const std::string model = write_model("reduce_me.ir", kModel);
-  const std::string small = testing::TempDir() + "reduced.onnx";
+  const TempFolder folder;
+  const std::string small = folder.file("reduced.onnx");
   const Outcome o = pyc_out("reduce " + model + " --json -o " + small + " -- grep -q tanh {}");
   EXPECT_EQ(o.exit, 0) << o.text;
   EXPECT_TRUE(has(o, "\"nodes\": 1")) << o.text;
@@ -44,7 +46,8 @@ TEST(CliReduce, WritesOnnxAndJson) {
 
 TEST(CliReduce, KeepsARefusal) {
   const std::string model = write_model("reduce_me.ir", kModel);
-  const std::string small = testing::TempDir() + "refused.ir";
+  const TempFolder folder;
+  const std::string small = folder.file("refused.ir");
   const Outcome o =
       pyc("reduce " + model + " -o " + small + " --memory-budget 100 --check budget_exceeded");
   EXPECT_EQ(o.exit, 0) << o.text;
@@ -53,8 +56,8 @@ TEST(CliReduce, KeepsARefusal) {
 
 TEST(CliReduce, AFaultThatIsNotThereIsRefused) {
   const std::string model = write_model("reduce_me.ir", kModel);
-  const std::string small = testing::TempDir() + "none.ir";
-  std::filesystem::remove(small);
+  const TempFolder folder;
+  const std::string small = folder.file("none.ir");
   for (const char* check : {"differs", "crash", "unsupported"}) {
     const Outcome o = pyc("reduce " + model + " -o " + small + " --check " + check);
     EXPECT_EQ(o.exit, 2) << check << o.text;

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "base/files.h"
-#include "base/temp_folder.h"
 #include "driver/artifacts.h"
 #include "driver/compile.h"
 #include "driver/seeded_run.h"
+#include "support/temp_folder.h"
 
 namespace pyc::driver {
 namespace {

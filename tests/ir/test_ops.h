@@ -75,24 +75,21 @@ inline const OpSet& test_ops() {
   static const OpDef matmul{
       .name = "matmul", .summary = "", .min_inputs = 2, .max_inputs = 2, .infer = infer_matmul};
   static const OpDef relu{.name = "relu", .summary = "", .infer = infer_same};
-  static const OpDef cast{.name = "cast",
-                          .summary = "",
-                          .attrs = {{"to", AttrKind::kDType, true}},
-                          .infer = infer_cast};
+  static const OpDef cast{
+      .name = "cast", .summary = "", .attrs = {{"to", AttrKind::kDType}}, .infer = infer_cast};
   static const OpDef split{.name = "split",
                            .summary = "",
                            .outputs = 2,
-                           .attrs = {{"axis", AttrKind::kInt, false, int64_t{-1}},
-                                     {"keep", AttrKind::kBool, false, false}},
+                           .attrs = {{"axis", int64_t{-1}}, {"keep", false}},
                            .infer = infer_split};
   static const OpDef stack{
       .name = "stack", .summary = "", .max_inputs = kVariadic, .infer = infer_stack};
   static const OpDef tag{.name = "tag",
                          .summary = "",
-                         .attrs = {{"alpha", AttrKind::kFloat, false, 1.0},
-                                   {"note", AttrKind::kString, false, std::string("none")},
-                                   {"sizes", AttrKind::kInts, false, std::vector<int64_t>{}},
-                                   {"weights", AttrKind::kFloats, false, std::vector<double>{}}},
+                         .attrs = {{"alpha", 1.0},
+                                   {"note", std::string("none")},
+                                   {"sizes", std::vector<int64_t>{}},
+                                   {"weights", std::vector<double>{}}},
                          .infer = infer_same};
   static const OpSet ops({&tag, &stack, &split, &cast, &relu, &matmul, &mul, &add});
   return ops;

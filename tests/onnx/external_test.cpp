@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/temp_folder.h"
 #include "onnx/run_model.h"
+#include "support/temp_folder.h"
 
 namespace pyc::onnx::test {
 namespace {

@@ -27,7 +27,7 @@ inline const ir::OpSet& test_ops() {
     op.name = "make";
     op.summary = "makes bytes";
     op.max_inputs = ir::kVariadic;
-    op.attrs = {{"bytes", ir::AttrKind::kInt, true, int64_t{0}}};
+    op.attrs = {{"bytes", ir::AttrKind::kInt}};
     op.infer = infer_bytes;
     op.lower = lower_nothing;
     return op;

@@ -2,6 +2,20 @@
 
 namespace pyc::ops {
 
+ir::AttrDef required(std::string_view name, ir::AttrKind kind) { return {name, kind}; }
+
+template <class T>
+ir::AttrDef optional(std::string_view name, T fallback) {
+  return {name, ir::Attr(std::move(fallback))};
+}
+template ir::AttrDef optional(std::string_view, int64_t);
+template ir::AttrDef optional(std::string_view, double);
+template ir::AttrDef optional(std::string_view, bool);
+template ir::AttrDef optional(std::string_view, std::string);
+template ir::AttrDef optional(std::string_view, DType);
+template ir::AttrDef optional(std::string_view, std::vector<int64_t>);
+template ir::AttrDef optional(std::string_view, std::vector<double>);
+
 Status require_dtype(std::string_view what, const TensorType& type, const DTypeClass& accepted) {
   if (accepted.has(type.dtype)) return {};
   return refuse(Code::kDtypeMismatch, what, " must have ", accepted.words, ", found ", type);

@@ -32,10 +32,9 @@ inline constexpr DTypeClass kIndices{[](DType t) { return t == DType::kI32 || t 
                                      "i32 or i64"};
 
 // An attribute that must be given, and one that may be left out.
-inline ir::AttrDef required(std::string_view name, ir::AttrKind kind) { return {name, kind, true}; }
-inline ir::AttrDef optional(std::string_view name, ir::Attr fallback) {
-  return {name, ir::kind_of(fallback), false, std::move(fallback)};
-}
+ir::AttrDef required(std::string_view name, ir::AttrKind kind);
+template <class T>  // one of the types that ir::Attr holds
+ir::AttrDef optional(std::string_view name, T fallback);
 using Ints = std::vector<int64_t>;
 
 // The outputs of an op that has one.

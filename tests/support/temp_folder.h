@@ -12,7 +12,7 @@ namespace pyc {
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = testing::TempDir() + "/pyc_base_XXXXXX";
+    std::string name = testing::TempDir() + "/pyc_test_XXXXXX";
     EXPECT_NE(mkdtemp(name.data()), nullptr);
     path_ = name;
   }
