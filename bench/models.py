@@ -2,13 +2,15 @@
 """Latency of ONNX models beside ONNX Runtime: for every FOLDER/*.onnx a row with the medians of both and their ratio (above 1:
 PyC is faster), at 1 thread and at all of --threads.
 
-Both take turns, --rounds times --seconds each; the figure is the median of the rounds' medians. Open dims are 1. ONNX Runtime runs
-with all its graph optimizations. Needs numpy and onnxruntime (scripts/oracles.txt).
+Both take turns, --rounds times --seconds each, in a process of their own: threads of one that wait for work would take cores from the
+other. The figure is the median of the rounds' medians. Open dims are 1. ONNX Runtime runs with all its graph optimizations. Needs
+numpy and onnxruntime (scripts/oracles.txt).
 """
 
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import platform
 import statistics
@@ -30,26 +32,21 @@ def draw(rng, info):
     return rng.integers(0, 2, shape).astype(kind) if kind != np.float32 else rng.standard_normal(shape).astype(kind)
 
 
-class Rival:
-    """ONNX Runtime with one session, kept over all rounds."""
-
-    def __init__(self, model, threads):
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        self.session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        rng = np.random.default_rng(7)
-        self.inputs = {info.name: draw(rng, info) for info in self.session.get_inputs()}
-
-    def median_ms(self, seconds):
-        for _ in range(WARM_UP):
-            self.session.run(None, self.inputs)
-        times = []
-        began = time.perf_counter()
-        while time.perf_counter() - began < seconds:
-            start = time.perf_counter()
-            self.session.run(None, self.inputs)
-            times.append(time.perf_counter() - start)
-        return statistics.median(times) * 1e3
+def rival_median_ms(model, threads, seconds):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(7)
+    inputs = {info.name: draw(rng, info) for info in session.get_inputs()}
+    for _ in range(WARM_UP):
+        session.run(None, inputs)
+    times = []
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        start = time.perf_counter()
+        session.run(None, inputs)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
 
 
 def pyc_median_ms(pyc, model, threads, seconds):
@@ -60,11 +57,11 @@ def pyc_median_ms(pyc, model, threads, seconds):
 
 def compare(args, model, threads):
     """Medians of PyC and of ONNX Runtime in milliseconds."""
-    rival = Rival(model, threads)
     ours, theirs = [], []
     for _ in range(args.rounds):
         ours.append(pyc_median_ms(args.pyc, model, threads, args.seconds))
-        theirs.append(rival.median_ms(args.seconds))
+        with multiprocessing.get_context("spawn").Pool(1) as process:
+            theirs.append(process.apply(rival_median_ms, (model, threads, args.seconds)))
     return statistics.median(ours), statistics.median(theirs)
 
 

@@ -52,7 +52,15 @@ Status refused(int threads, int error) noexcept {
 }  // namespace
 
 struct alignas(64) ThreadPool::Worker {
-  std::atomic<uint32_t> ticket{0};  // counts the jobs given to this worker
+  // Whether this call is the one to run the part of job `number`. False for a job that is over: the
+  // part of every job is claimed, one after another.
+  bool claim(uint32_t number) {
+    uint32_t before = number - 1;
+    return claimed.compare_exchange_strong(before, number);
+  }
+
+  std::atomic<uint32_t> ticket{0};   // counts the jobs given to this worker
+  std::atomic<uint32_t> claimed{0};  // the last whose part was begun, by it or by the caller
   std::atomic<bool> parked{false};
   std::atomic<int> core{-1};  // where it parked or woke up last
   bool waits = false;         // of the holder of busy_: whether it must be woken
@@ -112,9 +120,20 @@ void ThreadPool::parallel_for(int64_t n, Task task, void* ctx) {
   pending_.store(parts - 1, std::memory_order_relaxed);
   wake(parts);
   run_part(job, 0);
+  run_unclaimed(job, parts);
   spin_until([this] { return pending_.load(std::memory_order_relaxed) == 0; }, spin_ns_);
   for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
   busy_.store(false, std::memory_order_release);
+}
+
+// A worker may take long to get a core: other programs run too.
+void ThreadPool::run_unclaimed(const Job& job, int parts) {
+  for (int t = 1; t < parts; ++t) {
+    Worker& worker = workers_[t - 1];
+    if (!worker.claim(worker.ticket.load(std::memory_order_relaxed))) continue;
+    run_part(job, t);
+    pending_.fetch_sub(1);
+  }
 }
 
 void ThreadPool::run_part(const Job& job, int thread) const {
@@ -180,16 +199,20 @@ void ThreadPool::worker_loop(int thread) {
   const FpStateGuard fp_state;
   Worker& worker = workers_[thread - 1];
   const std::atomic<uint32_t>& ticket = worker.ticket;
-  for (uint32_t seen = 0;; ++seen) {
+  for (uint32_t seen = 0;;) {
     spin_until([&] { return ticket.load(std::memory_order_relaxed) != seen; }, spin_ns_);
-    if (ticket.load() == seen) {
+    const bool park = ticket.load() == seen;
+    if (park) {
       worker.core.store(current_core(), std::memory_order_relaxed);
       worker.parked.store(true);
       ticket.wait(seen);
       worker.parked.store(false, std::memory_order_relaxed);
-      if (spin_ns_ != 0 && !stopping_) look_around(thread);
     }
+    seen = ticket.load();
     if (stopping_) return;
+    // Whoever claims a part keeps its job alive: nothing of job_ may be read before.
+    if (!worker.claim(seen)) continue;
+    if (park && spin_ns_ != 0) look_around(thread);
     run_part(job_, thread);
     // The last one wakes the caller; the others leave it asleep.
     if (pending_.fetch_sub(1) == 1) pending_.notify_one();

@@ -8,9 +8,9 @@
 
 namespace pyc {
 
-// A fixed set of threads for loops with independent iterations. Which part of a loop a thread gets
-// depends on the loop's length and the pool's size alone, never on timing. Threads are not bound to
-// cores, but where the system puts two of them on one core they are woken on different ones.
+// A fixed set of threads for loops with independent iterations. How a loop is cut into parts
+// depends on its length and the pool's size alone, never on timing. Threads are not bound to cores,
+// but where the system puts two of them on one core they are woken on different ones.
 class ThreadPool {
  public:
   // Runs iterations [begin, end), never empty, as thread `thread`. Must not throw.
@@ -31,11 +31,12 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Splits [0, n) into threads() contiguous parts whose lengths differ by at most one, longer ones
-  // first, runs part t with thread id t (part 0 on the caller) and returns when all are done; what
-  // the parts wrote is then visible. Empty parts are not run. Allocates nothing. May be called from
-  // several threads at once and from inside a task: while the pool is busy, the later caller runs
-  // its parts itself, one after another under the same ids. Pool threads run with the
-  // floating-point state of FpStateGuard; the caller keeps its own.
+  // first, runs part t with thread id t and returns when all are done; what the parts wrote is then
+  // visible. Empty parts are not run. Each thread has a part of its own, the caller part 0; when
+  // the caller is done with it, it also runs those that their threads have not begun. Allocates
+  // nothing. May be called from several threads at once and from inside a task: while the pool is
+  // busy, the later caller runs its parts itself, one after another under the same ids. Pool
+  // threads run with the floating-point state of FpStateGuard; the caller keeps its own.
   void parallel_for(int64_t n, Task task, void* ctx);
 
  private:
@@ -50,6 +51,7 @@ class ThreadPool {
   explicit ThreadPool(int threads);
   void start();
   void run_part(const Job& job, int thread) const;
+  void run_unclaimed(const Job& job, int parts);
   void worker_loop(int thread);
   void wake(int parts);
   void look_around(int thread);
@@ -59,10 +61,10 @@ class ThreadPool {
   const std::unique_ptr<Worker[]> workers_;  // threads_ - 1 of them; the one at t - 1 runs part t
   // Written by the holder of busy_ and published to a worker by its ticket.
   Job job_;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};
   std::atomic<bool> crowded_{false};  // two threads were once seen on one core
   alignas(64) std::atomic<bool> busy_{false};
-  alignas(64) std::atomic<int> pending_{0};  // workers that have not finished their part
+  alignas(64) std::atomic<int> pending_{0};  // parts but the first that are not finished
 };
 
 }  // namespace pyc

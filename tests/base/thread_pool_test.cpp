@@ -44,6 +44,21 @@ struct Record {
   }
 };
 
+// Parts that end only when all have begun: each runs on its own thread.
+class Meeting {
+ public:
+  explicit Meeting(int parts) : missing_(parts) {}
+  void join() {
+    --missing_;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (missing_ > 0 && std::chrono::steady_clock::now() < deadline) sched_yield();
+    EXPECT_EQ(missing_, 0);
+  }
+
+ private:
+  std::atomic<int> missing_;
+};
+
 // In order, without gaps, longer parts first, nothing called for empty parts.
 void expect_partition(const Record& record, int64_t n) {
   const int64_t threads = static_cast<int64_t>(record.parts.size());
@@ -83,15 +98,40 @@ TEST(ThreadPool, NegativeLengthRunsNothing) {
 }
 
 TEST(ThreadPool, PartZeroRunsOnTheCallerAndTheOthersElsewhere) {
+  struct Met {
+    Record record{3};
+    Meeting meeting{3};
+    static void task(void* ctx, int thread, int64_t begin, int64_t end) {
+      auto* self = static_cast<Met*>(ctx);
+      Record::task(&self->record, thread, begin, end);
+      self->meeting.join();
+    }
+  };
   const std::unique_ptr<ThreadPool> pool = make_pool(3);
-  Record first(3);
-  Record second(3);
-  pool->parallel_for(3, Record::task, &first);
-  pool->parallel_for(300, Record::task, &second);
+  Met one;
+  Met two;
+  pool->parallel_for(3, Met::task, &one);
+  pool->parallel_for(300, Met::task, &two);
+  const Record& first = one.record;
+  const Record& second = two.record;
   EXPECT_EQ(first.parts[0].id, std::this_thread::get_id());
   EXPECT_NE(first.parts[1].id, first.parts[0].id);
   EXPECT_NE(first.parts[2].id, first.parts[1].id);
   for (int t = 0; t < 3; ++t) EXPECT_EQ(first.parts[t].id, second.parts[t].id) << t;
+}
+
+// A worker that sleeps takes longer to begin than a caller to do nothing.
+TEST(ThreadPool, PartsThatNobodyBeganRunOnTheCaller) {
+  const std::unique_ptr<ThreadPool> pool = make_pool(2);
+  int on_caller = 0;
+  for (int loop = 0; loop < 1000 && on_caller == 0; ++loop) {
+    Record record(2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it parks
+    pool->parallel_for(10, Record::task, &record);
+    expect_partition(record, 10);
+    on_caller += record.parts[1].id == std::this_thread::get_id() ? 1 : 0;
+  }
+  EXPECT_GT(on_caller, 0);
 }
 
 TEST(ThreadPool, OneIterationRunsInline) {
@@ -123,13 +163,13 @@ struct Sum {
 
 // Writes of one loop are visible to the caller and to the next loop.
 TEST(ThreadPool, ManyShortLoops) {
-  constexpr int kLoops = 2000;
+  const int loops = kSanitized ? 2000 : 20'000;
   constexpr int64_t kLength = 64;
   for (const int threads : {2, 7}) {
     const std::unique_ptr<ThreadPool> pool = make_pool(threads);
     Sum sum;
     sum.values.assign(kLength, 0);
-    for (int64_t loop = 1; loop <= kLoops; ++loop) {
+    for (int64_t loop = 1; loop <= loops; ++loop) {
       pool->parallel_for(kLength, Sum::task, &sum);
       ASSERT_EQ(sum.total(), loop * kLength * (kLength - 1) / 2);
     }
@@ -203,9 +243,15 @@ TEST(ThreadPoolDeathTest, RefusedThreadsAreReported) {
   EXPECT_EXIT(create_with_little_memory(), testing::ExitedWithCode(0), "");
 }
 
-void read_state(void* ctx, int thread, int64_t, int64_t) {
-  static_cast<uint64_t*>(ctx)[thread] = read_fp_control();
-}
+struct FpStates {
+  uint64_t of[3] = {};
+  Meeting meeting{3};
+  static void task(void* ctx, int thread, int64_t, int64_t) {
+    auto* self = static_cast<FpStates*>(ctx);
+    self->of[thread] = read_fp_control();
+    self->meeting.join();
+  }
+};
 
 #if defined(__linux__)
 // Where two threads were seen on one core, workers are woken on one each: none is left bound to it.
@@ -247,12 +293,12 @@ TEST(ThreadPool, WorkersIgnoreTheFloatingPointStateOfTheirMaker) {
   const uint64_t original = read_fp_control();
   write_fp_control(original | kFlushToZero);
   const std::unique_ptr<ThreadPool> pool = make_pool(3);
-  uint64_t states[3] = {};
-  pool->parallel_for(3, read_state, states);
+  FpStates states;
+  pool->parallel_for(3, FpStates::task, &states);
   write_fp_control(original);
-  EXPECT_NE(states[0] & kFlushToZero, 0U) << "the caller keeps its own";
-  EXPECT_EQ(states[1] & ~kStickyFlags, original & ~kStickyFlags);
-  EXPECT_EQ(states[2] & ~kStickyFlags, original & ~kStickyFlags);
+  EXPECT_NE(states.of[0] & kFlushToZero, 0U) << "the caller keeps its own";
+  EXPECT_EQ(states.of[1] & ~kStickyFlags, original & ~kStickyFlags);
+  EXPECT_EQ(states.of[2] & ~kStickyFlags, original & ~kStickyFlags);
 }
 
 }  // namespace
