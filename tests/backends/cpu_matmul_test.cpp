@@ -369,6 +369,25 @@ TEST(CpuMatmul, ThreadCountsGiveTheSameBits) {
   check({.m = 1, .n = 200, .k = 64}, {4}, {1, 2, 5, 16});
 }
 
+// Tiles that share out the fetching, one after another and in blocks; the last fetches beyond B.
+TEST(CpuMatmul, ALargeBIsFetched) {
+  for (const int64_t m : {10, 31, 150}) {
+    check({.m = m, .n = 610, .k = 263}, {8, 16}, {1, 3});
+  }
+  const auto fetched = [](const CodegenTarget& target, const Case& c) {
+    const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), c.b_constant, target, 1);
+    const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
+    EXPECT_EQ(text->find("llvm.prefetch") != std::string::npos, plan.fetch_b);
+    return plan.fetch_b;
+  };
+  const Case large{.m = 31, .n = 610, .k = 263};
+  EXPECT_TRUE(fetched(CodegenTarget::x86_avx2(), large));
+  EXPECT_TRUE(fetched(CodegenTarget::x86_avx512(), large));
+  EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), large));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 1, .n = 610, .k = 263}));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));
+}
+
 // Every product rounds to -0, and so does every segment's chain.
 TEST(CpuMatmul, SumsOfNegativeZerosArePositive) {
   for (const int64_t k : {1, 100, 300}) {

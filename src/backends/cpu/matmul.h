@@ -9,7 +9,8 @@
 // segment; between segments its totals lie on the stack. A task computes one block of tiles: some
 // rows × some panels of one batch entry. It walks the tiles of its rows and, for each, all its
 // panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
-// k into blocks, copying A's rows and prefetching were measured and cost more than they gave.
+// k into blocks, copying A's rows and prefetching either were measured and cost more than they
+// gave; what pays is to fetch the block to come of a B that is larger than the cache.
 
 #include <cstdint>
 #include <string>
@@ -59,6 +60,9 @@ struct MatmulPlan {
   int64_t b_panel_stride = 0;  // in elements, of B as the tiles read it
   int64_t b_k_stride = 0;
   std::vector<int64_t> b_batch_strides;
+
+  // The block of B to come is fetched into the second-level cache while the tiles use this one.
+  bool fetch_b = false;
 
   int64_t packed_bytes = 0;   // of B, with padding; 0 when read in place
   int64_t scratch_bytes = 0;  // of a thread: one tile's rows

@@ -16,6 +16,8 @@ using loop::kNone;
 
 // What a block of B may take of the second-level cache.
 constexpr int64_t kBlockBytes = 256 << 10;
+// A B that does not stay in that cache from one run to the next.
+constexpr int64_t kLargeBytes = 512 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
 
@@ -204,6 +206,9 @@ MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const Code
   p.pack_a = c.a.k_stride != 1;
   if (p.pack_a) p.scratch_bytes = p.tile_rows * ceil_div(p.k, p.unroll) * p.unroll * 4;
   choose_blocks(std::max(threads, 1), p);
+  // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
+  p.fetch_b = !target.is_aarch64() && p.weights == MatmulPlan::Weights::kPackedAhead &&
+              p.packed_bytes > kLargeBytes && p.row_tiles >= 2 * p.m_blocks;
   return p;
 }
 

@@ -17,6 +17,9 @@ using loop::kNone;
 // each of its vectors.
 constexpr int kInlineEpilogue = 12;
 
+constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
+constexpr uint32_t kSecondLevel = 2;   // llvm.prefetch's locality
+
 // Operations that the stores evaluate per element, index arithmetic left out.
 int epilogue_cost(const loop::Kernel& kernel) {
   std::unordered_set<ExprId> seen;
@@ -81,6 +84,10 @@ class TileWriter {
   State k_loop_ahead(Value* steps, int64_t fewest, State state);
   State k_steps_ahead(State state, bool load_next);
 
+  // Where in the block of B to come this tile fetches: the task's tiles share it out.
+  void plan_fetches();
+  void fetch_ahead(Value* b);
+
   void finish(const State& totals, Value* column);
   void store_registers(const State& totals, Value* column);
   void store_tile(Value* column, int columns);
@@ -98,6 +105,9 @@ class TileWriter {
   ExprEmitter ex_;
   llvm::Function* f_;
   Value* tile_ = nullptr;  // rows × tile_columns floats on the stack
+  // From B as it is used to B as it is fetched, and how many lines per `unroll` steps of k.
+  Value* fetch_distance_ = nullptr;
+  int64_t fetch_lines_ = 0;
 };
 
 Value* TileWriter::load_vector(Value* pointer, int64_t element) {
@@ -132,12 +142,39 @@ void TileWriter::run() {
   llvm::BasicBlock* body = ex_.new_block("body");
   b_.CreateBr(body);
   b_.SetInsertPoint(body);
+  plan_fetches();
   flow_.loop(column_begin(), column_end(), p_.tile_columns, true, {b_panels()},
              [&](Value* column, const State& at) {
                panel(column, at[0]);
                return State{flow_.at(at[0], p_.b_panel_stride)};
              });
   b_.CreateRetVoid();
+}
+
+void TileWriter::plan_fetches() {
+  if (!p_.fetch_b) return;
+  const int64_t lines = p_.unroll * p_.b_k_stride / kLineElements;
+  const int64_t tiles = p_.row_tiles / p_.m_blocks;
+  fetch_lines_ = (lines + tiles - 1) / tiles;
+  // The panels to come lie behind those of this task.
+  Value* columns = b_.CreateSub(column_end(), column_begin());
+  Value* block = b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
+  Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.index(tiles));
+  Value* line = b_.CreateMul(tile, flow_.index(fetch_lines_));
+  Value* distance = b_.CreateAdd(block, b_.CreateMul(line, flow_.index(kLineElements)));
+  // A tile with no share left asks for what it has.
+  fetch_distance_ =
+      b_.CreateSelect(b_.CreateICmpSLT(line, flow_.index(lines)), distance, flow_.index(0));
+}
+
+void TileWriter::fetch_ahead(Value* b) {
+  for (int64_t i = 0; i < fetch_lines_; ++i) {
+    // May lie beyond B, so that it must not be called in bounds.
+    Value* from = b_.CreateAdd(fetch_distance_, flow_.index(i * kLineElements));
+    Value* at = b_.CreateGEP(b_.getFloatTy(), b, from);
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {at, b_.getInt32(0), b_.getInt32(kSecondLevel), b_.getInt32(1)});
+  }
 }
 
 void TileWriter::panel(Value* column, Value* b) {
@@ -278,6 +315,7 @@ TileWriter::State TileWriter::k_steps_ahead(State state, bool load_next) {
 TileWriter::State TileWriter::k_steps(State state) {
   Value* a = state.end()[-2];
   Value* b = state.back();
+  fetch_ahead(b);
   std::vector<Value*> rows;
   for (int i = 0; p_.a_by_lanes && i < rows_; ++i) rows.push_back(load_a(a, i));
   for (int k = 0; k < p_.unroll; ++k) {
