@@ -13,16 +13,16 @@ A configuration is made of lines:
   args ARG...               arguments of the programs
   shard PROGRAM I/N         of this program only every N-th test, from the I-th on
   skip PROGRAM TEST REASON  a test that cannot hold there, and why
-Prints one line per program and ends with "N passed, N failed, N skipped"; exits 1 if anything failed.
+As many programs run at once as PYC_JOBS says, by default one per core. Prints one line per program and ends with "N passed, N failed, N skipped"; exits 1 if anything failed.
 """
 
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,12 +68,10 @@ class Config:
             return False
         return True
 
-    def apply_limits(self):
-        for what, value in self.limits:
-            if what == "stack":
-                resource.setrlimit(resource.RLIMIT_STACK, (value * 1024, value * 1024))
-            else:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
+    def limiter(self):
+        """What a command begins with to be run under the limits."""
+        options = [f"--stack={value * 1024}" if what == "stack" else f"--nofile={value}" for what, value in self.limits]
+        return ["prlimit", *options, "--"] if options else []
 
 
 def make_locale(name, folder):
@@ -94,14 +92,14 @@ def count(pattern, text):
 
 def run(config, program, build, extra):
     skipped = [test for name, test in config.skips if name == program]
-    command = [str(build / f"pyc_{program}_tests"), "--gtest_brief=1", "--gtest_color=no", *config.args]
+    tests = str(build / f"pyc_{program}_tests")
+    command = [*config.limiter(), tests, "--gtest_brief=1", "--gtest_color=no", *config.args]
     if skipped:
         command.append("--gtest_filter=-" + ":".join(skipped))
     began, env = time.monotonic(), {**os.environ, **config.env, **config.shards.get(program, {}), **extra}
     try:
-        done = subprocess.run(command, env=env, cwd=config.folder or build,
-                              preexec_fn=config.apply_limits, capture_output=True, text=True, errors="replace",
-                              timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(command, env=env, cwd=config.folder or build, capture_output=True, text=True,
+                              errors="replace", timeout=TIMEOUT_S, check=False)
         code, text = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as expired:
         code, text = -1, f"stopped after {expired.timeout} s\n"
@@ -110,10 +108,12 @@ def run(config, program, build, extra):
         failed = 1
     if passed == 0 and failed == 0:
         failed, text = 1, text + "no test ran\n"
-    print(f"{config.name:16} {program:10} {passed:5} passed {failed:3} failed {len(skipped):3} skipped "
-          f"{time.monotonic() - began:6.1f} s", flush=True)
+    report = (f"{config.name:16} {program:10} {passed:5} passed {failed:3} failed {len(skipped):3} skipped "
+              f"{time.monotonic() - began:6.1f} s\n")
     if failed:
-        print("\n".join(text.splitlines()[-60:]), f"\n(exit code {code})", flush=True)
+        report += "\n".join(text.splitlines()[-60:]) + f"\n(exit code {code})\n"
+    sys.stdout.write(report)  # in one piece: others report too
+    sys.stdout.flush()
     return passed, failed, len(skipped)
 
 
@@ -124,15 +124,17 @@ def main():
     configs = [Config(path) for path in sorted(CONFIGS.glob("*.conf")) if not sys.argv[2:] or path.stem in sys.argv[2:]]
     if not configs:
         sys.exit("hostile.py: no such configuration")
-    totals = [0, 0, 0]
-    with tempfile.TemporaryDirectory() as folder:
+    totals, runs = [0, 0, 0], []
+    jobs = int(os.environ.get("PYC_JOBS") or os.cpu_count())
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         for config in configs:
             extra = make_locale(config.locale, folder) if config.locale else {}
             if extra is None:
                 print(f"{config.name:16} NOT RUN: no locale {config.locale} here, and localedef cannot make it")
                 continue
-            for program in config.programs:
-                totals = [a + b for a, b in zip(totals, run(config, program, build, extra))]
+            runs += [pool.submit(run, config, program, build, extra) for program in config.programs]
+        for done in runs:
+            totals = [a + b for a, b in zip(totals, done.result())]
     print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped")
     return 1 if totals[1] else 0
 
