@@ -1,5 +1,7 @@
 #include "faults/scenarios.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -401,7 +403,11 @@ Bytes npy_of(const std::vector<float>& values) {
 }  // namespace
 
 Files::Files() {
-  std::string name = std::filesystem::temp_directory_path() / "pyc_faults_XXXXXX";
+  // In memory where there is a place for it: every run syncs files, and a disk may take its time.
+  const std::filesystem::path memory = "/dev/shm";
+  const bool usable = access(memory.c_str(), W_OK | X_OK) == 0;
+  std::string name =
+      (usable ? memory : std::filesystem::temp_directory_path()) / "pyc_faults_XXXXXX";
   if (mkdtemp(name.data()) == nullptr) std::abort();
   folder = name;
   text_model = folder + "/m.ir";
