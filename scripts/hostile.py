@@ -13,7 +13,8 @@ A configuration is made of lines:
   args ARG...               arguments of the programs
   shard PROGRAM I/N         of this program only every N-th test, from the I-th on
   skip PROGRAM TEST REASON  a test that cannot hold there, and why
-As many programs run at once as PYC_JOBS says, by default one per core. Prints one line per program and ends with "N passed, N failed, N skipped"; exits 1 if anything failed.
+As many programs run at once as PYC_JOBS says, by default one per core. Prints one line per program and ends with
+"N passed, N failed, N skipped"; exits 1 if anything failed.
 """
 
 import os
