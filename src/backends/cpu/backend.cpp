@@ -12,6 +12,7 @@
 
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/pair_points.h"
 #include "base/exceptions.h"
 #include "runtime/code_module.h"
 
@@ -22,6 +23,8 @@ namespace {
 constexpr double kGenericFlopsPerNs = 4.0;
 constexpr double kBytesPerNs = 20.0;
 constexpr double kStepOverheadNs = 2000.0;
+// Between two loops over a row, until a reduction's result is there.
+constexpr double kWaitNs = 20.0;
 // Independent fma chains that hide the latency of one.
 constexpr double kChainsInFlight = 4.0;
 
@@ -53,6 +56,22 @@ std::vector<int> generic_widths(const lower::Group& group, const BackendOptions&
 
 std::string generic_name(int lanes) { return fmt::format("loop_generic__{}", lanes); }
 
+std::string pairs_name(int lanes) { return fmt::format("loop_pairs__{}", lanes); }
+
+// The group's kernel with its points in pairs, where that is worth trying: with AVX-512, which it
+// was measured with, and if no thread gets many more points by it.
+std::optional<loop::Kernel> paired_kernel(const lower::Group& group,
+                                          const BackendOptions& options) {
+  const cpu::CodegenTarget target = target_of(options);
+  if (!target.avx512 || target.lanes != 16) return std::nullopt;
+  const auto share = [&](int64_t points) {
+    return (points + options.threads - 1) / options.threads;
+  };
+  const int64_t points = group.kernel.parallel_size();
+  if (2 * share(points / 2) > share(points) * 17 / 16) return std::nullopt;
+  return cpu::pair_points(group.kernel);
+}
+
 double generic_cost(const lower::Group& group, int lanes, int own_lanes, int threads) {
   double rate = kGenericFlopsPerNs * own_lanes / 4.0;
   if (reduces_in_lanes(group.kernel)) {
@@ -64,15 +83,26 @@ double generic_cost(const lower::Group& group, int lanes, int own_lanes, int thr
   return std::max(compute, memory) + kStepOverheadNs;
 }
 
+// What its points wait in all.
+double waits_ns(const loop::Kernel& kernel, int threads) {
+  return kWaitNs * cpu::waits_of(kernel) * static_cast<double>(kernel.parallel_size()) / threads;
+}
+
 bool b_is_constant(const ir::Graph& graph, const lower::Group& group) {
   const ir::ValueId b = group.buffer_values[group.contraction->b.buffer];
   return graph.value(b).kind == ir::ValueKind::kConstant;
 }
 
-// How one group is computed: by its generic kernel at some width, or by the matmul generator.
+// How one group is computed: by its generic kernel at some width, that kernel with its points in
+// pairs, or by the matmul generator.
 struct Recipe {
   int lanes = 0;
+  std::shared_ptr<const loop::Kernel> pairs;
   std::optional<cpu::MatmulPlan> matmul;
+
+  const loop::Kernel& kernel(const lower::Group& group) const {
+    return pairs == nullptr ? group.kernel : *pairs;
+  }
 };
 
 Recipe recipe_of(const ir::Graph& graph, const lower::Group& group, std::string_view chosen,
@@ -80,6 +110,10 @@ Recipe recipe_of(const ir::Graph& graph, const lower::Group& group, std::string_
   Recipe recipe;
   for (int lanes : generic_widths(group, options)) {
     if (generic_name(lanes) == chosen) recipe.lanes = lanes;
+  }
+  if (pairs_name(target_of(options).lanes) == chosen) {
+    recipe.lanes = target_of(options).lanes;
+    recipe.pairs = std::make_shared<const loop::Kernel>(*paired_kernel(group, options));
   }
   if (recipe.lanes == 0) {
     const cpu::CodegenTarget target = target_of(options);
@@ -114,7 +148,7 @@ Status compile_unit(cpu::CodegenTarget target, bool load, Unit& unit) {
   PYC_ASSIGN(std::string object,
              unit.recipe.matmul
                  ? cpu::emit_matmul_object(*unit.group, *unit.recipe.matmul, target, unit.symbol)
-                 : cpu::emit_object(unit.group->kernel, target, unit.symbol));
+                 : cpu::emit_object(unit.recipe.kernel(*unit.group), target, unit.symbol));
   if (load) {
     PYC_ASSIGN(unit.module, runtime::CodeModule::load(object));
   } else {
@@ -184,7 +218,7 @@ CompiledGroup make_group(const ir::Graph& graph, const lower::Group& group, cons
   CompiledStep step;
   step.fn = function(unit.symbol);
   step.symbol = unit.symbol;
-  step.parallel = group.kernel.parallel_size();
+  step.parallel = unit.recipe.kernel(group).parallel_size();
   for (ir::ValueId v : group.buffer_values) {
     Operand operand;
     operand.kind = v == ir::kNoId ? Operand::Kind::kScratch : Operand::Kind::kValue;
@@ -207,9 +241,18 @@ class CpuBackend final : public Backend {
     for (int lanes : generic_widths(group, options)) {
       Candidate generic;
       generic.name = generic_name(lanes);
-      generic.cost_ns = generic_cost(group, lanes, target.lanes, options.threads);
+      generic.cost_ns = generic_cost(group, lanes, target.lanes, options.threads) +
+                        waits_ns(group.kernel, options.threads);
       generic.needs.scratch_bytes = group.kernel.scratch_bytes();
       out.push_back(std::move(generic));
+    }
+    if (const auto pairs = paired_kernel(group, options)) {
+      Candidate candidate;
+      candidate.name = pairs_name(target.lanes);
+      candidate.cost_ns = generic_cost(group, target.lanes, target.lanes, options.threads) +
+                          waits_ns(*pairs, options.threads);
+      candidate.needs.scratch_bytes = pairs->scratch_bytes();
+      out.push_back(std::move(candidate));
     }
     if (!reduces_in_lanes(group.kernel)) return out;
     Candidate matmul;
@@ -237,9 +280,9 @@ class CpuBackend final : public Backend {
     for (size_t g = 0; g < lowered.groups.size(); ++g) {
       const lower::Group& group = lowered.groups[g];
       Recipe recipe = recipe_of(*lowered.graph, group, chosen[g], options);
-      const std::string key = recipe.matmul
-                                  ? cpu::matmul_key(group, *recipe.matmul)
-                                  : fmt::format("{}\n{}", recipe.lanes, loop::print(group.kernel));
+      const std::string key =
+          recipe.matmul ? cpu::matmul_key(group, *recipe.matmul)
+                        : fmt::format("{}\n{}", recipe.lanes, loop::print(recipe.kernel(group)));
       const auto [it, is_new] = known.try_emplace(key, units.size());
       if (is_new) {
         units.emplace_back();
@@ -273,8 +316,8 @@ class CpuBackend final : public Backend {
       return llvm ? cpu::emit_matmul_llvm_text(group, *recipe.matmul, target)
                   : cpu::emit_matmul_assembly(group, *recipe.matmul, target);
     }
-    return llvm ? cpu::emit_llvm_text(group.kernel, target)
-                : cpu::emit_assembly(group.kernel, target);
+    const loop::Kernel& kernel = recipe.kernel(group);
+    return llvm ? cpu::emit_llvm_text(kernel, target) : cpu::emit_assembly(kernel, target);
   }
 };
 

@@ -37,7 +37,7 @@ std::optional<KernelEmitter::Fetch> KernelEmitter::row_of(const loop::Loop& l, u
                                                           ExprId offset) const {
   const loop::Affine sum = loop::affine_of(k_.pool, offset);
   if (sum.terms.size() != 2) return std::nullopt;
-  Fetch row{buffer, 0, sum.constant, false};
+  Fetch row{buffer, 0, 0, sum.constant, false};
   for (const auto& [atom, coefficient] : sum.terms) {
     const loop::ExprNode& n = k_.pool.node(atom);
     if (n.op != loop::Op::kVar) return std::nullopt;
@@ -51,6 +51,7 @@ std::optional<KernelEmitter::Fetch> KernelEmitter::row_of(const loop::Loop& l, u
   const int64_t bytes = l.extent * dtype_size(k_.buffers[buffer].dtype);
   const bool scratch = k_.buffers[buffer].access == loop::Access::kScratch;
   if (row.stride < l.extent || bytes < kSmallRow || scratch) return std::nullopt;
+  row.ahead = std::max<int64_t>(kRowsAhead * l.extent / row.stride, 1) * row.stride;
   return row;
 }
 
@@ -69,8 +70,9 @@ void KernelEmitter::plan_fetches() {
                                 [&](const auto* a, const auto* b) { return cost(a) < cost(b); });
   const auto add = [this](std::optional<Fetch> row, bool write) {
     if (!row) return;
-    const bool known = std::any_of(fetches_.begin(), fetches_.end(),
-                                   [&](const Fetch& f) { return f.buffer == row->buffer; });
+    const bool known = std::any_of(fetches_.begin(), fetches_.end(), [&](const Fetch& f) {
+      return f.buffer == row->buffer && f.offset == row->offset;
+    });
     if (known) return;
     row->write = write;
     fetches_.push_back(*row);
@@ -100,7 +102,7 @@ void KernelEmitter::fetch_ahead(const loop::Loop& l, Value* i, int64_t offset, i
   for (const Fetch& f : fetches_) {
     ex_.here();
     const DType t = k_.buffers[f.buffer].dtype;
-    const int64_t first = f.offset + offset + (f.write ? 0 : kRowsAhead * f.stride);
+    const int64_t first = f.offset + offset + (f.write ? 0 : f.ahead);
     Value* row = b_.CreateMul(ex_.value_of(k_.parallel[0]), index(f.stride));
     Value* at = b_.CreateAdd(b_.CreateAdd(row, i), index(first));
     Value* p = b_.CreateGEP(ops_.memory_type(t, 1), ex_.buffer(f.buffer), at);

@@ -161,7 +161,8 @@ std::vector<int> KernelEmitter::widths_of(const loop::Loop& l, std::optional<int
 }
 
 // Runs bodies of the given width on the elements that are left, as long as there are enough of
-// them; advances `left.begin`. There is one accumulator per reduction.
+// them; advances `left.begin`. There is one accumulator per reduction, then a bool for each that
+// flags_nans.
 KernelEmitter::State KernelEmitter::vector_stage(const loop::Loop& l, const Zone& zone,
                                                  Bounds& left, int width,
                                                  const State& accumulators) {
@@ -189,15 +190,40 @@ KernelEmitter::State KernelEmitter::vector_stage(const loop::Loop& l, const Zone
     statements(l.body);
     fetch_ahead(l, i, 0, width);
     State next;
-    for (size_t r = 0; r < l.reductions.size(); ++r)
-      next.push_back(take(l.reductions[r], state[r]));
+    State nans;
+    size_t flag = l.reductions.size();
+    for (size_t r = 0; r < l.reductions.size(); ++r) {
+      const Reduction& red = l.reductions[r];
+      if (!flags_nans(red)) {
+        next.push_back(take(red, state[r]));
+        continue;
+      }
+      Value* value = ex_.eval_wide(red.value);
+      ex_.here();
+      next.push_back(join(red, state[r], value));
+      nans.push_back(b_.CreateOr(state[flag++], ops_.any_nan(value)));
+    }
+    next.insert(next.end(), nans.begin(), nans.end());
     return next;
   });
+}
+
+// Where a maximum takes three operations, two of them for NaNs, a bool of the loop tells whether
+// there was any.
+bool KernelEmitter::flags_nans(const Reduction& r) const {
+  return ops_.traits().avx512 && type_of(r) == DType::kF32 && r.guard == kNone &&
+         (r.op == loop::ReduceOp::kMax || r.op == loop::ReduceOp::kMin);
+}
+
+llvm::Value* KernelEmitter::join(const Reduction& r, Value* a, Value* b) {
+  if (!flags_nans(r)) return combine(r.op, type_of(r), a, b);
+  return ops_.min_max_of_numbers(r.op == loop::ReduceOp::kMax, a, b);
 }
 
 void KernelEmitter::vector_loop(const loop::Loop& l) {
   const Bounds all = bounds_of(l);
   const std::vector<Zone> zones = zones_of(k_, l);
+  const size_t reductions = l.reductions.size();
   State totals;
   for (const Zone& zone : zones) {
     Bounds left = all;
@@ -217,22 +243,35 @@ void KernelEmitter::vector_loop(const loop::Loop& l) {
     for (const Reduction& r : l.reductions) {
       accumulators.push_back(identity(r.op, type_of(r), widths[0]));
     }
+    for (const Reduction& r : l.reductions) {
+      if (flags_nans(r)) accumulators.push_back(b_.getFalse());
+    }
     for (const int width : widths) {
       ex_.here();
-      for (size_t r = 0; r < l.reductions.size(); ++r) {
-        const loop::ReduceOp op = l.reductions[r].op;
-        accumulators[r] = fold(op, type_of(l.reductions[r]), accumulators[r], width);
+      for (size_t r = 0; r < reductions; ++r) {
+        const Reduction& red = l.reductions[r];
+        Value*& v = accumulators[r];
+        for (int w = ValueOps::width_of(v); w > width; w /= 2) {
+          v = join(red, ops_.slice(v, 0, w / 2), ops_.slice(v, w / 2, w / 2));
+        }
       }
       accumulators = vector_stage(l, zone, left, width, accumulators);
     }
     ex_.here();
-    for (size_t r = 0; r < totals.size(); ++r) {
-      const Reduction& red = l.reductions[r];
-      accumulators[r] = combine(red.op, type_of(red), totals[r], accumulators[r]);
+    for (size_t k = 0; k < totals.size(); ++k) {
+      accumulators[k] = k < reductions ? join(l.reductions[k], totals[k], accumulators[k])
+                                       : b_.CreateOr(totals[k], accumulators[k]);
     }
     totals = accumulators;
   }
-  for (size_t r = 0; r < l.reductions.size(); ++r) ex_.bind(l.reductions[r].result, totals[r]);
+  size_t flag = reductions;
+  for (size_t r = 0; r < reductions; ++r) {
+    if (flags_nans(l.reductions[r])) {
+      Value* nan = llvm::ConstantFP::getNaN(totals[r]->getType());
+      totals[r] = b_.CreateSelect(totals[flag++], nan, totals[r]);
+    }
+    ex_.bind(l.reductions[r].result, totals[r]);
+  }
 }
 
 // The state of a tree loop: per tree reduction its total, per exact one an accumulator of

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "backends/cpu/llvm/bounds.h"
 #include "base/status.h"
 
 namespace pyc::cpu {
@@ -222,6 +223,11 @@ llvm::Value* ExprEmitter::emit_var(ExprId id) {
   return ops_.iota(base, 1, width());
 }
 
+bool ExprEmitter::is_positive(ExprId id) const {
+  const ExprNode& n = k_.pool.node(id);
+  return n.op == Op::kConst && is_float(n.dtype) && word_to_double(n.word, n.dtype) > 0.0;
+}
+
 llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   const ExprNode n = k_.pool.node(id);
   const auto operand = [&](ExprId x) { return width == 1 ? eval(x) : eval_wide(x); };
@@ -244,6 +250,7 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0 && ops_.traits().avx512) {
     if (Value* exp = emit_exp(id); exp != nullptr) return exp;
   }
+  if (n.op == Op::kMin && is_positive(n.b) && never_positive(k_, n.a)) return operand(n.a);
   Value* a = operand(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
     const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);

@@ -120,6 +120,7 @@ class ExprEmitter {
   Value* emit_var(ExprId id);
   Value* emit_lane(ExprId id, int lane);
   Value* emit_arithmetic(ExprId id, int width);
+  bool is_positive(ExprId id) const;
   // exp by AVX-512; null if the product is no exp.
   Value* emit_exp(ExprId id);
   // Whether emit_division makes it: a vector over a divisor that is the same in all lanes.

@@ -64,6 +64,9 @@ class KernelEmitter {
   int width_of(const loop::Loop& loop) const;
   // The widths in which a loop of `count` iterations (if known) is worked off, descending to 1.
   std::vector<int> widths_of(const loop::Loop& loop, std::optional<int64_t> count) const;
+  bool flags_nans(const loop::Reduction& reduction) const;
+  // Two accumulators of a vector loop. Where it flags NaNs the result does not tell of them.
+  Value* join(const loop::Reduction& reduction, Value* a, Value* b);
   State vector_stage(const loop::Loop& loop, const Zone& zone, Bounds& left, int width,
                      const State& accumulators);
 
@@ -101,8 +104,9 @@ class KernelEmitter {
   struct Fetch {
     uint32_t buffer;
     int64_t stride;  // from one parallel point to the next
+    int64_t ahead;   // to the row that is fetched to be read
     int64_t offset;
-    bool write;  // this point's row, to be written; else the next one's, to be read
+    bool write;  // this point's row, to be written; else one to come, to be read
   };
   void plan_fetches();
   std::optional<Fetch> row_of(const loop::Loop& l, uint32_t buffer, loop::ExprId offset) const;

@@ -248,16 +248,18 @@ llvm::Value* ValueOps::min_max(bool is_max, DType t, Value* a, Value* b) {
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 
-// By vrangeps, which orders the zeros and prefers numbers to NaNs.
-llvm::Value* ValueOps::range_min_max(bool is_max, Value* a, Value* b) {
-  const int part = std::min(width_of(a), 16);
+// By vrangeps.
+llvm::Value* ValueOps::min_max_of_numbers(bool is_max, Value* a, Value* b) {
+  const int width = width_of(a);
+  if (width < 4) return slice(min_max_of_numbers(is_max, pad(a, 4), pad(b, 4)), 0, width);
+  const int part = std::min(width, 16);
   const ID id = part == 16  ? intr::x86_avx512_mask_range_ps_512
                 : part == 8 ? intr::x86_avx512_mask_range_ps_256
                             : intr::x86_avx512_mask_range_ps_128;
   constexpr uint32_t kMin = 4;  // the sign is that of the comparison's result
   constexpr uint32_t kMax = 5;
   std::vector<Value*> parts;
-  for (int i = 0; i < width_of(a); i += part) {
+  for (int i = 0; i < width; i += part) {
     Value* x = slice(a, i, part);
     std::vector<Value*> args = {x, slice(b, i, part), b_.getInt32(is_max ? kMax : kMin),
                                 llvm::Constant::getNullValue(x->getType()),
@@ -265,8 +267,20 @@ llvm::Value* ValueOps::range_min_max(bool is_max, Value* a, Value* b) {
     if (part == 16) args.push_back(b_.getInt32(kCurrentRounding));
     parts.push_back(b_.CreateIntrinsic(id, {}, args));
   }
-  return b_.CreateSelect(b_.CreateFCmpUNO(a, b), llvm::ConstantFP::getNaN(a->getType()),
-                         join(parts));
+  return join(parts);
+}
+
+// A comparison of two vectors sees the NaNs of both.
+llvm::Value* ValueOps::any_nan(Value* v) {
+  int width = width_of(v);
+  if (width == 1) return b_.CreateFCmpUNO(v, v);
+  width /= 2;
+  Value* nans = b_.CreateFCmpUNO(slice(v, 0, width), slice(v, width, width));
+  for (; width > 16; width /= 2) {
+    nans = b_.CreateOr(slice(nans, 0, width / 2), slice(nans, width / 2, width / 2));
+  }
+  Value* bits = b_.CreateBitCast(nans, b_.getIntNTy(static_cast<unsigned>(width)));
+  return b_.CreateICmpNE(bits, llvm::Constant::getNullValue(bits->getType()));
 }
 
 // IEEE 754-2019 maximum and minimum. With a constant that is no NaN one comparison is enough: it
@@ -289,9 +303,8 @@ llvm::Value* ValueOps::float_min_max(bool is_max, Value* a, Value* b) {
     return b_.CreateSelect(is_max ? b_.CreateFCmpUGT(a, b) : b_.CreateFCmpULT(a, b), a, b);
   }
   if (t_.avx512 && a->getType()->getScalarType()->isFloatTy()) {
-    const int width = width_of(a);
-    if (width % 4 == 0) return range_min_max(is_max, a, b);
-    if (width < 4) return slice(range_min_max(is_max, pad(a, 4), pad(b, 4)), 0, width);
+    return b_.CreateSelect(b_.CreateFCmpUNO(a, b), llvm::ConstantFP::getNaN(a->getType()),
+                           min_max_of_numbers(is_max, a, b));
   }
   Value* ordered = is_max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b);
   Value* r = b_.CreateSelect(ordered, a, b);

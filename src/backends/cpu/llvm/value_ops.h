@@ -51,6 +51,10 @@ class ValueOps {
   // x·2^n, rounded once, for vectors of f32 with a multiple of 16 elements and integers n; needs
   // AVX-512.
   Value* times_power_of_two(Value* x, Value* n);
+  // Of f32, orders the zeros and prefers numbers to NaNs; needs AVX-512.
+  Value* min_max_of_numbers(bool is_max, Value* a, Value* b);
+  // Whether any of some floats is a NaN, as one bool.
+  Value* any_nan(Value* v);
   Value* convert(Value* v, DType from, DType to);
   Value* bitcast(Value* v, DType from, DType to);
 
@@ -71,7 +75,6 @@ class ValueOps {
  private:
   Value* min_max(bool is_max, DType t, Value* a, Value* b);
   Value* float_min_max(bool is_max, Value* a, Value* b);
-  Value* range_min_max(bool is_max, Value* a, Value* b);
   Value* compare(loop::Op op, DType t, Value* a, Value* b);
   Value* divide(bool remainder, DType t, Value* a, Value* b);
   Value* shift(loop::Op op, DType t, Value* a, Value* b);
