@@ -52,11 +52,6 @@ def stamp_of(entry, files, common):
     return digest.hexdigest()
 
 
-def without_precompiled(command):
-    """The command that reads the headers: those of the build are precompiled by another compiler."""
-    return re.sub(r" -Winvalid-pch| -include \S*cmake_pch\.hxx", "", command)
-
-
 def run_tidy(build, source):
     done = subprocess.run([TIDY, "--quiet", "-p", str(build), str(source)], capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
@@ -135,8 +130,6 @@ def main():
     checked = 0
     includes_of = {}
     commands = json.loads((build / "compile_commands.json").read_text())
-    for entry in commands:
-        entry["command"] = without_precompiled(entry["command"])
     command_of = {}  # the first: a file of the library may be part of a test program too
     for entry in commands:
         command_of.setdefault(Path(entry["file"]).resolve(), entry)

@@ -15,28 +15,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace pyc {
 namespace {
-
-// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  bool valid() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-  // Says whether the system took everything that was written.
-  bool close() {
-    const int fd = std::exchange(fd_, -1);
-    return fd < 0 || ::close(fd) == 0;
-  }
-
- private:
-  int fd_;
-};
 
 // The failure of the system call that just set errno.
 Status io_failure(std::string_view what, const std::string& path) {

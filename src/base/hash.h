@@ -23,6 +23,13 @@ struct Digest {
 // The digest of `bytes`: the same on every machine.
 Digest hash128(std::span<const std::byte> bytes);
 
+// For tables of this process: one more word into a hash.
+inline uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9E3779B97F4A7C15ull;
+  h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
+  return h ^ (h >> 32);
+}
+
 // A digest of many parts. Copies go on independently.
 class Hasher {
  public:

@@ -13,26 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace pyc {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 Status io_error(const std::string& path, int error) {
   Code code = error == ENOENT || error == ENOTDIR ? Code::kNotFound : Code::kIoError;

@@ -58,8 +58,8 @@ enum Control : uint16_t {
   kPointEnd,
 };
 
-inline constexpr uint32_t kTreeLanes = 64;
-inline constexpr int64_t kTreeBlock = 1024;
+inline constexpr uint32_t kTreeLanes = loop::kTreeLanes;
+using loop::kTreeBlock;
 
 struct TapeLoop {
   int64_t extent = 0;

@@ -12,8 +12,6 @@ namespace {
 constexpr size_t kShownToken = 40;
 constexpr size_t kNoEnd = std::string_view::npos;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Whether the byte goes on with a UTF-8 character that began before it.
 bool goes_on(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 

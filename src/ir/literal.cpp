@@ -55,8 +55,6 @@ std::optional<Word> parse_bits(std::string_view digits, DType dtype) {
   return value;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Whether `x` is no further out than the type's numbers reach, for the types whose conversion
 // does not say so by an infinity or NaN.
 bool reaches(double x, DType dtype) {
@@ -173,6 +171,8 @@ std::optional<Word> parse_element(std::string_view text, DType dtype) {
   if (text == "false") return 0;
   return std::nullopt;
 }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_name_start(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
 

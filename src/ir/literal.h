@@ -22,6 +22,7 @@ std::string format_element(Word value, DType dtype);
 // f64 are rounded once; those for narrower floats by way of f64. Floats may be written as integers.
 std::optional<Word> parse_element(std::string_view text, DType dtype);
 
+bool is_digit(char c);       // [0-9]
 bool is_name_start(char c);  // [A-Za-z_]
 bool is_name_char(char c);   // [A-Za-z0-9_.]
 bool is_plain_name(std::string_view name);

@@ -167,25 +167,25 @@ Expr atanh_f64(Expr x) {
   return with_sign(select(lt(a, one), inside, edge), x);
 }
 
-Expr log1p_narrow(Expr w) { return value(log_pair(log_parts_narrow(two_sum(like(w, 1.0), w)))); }
+Expr log1p_value(Expr w) { return value(log_pair(log_parts_narrow(two_sum(like(w, 1.0), w)))); }
 
 Expr asinh_narrow(Expr x) {
   const Expr a = abs(x);
   const Expr square = a * a;
   const Expr w = a + square / (sqrt(square + 1.0) + 1.0);
-  return with_sign(select(lt(a, like(x, kInf)), log1p_narrow(w), a), x);
+  return with_sign(select(lt(a, like(x, kInf)), log1p_value(w), a), x);
 }
 
 Expr acosh_narrow(Expr x) {
   const Expr t = x - 1.0;
-  const Expr y = log1p_narrow(t + sqrt(fma(t, t, t + t)));
+  const Expr y = log1p_value(t + sqrt(fma(t, t, t + t)));
   return select(lt(x, like(x, 1.0)), like(x, kNaN), select(lt(x, like(x, kInf)), y, x));
 }
 
 Expr atanh_narrow(Expr x) {
   const Expr a = abs(x);
   const Expr one = like(x, 1.0);
-  const Expr y = log1p_narrow((a + a) / (one - a)) * 0.5;
+  const Expr y = log1p_value((a + a) / (one - a)) * 0.5;
   const Expr edge = select(eq(a, one), like(x, kInf), like(x, kNaN));
   return with_sign(select(lt(a, one), y, edge), x);
 }

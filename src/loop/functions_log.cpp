@@ -6,8 +6,8 @@ namespace detail {
 namespace {
 
 // ln2 in two pieces; products of the first with integers below 2^11 are exact.
-constexpr double kLn2Hi = 0x1.62e42fefa38p-1;
-constexpr double kLn2Lo = 0x1.ef35793c7673p-45;
+constexpr double kShortLn2Hi = 0x1.62e42fefa38p-1;
+constexpr double kShortLn2Lo = 0x1.ef35793c7673p-45;
 
 // log((1 + s) / (1 - s)) from s^5 and from s^3, in s², for |s| <= (√2-1)/(√2+1).
 constexpr double kLogWide[] = {0x1.9999999999999p-2, 0x1.24924924927b3p-2, 0x1.c71c71c67c05fp-3,
@@ -60,8 +60,8 @@ LogParts log_parts_narrow(Pair x) {
 }
 
 Pair log_pair(const LogParts& l) {
-  const Pair sum = two_sum(l.k * kLn2Hi, l.log.hi);
-  return {sum.hi, sum.lo + fma(l.k, like(l.k, kLn2Lo), l.log.lo)};
+  const Pair sum = two_sum(l.k * kShortLn2Hi, l.log.hi);
+  return {sum.hi, sum.lo + fma(l.k, like(l.k, kShortLn2Lo), l.log.lo)};
 }
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/hash.h"
 #include "base/status.h"
 
 namespace pyc::loop {
@@ -80,17 +81,10 @@ int64_t floor_mod_i64(int64_t a, int64_t b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-uint64_t mix(uint64_t h, uint64_t v) {
-  h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
-  return h * 0xBF58476D1CE4E5B9ull;
-}
-
 bool same(const ExprNode& x, const ExprNode& y) {
   return x.op == y.op && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c &&
          x.imm == y.imm && x.word == y.word;
 }
-
-bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kLe; }
 
 }  // namespace
 

@@ -95,6 +95,8 @@ enum class Op : uint8_t {
   kBitcast,  // between dtypes of as many bits
 };
 
+inline bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kLe; }
+
 struct ExprNode {
   Op op = Op::kConst;
   DType dtype = DType::kI64;
@@ -130,6 +132,10 @@ struct Buffer {
   int64_t elements = 0;
   Access access = Access::kRead;
 };
+
+// Of a tree reduction.
+inline constexpr int kTreeLanes = 64;
+inline constexpr int64_t kTreeBlock = 1024;
 
 enum class ReduceKind : uint8_t { kChain, kTree, kExact };
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAnd, kOr };

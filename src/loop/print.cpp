@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "loop/loop.h"
 
@@ -125,12 +126,6 @@ std::string constant_text(DType t, Word word) {
   std::string text = constant_digits(t, word);
   if (t != DType::kI64) text += ":" + std::string(dtype_name(t));
   return text;
-}
-
-uint64_t mix(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9E3779B97F4A7C15ull;
-  h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
-  return h ^ (h >> 32);
 }
 
 const char* access_name(Access a) {

@@ -53,8 +53,6 @@ bool has_operation(Op op, DType t) {
   }
 }
 
-bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kLe; }
-
 std::string name_of(DType t) { return std::string(dtype_name(t)); }
 
 class Verifier {

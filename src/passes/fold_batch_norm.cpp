@@ -14,7 +14,7 @@
 namespace pyc::passes {
 namespace {
 
-constexpr std::string_view kName = "fold_batch_norm";
+constexpr std::string_view kFoldBatchNorm = "fold_batch_norm";
 enum Parameter : size_t { kGamma = 1, kBeta, kMean, kVar };
 
 // Whether every element is finite and, with `offset` added, above `above`.
@@ -109,7 +109,7 @@ Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context) {
     const std::string& name = graph.value(norm.outputs()[0]).name;
     const std::string_view why_not = obstacle(patch, norm, conv, readers[norm.input(0)]);
     if (!why_not.empty()) {
-      context.decide(kName, name, "kept", std::string(why_not));
+      context.decide(kFoldBatchNorm, name, "kept", std::string(why_not));
       continue;
     }
     patch.at(n);
@@ -117,7 +117,7 @@ Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context) {
     patch.replace(norm.outputs()[0],
                   wide ? folded<double>(patch, norm, conv) : folded<float>(patch, norm, conv));
     context.count("conv_batch_norm");
-    context.decide(kName, name, "folded into convolution", "value_changing",
+    context.decide(kFoldBatchNorm, name, "folded into convolution", "value_changing",
                    fmt::format("weights {}", conv.input_type(1).to_string()));
   }
   return patch.apply();

@@ -9,7 +9,7 @@
 namespace pyc::passes {
 namespace {
 
-constexpr std::string_view kName = "fold_constants";
+constexpr std::string_view kFoldConstants = "fold_constants";
 
 // A result up to this size may be larger than what it is made of.
 constexpr int64_t kMaxGrownBytes = int64_t{1} << 20;
@@ -31,7 +31,7 @@ class Folder {
     PYC_ASSIGN(const std::string why_not, try_fold(n, node));
     if (why_not.empty()) return {};
     const std::string& name = patch_.graph().value(node.outputs()[0]).name;
-    context_.decide(kName, name, "kept", why_not, node.type().to_string());
+    context_.decide(kFoldConstants, name, "kept", why_not, node.type().to_string());
     return {};
   }
 

@@ -14,7 +14,7 @@ using ir::kNoId;
 using ir::NodeView;
 using ir::ValueId;
 
-constexpr std::string_view kName = "integerize_qdq";
+constexpr std::string_view kIntegerizeQdq = "integerize_qdq";
 
 // An f32 that stands for 8-bit integers: (x - zero) * scale.
 struct Quantized {
@@ -231,7 +231,7 @@ class Integerizer {
   }
 
   void decide(const NodeView& node, std::string chosen, std::string reason) {
-    context_.decide(kName, patch_.graph().value(node.outputs()[0]).name, std::move(chosen),
+    context_.decide(kIntegerizeQdq, patch_.graph().value(node.outputs()[0]).name, std::move(chosen),
                     std::move(reason), std::string(node.op().name));
   }
 

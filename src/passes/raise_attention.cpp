@@ -14,7 +14,7 @@ using ir::kNoId;
 using ir::NodeView;
 using ir::ValueId;
 
-constexpr std::string_view kName = "raise_attention";
+constexpr std::string_view kRaiseAttention = "raise_attention";
 constexpr int64_t kRank = 4;  // of the op's operands: batch, heads, rows, columns
 // Added to a score, such a number leaves nothing of it.
 constexpr double kAbsorbs = -1e30;
@@ -323,13 +323,13 @@ Result<bool> raise_attention(ir::Graph& graph, const PassContext& context) {
     if (!match.found(product)) continue;
     const std::string& name = graph.value(product.outputs()[0]).name;
     if (!match.why_not().empty()) {
-      context.decide(kName, name, "kept", match.why_not());
+      context.decide(kRaiseAttention, name, "kept", match.why_not());
       continue;
     }
     patch.at(n);
     patch.replace(product.outputs()[0], Raise(patch, match.parts()).build(product.type()));
     context.count("attention");
-    context.decide(kName, name, "raised to attention", "value_changing",
+    context.decide(kRaiseAttention, name, "raised to attention", "value_changing",
                    describe(patch, match.parts()));
   }
   return patch.apply();

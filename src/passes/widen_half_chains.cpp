@@ -11,7 +11,7 @@ using ir::kNoId;
 using ir::NodeView;
 using ir::ValueId;
 
-constexpr std::string_view kName = "widen_half_chains";
+constexpr std::string_view kWidenHalfChains = "widen_half_chains";
 
 bool is_half(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 
@@ -66,7 +66,7 @@ class Widener {
     if (!leaves_chain(out)) return;
     patch_.replace(out, patch_.op("cast", {result}, {{"to", node.type().dtype}}));
     context_.count("chain_end");
-    context_.decide(kName, graph_.value(out).name, "computed in f32 and rounded once",
+    context_.decide(kWidenHalfChains, graph_.value(out).name, "computed in f32 and rounded once",
                     "value_changing", node.type().to_string());
   }
 

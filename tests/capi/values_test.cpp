@@ -43,7 +43,7 @@ w::Bytes asked_optional() {
        .nodes = {w::node("OptionalHasElement", {"maybe"}, {"there"})}});
 }
 
-Model compiled(const w::Bytes& bytes) {
+Model compiled_from(const w::Bytes& bytes) {
   const TempFolder folder;
   const std::string path = folder.file("model.onnx");
   FILE* file = fopen(path.c_str(), "wb");
@@ -85,7 +85,7 @@ const pyc_result* item(const pyc_result* sequence, size_t i) {
   return out;
 }
 
-Refusal run_refused(Model& model, const std::vector<const pyc_result*>& inputs) {
+Refusal results_refused(Model& model, const std::vector<const pyc_result*>& inputs) {
   return refusal([&](pyc_error** e) {
     pyc_results* results = nullptr;
     const pyc_status status =
@@ -124,7 +124,7 @@ TEST(Values, OfSequencesOutliveTheirItems) {
 }
 
 TEST(Values, StringsAreInputs) {
-  Model model = compiled(joined_words());
+  Model model = compiled_from(joined_words());
   const std::vector<AnyValue> in = {words({"deep", ""}), words({"er", "x"})};
   auto stats = sized<pyc_run_stats>();
   const Results results = model.run_values(in, &stats);
@@ -133,7 +133,7 @@ TEST(Values, StringsAreInputs) {
 }
 
 TEST(Values, SequencesAreInputsAndResultsAreInputsAgain) {
-  Model model = compiled(grown_sequence());
+  Model model = compiled_from(grown_sequence());
   std::vector<AnyValue> in = {AnyValue::sequence({}), floats({1, 2})};
   for (size_t round = 1; round <= 3; ++round) {
     const Results results = model.run_values(in);
@@ -146,21 +146,21 @@ TEST(Values, SequencesAreInputsAndResultsAreInputsAgain) {
 }
 
 TEST(Values, OptionalsAreAValueOrNothing) {
-  Model model = compiled(asked_optional());
+  Model model = compiled_from(asked_optional());
   const std::vector<AnyValue> nothing = {AnyValue()};
   EXPECT_EQ(*static_cast<const uint8_t*>(model.run_values(nothing).tensor(0).data), 0);
   const std::vector<AnyValue> something = {floats({1, 2})};
   EXPECT_EQ(*static_cast<const uint8_t*>(model.run_values(something).tensor(0).data), 1);
-  const Refusal shape = run_refused(model, {floats({1, 2, 3}).get()});
+  const Refusal shape = results_refused(model, {floats({1, 2, 3}).get()});
   EXPECT_EQ(shape.status, PYC_STATUS_SHAPE_MISMATCH);
   EXPECT_EQ(shape.message, "input 'maybe': expected f32[2], found f32[3]");
 }
 
 TEST(Values, ComplexNumbersAreMovedAndNamed) {
   constexpr int64_t kComplex64 = 14;
-  Model model = compiled(w::model({.inputs = {w::value("z", kComplex64, {2, 1})},
-                                   .outputs = {w::unshaped("y", kComplex64)},
-                                   .nodes = {w::node("Transpose", {"z"}, {"y"})}}));
+  Model model = compiled_from(w::model({.inputs = {w::value("z", kComplex64, {2, 1})},
+                                        .outputs = {w::unshaped("y", kComplex64)},
+                                        .nodes = {w::node("Transpose", {"z"}, {"y"})}}));
   EXPECT_EQ(model.input(0).dtype, PYC_DTYPE_C64);
   EXPECT_EQ(model.input(0).type, PYC_TYPE_TENSOR);
   EXPECT_EQ(model.input(0).bytes, 16);
@@ -177,7 +177,7 @@ TEST(Values, ComplexNumbersAreMovedAndNamed) {
   EXPECT_EQ(parts, (std::vector<double>{1, 2, 3, -4}));
   EXPECT_EQ(pyc_tensor_read_f64(&y, 1, 4, parts.data(), nullptr), PYC_STATUS_INVALID_ARGUMENT);
   const Tensor real(PYC_DTYPE_F32, {2, 1});
-  const Refusal r = run_refused(model, {AnyValue(real).get()});
+  const Refusal r = results_refused(model, {AnyValue(real).get()});
   EXPECT_EQ(r.status, PYC_STATUS_DTYPE_MISMATCH);
   EXPECT_EQ(r.message, "input 'z': expected c64[2,1], found f32[2,1]");
 }
@@ -200,7 +200,7 @@ TEST(Values, GraphsTakeNoComplexNumbers) {
   EXPECT_NE(parsed.message.find("c64[2]: graphs compute with real numbers only"), std::string::npos)
       << parsed.message;
   Model model = small_model();
-  const Refusal run = run_refused(model, {AnyValue(Tensor(PYC_DTYPE_C64, {2, 3})).get()});
+  const Refusal run = results_refused(model, {AnyValue(Tensor(PYC_DTYPE_C64, {2, 3})).get()});
   EXPECT_EQ(run.status, PYC_STATUS_DTYPE_MISMATCH);
   EXPECT_EQ(run.message, "input 'x': expected f32[2,3], found c64[2,3]");
 }
@@ -214,19 +214,19 @@ TEST(Values, TensorsRunModelsThatAreCompiledWhole) {
   const pyc_tensor_view y = results.tensor(0);
   ASSERT_EQ(y.bytes, expected[0].view().bytes);
   EXPECT_EQ(std::memcmp(y.data, expected[0].view().data, static_cast<size_t>(y.bytes)), 0);
-  const Refusal strings = run_refused(model, {words({"x"}).get()});
+  const Refusal strings = results_refused(model, {words({"x"}).get()});
   EXPECT_EQ(strings.status, PYC_STATUS_DTYPE_MISMATCH);
   EXPECT_EQ(strings.message, "input 'x': expected f32[2,3], found string[1]");
 }
 
 TEST(Values, InputsOfTheWrongKindAreRefusedByName) {
-  Model model = compiled(joined_words());
+  Model model = compiled_from(joined_words());
   const AnyValue good = words({"a"});
   const AnyValue number = floats({1});
   const AnyValue none;
   const AnyValue list = AnyValue::sequence({});
   for (const AnyValue* wrong : {&number, &none, &list}) {
-    const Refusal r = run_refused(model, {good.get(), wrong->get()});
+    const Refusal r = results_refused(model, {good.get(), wrong->get()});
     EXPECT_EQ(r.status, PYC_STATUS_DTYPE_MISMATCH);
     EXPECT_EQ(r.node, "b");
     EXPECT_EQ(r.message, std::string("input 'b': expected string[n], found ") +
@@ -236,38 +236,38 @@ TEST(Values, InputsOfTheWrongKindAreRefusedByName) {
 }
 
 TEST(Values, InputsOfTheWrongShapeAreRefusedByName) {
-  Model model = compiled(joined_words());
+  Model model = compiled_from(joined_words());
   const AnyValue flat = words({"a", "b"});
   const AnyValue square(std::vector<std::string>{"a", "b"}, {1, 2});
-  const Refusal rank = run_refused(model, {flat.get(), square.get()});
+  const Refusal rank = results_refused(model, {flat.get(), square.get()});
   EXPECT_EQ(rank.status, PYC_STATUS_RANK_MISMATCH);
   EXPECT_EQ(rank.message, "input 'b': expected string[n], found string[1,2]");
-  const Refusal size = run_refused(model, {flat.get(), words({"a"}).get()});
+  const Refusal size = results_refused(model, {flat.get(), words({"a"}).get()});
   EXPECT_EQ(size.status, PYC_STATUS_SHAPE_MISMATCH);
   EXPECT_NE(size.message.find("dim 'n' is 2 in input 'a' and 1 in input 'b'"), std::string::npos)
       << size.message;
-  const Refusal count = run_refused(model, {flat.get()});
+  const Refusal count = results_refused(model, {flat.get()});
   EXPECT_EQ(count.status, PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_EQ(count.message, "expected 2 inputs, found 1");
 }
 
 TEST(Values, ItemsOfTheWrongTypeAreRefusedByTheirPlace) {
-  Model model = compiled(grown_sequence());
+  Model model = compiled_from(grown_sequence());
   const AnyValue x = floats({1});
   const std::vector<AnyValue> mixed = {floats({1}), words({"a"})};
-  const Refusal kind = run_refused(model, {AnyValue::sequence(mixed).get(), x.get()});
+  const Refusal kind = results_refused(model, {AnyValue::sequence(mixed).get(), x.get()});
   EXPECT_EQ(kind.status, PYC_STATUS_DTYPE_MISMATCH);
   EXPECT_EQ(kind.node, "list");
   EXPECT_EQ(kind.message, "input 'list': item 1: expected f32[n], found string[1]");
   const std::vector<AnyValue> flat = {AnyValue(Tensor(PYC_DTYPE_F32, {1, 1}))};
-  EXPECT_EQ(run_refused(model, {AnyValue::sequence(flat).get(), x.get()}).status,
+  EXPECT_EQ(results_refused(model, {AnyValue::sequence(flat).get(), x.get()}).status,
             PYC_STATUS_RANK_MISMATCH);
 }
 
 TEST(Values, NullIsRefusedByName) {
-  Model model = compiled(joined_words());
+  Model model = compiled_from(joined_words());
   const AnyValue good = words({"a"});
-  const Refusal r = run_refused(model, {good.get(), nullptr});
+  const Refusal r = results_refused(model, {good.get(), nullptr});
   EXPECT_EQ(r.status, PYC_STATUS_NULL_POINTER);
   EXPECT_EQ(r.node, "b");
   EXPECT_NE(r.message.find("input 'b': expected string[n], found NULL"), std::string::npos)

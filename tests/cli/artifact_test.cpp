@@ -5,22 +5,14 @@
 
 #include "base/files.h"
 #include "base/target_info.h"
+#include "cli/json_output.h"
 #include "cli/program.h"
 #include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr uint64_t kPlenty = 1 << 30;
-const std::string kMlp = kModels + "mlp.ir";
-
-Json json_of(const std::string& arguments) {
-  const Outcome o = pyc_out(arguments + " --json");
-  EXPECT_EQ(o.exit, 0) << arguments << "\n" << o.text;
-  return Json::parse(o.text, nullptr, false);
-}
 
 TEST(ArtifactFiles, RunLikeTheModelTheyWereMadeFrom) {
   const TempFolder folder;

@@ -5,22 +5,11 @@
 
 #include "base/files.h"
 #include "base/sanitizers.h"
+#include "cli/json_output.h"
 #include "cli/program.h"
 
 namespace pyc::test {
 namespace {
-
-using Json = nlohmann::json;
-
-Json json_of(const std::string& arguments, int exit = 0) {
-  const Outcome o = pyc_out(arguments + " --json");
-  EXPECT_EQ(o.exit, exit) << arguments << "\n" << o.text;
-  Json parsed = Json::parse(o.text, nullptr, false);
-  EXPECT_FALSE(parsed.is_discarded()) << o.text;
-  return parsed;
-}
-
-const std::string kMlp = kModels + "mlp.ir";
 
 TEST(Commands, RunJson) {
   const Json r = json_of("run " + kMlp + " --memory-budget 1000000");

@@ -52,7 +52,7 @@ std::vector<std::string> opened(const std::string& command, const std::string& l
   return paths;
 }
 
-void write_model(const std::string& path, const std::string& location) {
+void write_onnx(const std::string& path, const std::string& location) {
   const Bytes w = external("w", kF32, {3, 2}, {{"location", location}});
   std::ofstream(path, std::ios::binary) << model({.inputs = {value("x", kF32, {2, 3})},
                                                   .outputs = {value("y", kF32, {2, 2})},
@@ -72,7 +72,7 @@ TEST(OnnxFiles, NothingOutsideTheFolderIsOpened) {
   for (const std::string& location :
        {std::string("w.bin"), std::string("../secret.bin"), temp.file("secret.bin"),
         std::string("link.bin"), std::string("./../model/../secret.bin")}) {
-    write_model(folder + "/m.onnx", location);
+    write_onnx(folder + "/m.onnx", location);
     for (const std::string command : {"run ", "inspect "}) {
       const auto paths = opened(command + folder + "/m.onnx", temp.file("trace"));
       EXPECT_FALSE(paths.empty());

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/json_output.h"
 #include "cli/program.h"
 #include "onnx/model_writer.h"
 #include "support/temp_folder.h"
@@ -11,8 +12,6 @@ namespace pyc::test {
 namespace {
 
 namespace w = onnx::test;
-using Json = nlohmann::json;
-
 std::string written(const TempFolder& folder, const std::string& name, const w::Bytes& bytes) {
   std::ofstream(folder.file(name), std::ios::binary) << bytes;
   return folder.file(name);

@@ -39,6 +39,7 @@ inline Outcome pyc_out(const std::string& arguments) {
 }
 
 inline const std::string kModels = std::string(PYC_SOURCE_DIR) + "/tests/models/";
+inline const std::string kMlp = kModels + "mlp.ir";
 
 // The model in a file that goes away with the process.
 inline std::string write_model(const std::string& name, const std::string& text) {

@@ -12,7 +12,7 @@
 #include "ops/registry.h"
 #include "support/compare.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 int setting(const char* name, int fallback) {
@@ -75,4 +75,4 @@ TEST(RandomGraphs, AreTheSameEveryTimeAndAsText) {
 }
 
 }  // namespace
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -96,9 +96,9 @@ TEST(Reduce, StopsAfterItsTries) {
 // Whatever is left of a random graph is one node and what it cannot do without.
 TEST(Reduce, ShrinksRandomGraphsToOneNode) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    testing::DrawOptions options;
+    test::DrawOptions options;
     options.max_nodes = 12;
-    const testing::DrawnGraph drawn = testing::draw_graph(seed, options);
+    const test::DrawnGraph drawn = test::draw_graph(seed, options);
     const std::string_view op = drawn.pairs.back().op->name;
     const auto small = reduce_graph(drawn.graph, has(op), kTries);
     ASSERT_TRUE(small.ok()) << small.status().to_string();

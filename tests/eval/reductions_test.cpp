@@ -22,7 +22,7 @@ using loop::StmtKind;
 constexpr int64_t kSizes[] = {0, 1, 63, 64, 65, 1023, 1024, 1025, 5000};
 
 template <class T>
-Word word(T v) {
+Word word_of(T v) {
   if constexpr (std::is_same_v<T, float>) return std::bit_cast<uint32_t>(v);
   if constexpr (std::is_same_v<T, double>) return std::bit_cast<uint64_t>(v);
   if constexpr (std::is_integral_v<T>) return static_cast<Word>(static_cast<int64_t>(v));
@@ -52,9 +52,9 @@ std::vector<T> values(int64_t n, uint32_t seed) {
 }
 
 template <class T>
-Elements elements(const std::vector<T>& v) {
+Elements elements_of(const std::vector<T>& v) {
   Elements e{kType<T>, {}};
-  for (T x : v) e.words.push_back(word(x));
+  for (T x : v) e.words.push_back(word_of(x));
   return e;
 }
 
@@ -157,7 +157,7 @@ struct Data {
   std::vector<Elements> inputs() const {
     Elements bools{DType::kBool, {}};
     for (bool b : kept) bools.words.push_back(b ? 1 : 0);
-    return {elements(x), elements(y), bools};
+    return {elements_of(x), elements_of(y), bools};
   }
   std::vector<T> x;
   std::vector<T> y;
@@ -184,9 +184,9 @@ TYPED_TEST(Reductions, Tree) {
     for (bool guarded : {false, true}) {
       const Kept kept = guarded ? data.kept : Kept(data.x.size(), true);
       Case c{.dtype = kType<T>, .guarded = guarded, .vector = true};
-      EXPECT_EQ(reduced(c, data), word(tree<T>(data.x, kept, T(0), plus<T>))) << n;
+      EXPECT_EQ(reduced(c, data), word_of(tree<T>(data.x, kept, T(0), plus<T>))) << n;
       c.op = ReduceOp::kProd;
-      EXPECT_EQ(reduced(c, data), word(tree<T>(data.x, kept, T(1), times<T>))) << n;
+      EXPECT_EQ(reduced(c, data), word_of(tree<T>(data.x, kept, T(1), times<T>))) << n;
     }
   }
 }
@@ -201,9 +201,9 @@ TYPED_TEST(Reductions, Chain) {
         Case c{.dtype = kType<T>, .kind = ReduceKind::kChain, .guarded = guarded};
         c.segment = segment;
         const auto size = static_cast<size_t>(segment);
-        EXPECT_EQ(reduced(c, data), word(chain<T>(data.x, nullptr, kept, size))) << n;
+        EXPECT_EQ(reduced(c, data), word_of(chain<T>(data.x, nullptr, kept, size))) << n;
         c.pairs = true;
-        EXPECT_EQ(reduced(c, data), word(chain<T>(data.x, &data.y, kept, size))) << n;
+        EXPECT_EQ(reduced(c, data), word_of(chain<T>(data.x, &data.y, kept, size))) << n;
       }
     }
   }
@@ -222,9 +222,9 @@ TYPED_TEST(Reductions, Exact) {
       high = std::min(high, data.x[i]);
     }
     Case c{.dtype = kType<T>, .kind = ReduceKind::kExact, .op = ReduceOp::kMax, .guarded = true};
-    EXPECT_EQ(reduced(c, data), word(low)) << n;
+    EXPECT_EQ(reduced(c, data), word_of(low)) << n;
     c.op = ReduceOp::kMin;
-    EXPECT_EQ(reduced(c, data), word(high)) << n;
+    EXPECT_EQ(reduced(c, data), word_of(high)) << n;
   }
 }
 
@@ -248,13 +248,13 @@ TYPED_TEST(IntegerReductions, Exact) {
       disjunction = static_cast<T>(disjunction | v);
     }
     Case c{.dtype = kType<T>, .kind = ReduceKind::kExact};
-    EXPECT_EQ(reduced(c, data), word(sum));
+    EXPECT_EQ(reduced(c, data), word_of(sum));
     c.op = ReduceOp::kProd;
-    EXPECT_EQ(reduced(c, data), word(product));
+    EXPECT_EQ(reduced(c, data), word_of(product));
     c.op = ReduceOp::kAnd;
-    EXPECT_EQ(reduced(c, data), word(conjunction));
+    EXPECT_EQ(reduced(c, data), word_of(conjunction));
     c.op = ReduceOp::kOr;
-    EXPECT_EQ(reduced(c, data), word(disjunction));
+    EXPECT_EQ(reduced(c, data), word_of(disjunction));
   }
 }
 
@@ -262,7 +262,7 @@ TEST(Reductions, MaximumOfFloatsSeesNanAndZeros) {
   Data<float> data(3);
   const Case c{.kind = ReduceKind::kExact, .op = ReduceOp::kMax};
   data.x = {-0.0F, 0.0F, -0.0F};
-  EXPECT_EQ(reduced(c, data), word(0.0F));
+  EXPECT_EQ(reduced(c, data), word_of(0.0F));
   data.x = {1.0F, NAN, 2.0F};
   EXPECT_TRUE(std::isnan(std::bit_cast<float>(static_cast<uint32_t>(reduced(c, data)))));
 }
@@ -293,7 +293,7 @@ TEST(Reductions, ChainTotalIsNeverNegativeZero) {
   for (int64_t segment : {0, 256}) {
     Case c{.kind = ReduceKind::kChain, .pairs = true};
     c.segment = segment;
-    EXPECT_EQ(reduced(c, data), word(0.0F));
+    EXPECT_EQ(reduced(c, data), word_of(0.0F));
   }
 }
 
@@ -321,9 +321,9 @@ TEST(Reductions, SeveralInOneLoop) {
   k.body.push_back({StmtKind::kStore, 2});
   const Outcome outcome = run_kernel(k, data.inputs());
   const Kept all(data.x.size(), true);
-  EXPECT_EQ(outcome.buffers[3].words[0], word(tree<float>(data.x, all, 0, plus<float>)));
-  EXPECT_EQ(outcome.buffers[3].words[1], word(chain<float>(data.x, &data.y, data.kept, 96)));
-  EXPECT_EQ(outcome.buffers[3].words[2], word(chain<float>(data.x, &data.y, all, 0)));
+  EXPECT_EQ(outcome.buffers[3].words[0], word_of(tree<float>(data.x, all, 0, plus<float>)));
+  EXPECT_EQ(outcome.buffers[3].words[1], word_of(chain<float>(data.x, &data.y, data.kept, 96)));
+  EXPECT_EQ(outcome.buffers[3].words[2], word_of(chain<float>(data.x, &data.y, all, 0)));
 }
 
 TEST(Reductions, StartAnewInEveryRow) {
@@ -339,7 +339,7 @@ TEST(Reductions, StartAnewInEveryRow) {
       const Kept all(part.size(), true);
       const double expected = kind == ReduceKind::kTree ? tree<double>(part, all, 0, plus<double>)
                                                         : chain<double>(part, nullptr, all, 0);
-      EXPECT_EQ(outcome.buffers[3].words[static_cast<size_t>(row)], word(expected));
+      EXPECT_EQ(outcome.buffers[3].words[static_cast<size_t>(row)], word_of(expected));
     }
   }
 }

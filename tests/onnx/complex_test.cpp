@@ -39,10 +39,11 @@ Graph one_op(const std::string& op, const Names& more = {}, const std::vector<By
           .nodes = {node(op, in, {"y"}, attrs, "the_node")}};
 }
 
-const DynValue kX = c64({2, 2}, {{1, 2}, {3, 4}, {5, 6}, {7, 8}});
+const DynValue kComplex = c64({2, 2}, {{1, 2}, {3, 4}, {5, 6}, {7, 8}});
 
-void expect_refused(const Graph& g, Code code, const std::string& part, int64_t opset = 18) {
-  const auto result = run(model(g, opset), {kX});
+void expect_complex_refused(const Graph& g, Code code, const std::string& part,
+                            int64_t opset = 18) {
+  const auto result = run(model(g, opset), {kComplex});
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), code) << result.status().to_string();
   EXPECT_NE(result.status().message().find(part), std::string::npos) << result.status().message();
@@ -71,16 +72,18 @@ TEST(OnnxComplex, NothingComputesWithThem) {
   for (const char* op : {"Abs", "Exp", "Neg", "Sqrt", "Relu", "ReduceSum", "Softmax", "IsNaN",
                          "Unique", "RandomNormalLike", "TopK", "ArgMax"}) {
     SCOPED_TRACE(op);
-    expect_refused(one_op(op), Code::kUnsupported,
-                   std::string("onnx.") + op +
-                       " 'the_node': expected real numbers, found c64[2,2]: complex ones are moved "
-                       "about, and nothing is computed with them");
+    expect_complex_refused(
+        one_op(op), Code::kUnsupported,
+        std::string("onnx.") + op +
+            " 'the_node': expected real numbers, found c64[2,2]: complex ones are moved "
+            "about, and nothing is computed with them");
   }
   for (const char* op : {"Add", "Mul", "MatMul", "Equal", "Less", "Pow", "CastLike"}) {
     SCOPED_TRACE(op);
-    expect_refused(one_op(op, {"x"}), Code::kUnsupported, std::string("onnx.") + op);
+    expect_complex_refused(one_op(op, {"x"}), Code::kUnsupported, std::string("onnx.") + op);
   }
-  expect_refused(one_op("Cast", {}, {attr_int("to", kF32)}), Code::kUnsupported, "onnx.Cast");
+  expect_complex_refused(one_op("Cast", {}, {attr_int("to", kF32)}), Code::kUnsupported,
+                         "onnx.Cast");
 }
 
 TEST(OnnxComplex, NothingBecomesComplex) {
@@ -108,29 +111,32 @@ TEST(OnnxComplex, NothingBecomesComplex) {
 TEST(OnnxComplex, TypesDoNotMix) {
   Graph g = one_op("Concat", {"w"}, {attr_int("axis", 0)});
   g.initializers = {floats("w", {1, 2}, {1, 2})};
-  expect_refused(g, Code::kDtypeMismatch, "input 1: expected complex numbers, found f32[1,2]");
+  expect_complex_refused(g, Code::kDtypeMismatch,
+                         "input 1: expected complex numbers, found f32[1,2]");
   g.initializers = {raw_tensor("w", kC128, {1, 2}, Bytes(32, '\0'))};
-  expect_refused(g, Code::kDtypeMismatch, "expected one type, found c64[2,2] and c128[1,2]");
+  expect_complex_refused(g, Code::kDtypeMismatch,
+                         "expected one type, found c64[2,2] and c128[1,2]");
   Graph reshape = one_op("Reshape", {"x"});
-  expect_refused(reshape, Code::kDtypeMismatch, "input 1: expected real numbers, found c64[2,2]");
+  expect_complex_refused(reshape, Code::kDtypeMismatch,
+                         "input 1: expected real numbers, found c64[2,2]");
 }
 
 TEST(OnnxComplex, ScattersAddAndDoNotMultiply) {
   Graph g = one_op("ScatterND", {"at", "new"}, {attr_string("reduction", "add")});
   g.initializers = {raw_tensor("at", kI64, {1, 1}, raw_of(std::vector<int64_t>{1})),
                     raw_tensor("new", kC64, {1, 2}, raw_of(Numbers{{10, -1}, {0, 1}}))};
-  const auto added = run(model(g), {kX});
+  const auto added = run(model(g), {kComplex});
   ASSERT_TRUE(added.ok()) << added.status().to_string();
   EXPECT_EQ(complex_of((*added)[0]), (Numbers{{1, 2}, {3, 4}, {15, 5}, {7, 9}}));
   g.nodes = {
       node("ScatterND", {"x", "at", "new"}, {"y"}, {attr_string("reduction", "mul")}, "the_node")};
-  expect_refused(g, Code::kUnsupported, "reduction 'mul' computes with complex numbers");
+  expect_complex_refused(g, Code::kUnsupported, "reduction 'mul' computes with complex numbers");
 }
 
 TEST(OnnxComplex, InterpolatingIsDoneToBothParts) {
   Graph g = one_op("Resize", {"", "scales"}, {attr_string("mode", "linear")});
   g.initializers = {floats("scales", {2}, {1, 2})};
-  const auto resized = run(model(g), {kX});
+  const auto resized = run(model(g), {kComplex});
   ASSERT_TRUE(resized.ok()) << resized.status().to_string();
   EXPECT_EQ(
       complex_of((*resized)[0]),
@@ -138,7 +144,7 @@ TEST(OnnxComplex, InterpolatingIsDoneToBothParts) {
   g.nodes = {node("Resize", {"x", "", "scales"}, {"y"},
                   {attr_string("mode", "linear"), attr_float("extrapolation_value", 1)},
                   "the_node")};
-  expect_refused(g, Code::kUnsupported, "attribute 'extrapolation_value': expected 0");
+  expect_complex_refused(g, Code::kUnsupported, "attribute 'extrapolation_value': expected 0");
 }
 
 TEST(OnnxComplex, OptionalsHoldThem) {
@@ -146,9 +152,9 @@ TEST(OnnxComplex, OptionalsHoldThem) {
   g.outputs = {unshaped("got", kC64), value("there", kBool, {})};
   g.nodes.push_back(node("OptionalGetElement", {"y"}, {"got"}));
   g.nodes.push_back(node("OptionalHasElement", {"y"}, {"there"}));
-  const auto result = run(model(g), {kX});
+  const auto result = run(model(g), {kComplex});
   ASSERT_TRUE(result.ok()) << result.status().to_string();
-  EXPECT_EQ(complex_of((*result)[0]), complex_of(kX));
+  EXPECT_EQ(complex_of((*result)[0]), complex_of(kComplex));
   EXPECT_EQ(to_ints((*result)[1]), (Ints{1}));
 }
 
@@ -161,7 +167,7 @@ TEST(OnnxComplex, BreakTheGraphWithAReason) {
   const auto made = session(model(g));
   ASSERT_TRUE(made.ok()) << made.status().to_string();
   EXPECT_EQ((*made)->whole(), nullptr);
-  const auto result = (*made)->run(std::vector<DynValue>{kX, f32({2}, {-1, 2})});
+  const auto result = (*made)->run(std::vector<DynValue>{kComplex, f32({2}, {-1, 2})});
   ASSERT_TRUE(result.ok()) << result.status().to_string();
   EXPECT_EQ(complex_of((*result)[0]), (Numbers{{1, 2}, {5, 6}, {3, 4}, {7, 8}}));
   const auto breaks = (*made)->breaks();
@@ -176,9 +182,9 @@ TEST(OnnxComplex, NeedNoNode) {
   Graph g{.inputs = {value("x", kC64, {2, 2}), value("unused", kC64, {2, 2})},
           .outputs = {unshaped("x", kC64), unshaped("c", kC128)},
           .initializers = {raw_tensor("c", kC128, {1}, raw_of(std::vector<double>{1, -1}))}};
-  const auto result = run(model(g), {kX, kX});
+  const auto result = run(model(g), {kComplex, kComplex});
   ASSERT_TRUE(result.ok()) << result.status().to_string();
-  EXPECT_EQ(complex_of((*result)[0]), complex_of(kX));
+  EXPECT_EQ(complex_of((*result)[0]), complex_of(kComplex));
   EXPECT_EQ((*result)[1].to_string(), "c128[1]");
   EXPECT_EQ(to_doubles((*result)[1]), (std::vector<double>{1, -1}));
 }

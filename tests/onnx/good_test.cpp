@@ -3,10 +3,10 @@
 namespace pyc::onnx::test {
 namespace {
 
-const DynValue kX = f32({2, 3}, {1, 0, -1, 2, -3, 0.5F});
+const DynValue kSmallInput = f32({2, 3}, {1, 0, -1, 2, -3, 0.5F});
 
 TEST(OnnxGood, SmallModelRuns) {
-  const auto out = run(model(small_graph()), {kX});
+  const auto out = run(model(small_graph()), {kSmallInput});
   ASSERT_TRUE(out.ok()) << out.status().to_string();
   // x·w = [[-4,-4],[-4.5,-5]]; with b: [[-5,-3],[-5.5,-4]].
   EXPECT_EQ(numbers_of(out), (std::vector<double>{0, 0, 0, 0}));

@@ -235,7 +235,7 @@ constexpr std::string_view kWords[] = {
     "string[",     "-inf",     "{axis=1}", "99999999999999999999"};
 
 // Whether it was accepted; then it is as good as any.
-bool survives(const std::string& text) {
+bool text_survives(const std::string& text) {
   const auto graph = parse_open(text, open_ops(), kFewBytes);
   if (!graph.ok()) {
     const std::string& message = graph.status().message();
@@ -262,7 +262,7 @@ TEST(OpenText, DamagedTextsDoNotCrash) {
     std::string text = texts[random.below(texts.size())];
     const size_t edits = random.chance(2) ? 1 : 1 + random.below(4);
     for (size_t k = 0; k < edits; ++k) mutate(random, text, kWords);
-    accepted += survives(text) ? 1 : 0;
+    accepted += text_survives(text) ? 1 : 0;
   }
   // Both ways were taken.
   EXPECT_GT(accepted, kTimes / 100);
@@ -271,7 +271,7 @@ TEST(OpenText, DamagedTextsDoNotCrash) {
 
 TEST(OpenText, TruncatedAtEveryByte) {
   for (size_t n = 0; n < kSample.size(); ++n) {
-    EXPECT_EQ(survives(std::string(kSample.substr(0, n))), n + 1 >= kSample.size()) << n;
+    EXPECT_EQ(text_survives(std::string(kSample.substr(0, n))), n + 1 >= kSample.size()) << n;
   }
 }
 

@@ -7,11 +7,11 @@ namespace pyc::onnx::test {
 namespace {
 
 constexpr int64_t kHuge = INT64_MAX;
-const DynValue kX = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+const DynValue kMatrix = f32({2, 3}, {1, 2, 3, 4, 5, 6});
 
 // What reading or running the model with x says.
 void expect_run_refused(const Bytes& bytes, Code code, const std::string& part) {
-  expect_refused(run(bytes, {kX}), code, part);
+  expect_refused(run(bytes, {kMatrix}), code, part);
 }
 
 TEST(OnnxRefused, NothingThere) {
@@ -144,7 +144,7 @@ TEST(OnnxRefused, SparseTensors) {
     return model(g);
   };
   const Bytes one = floats("w", {1}, {5});
-  const auto good = run(sparse(one, ints("", {5}), {3, 2}), {kX});
+  const auto good = run(sparse(one, ints("", {5}), {3, 2}), {kMatrix});
   ASSERT_TRUE(good.ok()) << good.status().to_string();
   EXPECT_EQ(numbers_of(good), (std::vector<double>{0, 16, 0, 31}));
   expect_read_refused(sparse(one, ints("", {6}), {3, 2}), Code::kInvalidArgument, "'w'");
@@ -211,7 +211,7 @@ TEST(OnnxRefused, NumbersThatOverflow) {
                              one_node("GatherND", {{"i", {5}}}, {attr_int("batch_dims", kHuge)}),
                              one_node("Cast", {}, {attr_int("to", kHuge)}),
                              one_node("BatchNormalization", {})}) {
-    const auto out = run(bytes, {kX});
+    const auto out = run(bytes, {kMatrix});
     ASSERT_FALSE(out.ok()) << bytes;
     EXPECT_TRUE(out.status().message().find("bad_node") != std::string::npos)
         << out.status().to_string();
@@ -337,7 +337,7 @@ TEST(OnnxRefused, LoopsInLoopsAreNotWrittenOut) {
              .nodes = {node("Loop", {"n", "", "x"}, {"y"}, {attr_graph("body", body)})}});
   const auto made = session(bytes);
   ASSERT_TRUE(made.ok()) << made.status().to_string();
-  const auto out = (*made)->run(std::vector<DynValue>{kX});
+  const auto out = (*made)->run(std::vector<DynValue>{kMatrix});
   ASSERT_TRUE(out.ok()) << out.status().to_string();
   EXPECT_EQ(numbers_of(out), (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_GT((*made)->stats().host_calls, 0);
@@ -352,7 +352,7 @@ TEST(OnnxRefused, RegionsThatDoNotFit) {
        {std::vector<Bytes>{}, {attr_graph("body", body)}, {attr_int("body", 3)}}) {
     for (const std::string op : {"Loop", "Scan", "If", "SequenceMap"}) {
       g.nodes = {node(op, {"n", "", "x"}, {"y"}, attrs, "bad_node")};
-      const auto out = run(model(g), {kX});
+      const auto out = run(model(g), {kMatrix});
       ASSERT_FALSE(out.ok()) << op;
       EXPECT_NE(out.status().message().find("bad_node"), std::string::npos)
           << out.status().to_string();

@@ -15,10 +15,10 @@
 namespace pyc::passes {
 namespace {
 
-using testing::draw_graph;
-using testing::DrawnGraph;
-using testing::DrawOptions;
-using testing::Pair;
+using test::draw_graph;
+using test::DrawnGraph;
+using test::DrawOptions;
+using test::Pair;
 
 int setting(const char* name, int fallback) {
   const char* text = std::getenv(name);
@@ -34,7 +34,7 @@ DrawOptions rewritten_ops() {
   static constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kI32, DType::kU8};
   DrawOptions options;
   options.max_nodes = 20;
-  for (const Pair& pair : testing::all_pairs()) {
+  for (const Pair& pair : test::all_pairs()) {
     const bool known = std::count(std::begin(kOps), std::end(kOps), pair.op->name) > 0;
     const bool usual = std::count(std::begin(kTypes), std::end(kTypes), pair.dtype) > 0;
     if (known && usual) options.pairs.push_back(pair);

@@ -12,7 +12,7 @@
 #include "ops/registry.h"
 #include "support/compare.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,11 +140,11 @@ int run(const std::vector<std::string>& args) {
 }
 
 }  // namespace
-}  // namespace pyc::testing
+}  // namespace pyc::test
 
 int main(int argc, char** argv) {
   try {
-    return pyc::testing::run({argv + 1, argv + argc});
+    return pyc::test::run({argv + 1, argv + argc});
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 1;

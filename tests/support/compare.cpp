@@ -6,7 +6,7 @@
 
 #include "base/aligned_buffer.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -107,4 +107,4 @@ std::string difference(const DrawnGraph& drawn,
   return "";
 }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -8,7 +8,7 @@
 #include "driver/compile.h"
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 
 // The outputs of one run, in guarded memory, or the status of what refused it.
 Result<std::vector<std::vector<std::byte>>> run_drawn(const DrawnGraph& drawn,
@@ -23,4 +23,4 @@ driver::CompileOptions cpu_options(int lanes, int threads);
 std::string difference(const DrawnGraph& drawn,
                        const std::vector<driver::CompileOptions>& settings);
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -12,7 +12,7 @@
 #include "base/convert.h"
 #include "ops/registry.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 constexpr int64_t kMaxDrawn = 700;  // elements of a drawn operand
@@ -287,4 +287,4 @@ DrawnGraph Draw::finish() && {
   return {std::move(builder_).take(), std::move(inputs_), std::move(pairs_)};
 }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -16,7 +16,7 @@
 
 #include "ir/graph.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 
 using ir::Attrs;
 using ir::Shape;
@@ -138,4 +138,4 @@ Recipes reduce_recipes();
 Recipes model_recipes();
 const Recipe* find_recipe(std::string_view op);
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -5,7 +5,7 @@
 #include "ops/registry.h"
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 constexpr int kTries = 6;  // draws that must all agree on whether a dtype is taken
@@ -78,4 +78,4 @@ DrawnGraph draw_graph(uint64_t seed, const DrawOptions& options) {
   return std::move(d).finish();
 }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

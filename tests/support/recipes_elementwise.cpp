@@ -2,7 +2,7 @@
 
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 Result<ValueId> bernoulli(Draw& d, DType t) {
@@ -99,7 +99,7 @@ Result<ValueId> random_normal(Draw& d, DType t) {
               {{"shape", d.shape()}, {"dtype", t}, {"seed", d.pick(0, 99)}, {"scale", 2.0}});
 }
 
-constexpr Recipe kRecipes[] = {
+constexpr Recipe kElementwiseRecipes[] = {
     {"acos", nullptr, false, -0.9, 0.9},
     {"acosh", nullptr, false, 1.1, 3.0},
     {"asin", nullptr, false, -0.9, 0.9},
@@ -138,6 +138,6 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
-Recipes elementwise_recipes() { return kRecipes; }
+Recipes elementwise_recipes() { return kElementwiseRecipes; }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -2,7 +2,7 @@
 
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 size_t front(int64_t axis, const Shape& shape) {
@@ -220,7 +220,7 @@ Result<ValueId> multinomial(Draw& d, DType t) {
                {"seed", d.pick(0, 99)}});
 }
 
-constexpr Recipe kRecipes[] = {
+constexpr Recipe kIndexRecipes[] = {
     {"affine_grid", affine_grid},
     {"argmax", argmax, true},
     {"argmin", argmin, true},
@@ -246,6 +246,6 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
-Recipes index_recipes() { return kRecipes; }
+Recipes index_recipes() { return kIndexRecipes; }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

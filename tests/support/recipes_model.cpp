@@ -3,7 +3,7 @@
 
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 // Operands of which some are left out: their names go into attribute `with`.
@@ -323,7 +323,7 @@ Result<ValueId> momentum(Draw& d, DType t) {
                    {{"alpha", 0.75}, {"beta", 0.5}, {"mode", d.word({"standard", "nesterov"})}});
 }
 
-constexpr Recipe kRecipes[] = {
+constexpr Recipe kModelRecipes[] = {
     {"adagrad", adagrad},
     {"adam", adam},
     {"attention", attention},
@@ -349,6 +349,6 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
-Recipes model_recipes() { return kRecipes; }
+Recipes model_recipes() { return kModelRecipes; }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

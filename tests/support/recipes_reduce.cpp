@@ -2,7 +2,7 @@
 
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 // All reductions but for their names: axes and keepdims.
@@ -95,7 +95,7 @@ Result<ValueId> mean_variance_normalization(Draw& d, DType t) {
               {{"axes", d.axes(std::ssize(shape))}});
 }
 
-constexpr Recipe kRecipes[] = {
+constexpr Recipe kReduceRecipes[] = {
     {"batch_norm", batch_norm},
     {"batch_norm_training", batch_norm_training},
     {"cumprod", cumprod},
@@ -124,6 +124,6 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
-Recipes reduce_recipes() { return kRecipes; }
+Recipes reduce_recipes() { return kReduceRecipes; }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -2,7 +2,7 @@
 
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 Result<ValueId> concat(Draw& d, DType t) {
@@ -152,7 +152,7 @@ Result<ValueId> tri(Draw& d, DType t) {
   return d.op("tri", {d.tensor(t, d.shape(2))}, {{"k", d.pick(-3, 3)}, {"upper", d.flip()}});
 }
 
-constexpr Recipe kRecipes[] = {
+constexpr Recipe kShapeRecipes[] = {
     {"concat", concat},
     {"depth_to_space", depth_to_space},
     {"expand", expand},
@@ -174,6 +174,6 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
-Recipes shape_recipes() { return kRecipes; }
+Recipes shape_recipes() { return kShapeRecipes; }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

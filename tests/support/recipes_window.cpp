@@ -2,7 +2,7 @@
 
 #include "support/draw.h"
 
-namespace pyc::testing {
+namespace pyc::test {
 namespace {
 
 // A window and planes it fits into.
@@ -206,7 +206,7 @@ Result<ValueId> resize(Draw& d, DType t) {
   return d.op("resize", {d.tensor(t, shape)}, std::move(attrs));
 }
 
-constexpr Recipe kRecipes[] = {
+constexpr Recipe kWindowRecipes[] = {
     {"avg_pool", avg_pool},
     {"col2im", col2im},
     {"conv", conv},
@@ -225,6 +225,6 @@ constexpr Recipe kRecipes[] = {
 
 }  // namespace
 
-Recipes window_recipes() { return kRecipes; }
+Recipes window_recipes() { return kWindowRecipes; }
 
-}  // namespace pyc::testing
+}  // namespace pyc::test

@@ -79,7 +79,7 @@ void log1p(Emitter& e) {
 
 constexpr std::string_view kSigned = "f16 bf16 f32 f64 i8 i16 i32 i64";
 
-constexpr Rule kRules[] = {
+constexpr Rule kElementwiseRules[] = {
     {"abs", "Abs"},
     {"acos", "Acos"},
     {"acosh", "Acosh"},
@@ -159,6 +159,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules elementwise_rules() { return kRules; }
+Rules elementwise_rules() { return kElementwiseRules; }
 
 }  // namespace pyc::onnx::exporting

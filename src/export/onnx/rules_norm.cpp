@@ -59,7 +59,7 @@ void loss(Emitter& e, const char* op) {
 void nll_loss(Emitter& e) { loss(e, "NegativeLogLikelihoodLoss"); }
 void softmax_cross_entropy_loss(Emitter& e) { loss(e, "SoftmaxCrossEntropyLoss"); }
 
-constexpr Rule kRules[] = {
+constexpr Rule kNormRules[] = {
     {"adagrad", "", "", adagrad, 1, "", kFloats},
     {"adam", "", "", adam, 1, "", kFloats},
     {"batch_norm", "BatchNormalization", "epsilon"},
@@ -79,6 +79,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules norm_rules() { return kRules; }
+Rules norm_rules() { return kNormRules; }
 
 }  // namespace pyc::onnx::exporting

@@ -67,7 +67,7 @@ void stft(Emitter& e) {
   e.emit("STFT", in, e.attrs("onesided"));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kProductRules[] = {
     {"attention", "", "", attention, 23},
     {"causal_conv_with_state", "", "", causal_conv, 27, "", "f16 bf16 f32"},
     {"contract", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
@@ -88,6 +88,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules product_rules() { return kRules; }
+Rules product_rules() { return kProductRules; }
 
 }  // namespace pyc::onnx::exporting

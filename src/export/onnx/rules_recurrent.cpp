@@ -44,7 +44,7 @@ void gru(Emitter& e) {
 }
 void rnn(Emitter& e) { recurrent(e, "RNN", {"b", "sequence_lens", "initial_h"}, ""); }
 
-constexpr Rule kRules[] = {
+constexpr Rule kRecurrentRules[] = {
     {"gru", "", "", gru},
     {"lstm", "", "", lstm},
     {"rnn", "", "", rnn},
@@ -52,6 +52,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules recurrent_rules() { return kRules; }
+Rules recurrent_rules() { return kRecurrentRules; }
 
 }  // namespace pyc::onnx::exporting

@@ -42,7 +42,7 @@ void sort(Emitter& e) {
 
 constexpr std::string_view kExtremes = "bool f16 bf16 f32 f64 i8 i32 i64 u8 u32 u64";
 
-constexpr Rule kRules[] = {
+constexpr Rule kReduceRules[] = {
     {"argmax", "ArgMax", "axis keepdims select_last_index=select_last"},
     {"argmin", "ArgMin", "axis keepdims select_last_index=select_last"},
     {"cumprod", "", "", cumprod, 26, "", kFloatsAndWideInts},
@@ -66,6 +66,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules reduce_rules() { return kRules; }
+Rules reduce_rules() { return kReduceRules; }
 
 }  // namespace pyc::onnx::exporting

@@ -183,7 +183,7 @@ void space_to_depth(Emitter& e) {
   e.emit("SpaceToDepth", {e.in(0)}, e.attrs("blocksize=block mode"));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRules[] = {
     {"concat", "Concat", "axis"},
     {"depth_to_space", "DepthToSpace", "blocksize=block mode"},
     {"expand", "", "", expand},
@@ -216,6 +216,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules shape_rules() { return kRules; }
+Rules shape_rules() { return kShapeRules; }
 
 }  // namespace pyc::onnx::exporting

@@ -62,7 +62,7 @@ void mel_weight_matrix(Emitter& e) {
 // The numbers that ONNX draws are not PyC's.
 void drawn(Emitter& e) { e.refuse("ONNX fixes no random numbers"); }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSourceRules[] = {
     {"bernoulli", "", "", drawn},
     {"eye", "", "", eye},
     {"iota", "", "", iota},
@@ -75,6 +75,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules source_rules() { return kRules; }
+Rules source_rules() { return kSourceRules; }
 
 }  // namespace pyc::onnx::exporting

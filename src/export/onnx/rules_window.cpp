@@ -114,7 +114,7 @@ void affine_grid(Emitter& e) {
 
 constexpr std::string_view kPooled = "f16 bf16 f32 f64 i8 u8";
 
-constexpr Rule kRules[] = {
+constexpr Rule kWindowRules[] = {
     {"affine_grid", "", "", affine_grid},
     {"avg_pool", "", "", avg_pool},
     {"col2im", "", "", col2im},
@@ -135,6 +135,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules window_rules() { return kRules; }
+Rules window_rules() { return kWindowRules; }
 
 }  // namespace pyc::onnx::exporting

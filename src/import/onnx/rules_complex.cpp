@@ -101,9 +101,11 @@ Status filled(HostCall& call) {
                       filler)};
 }
 
-Status nonzero(HostCall& call) { return give(call, host::nonzero_complex(input_of(call, 0))); }
+Status complex_nonzero(HostCall& call) {
+  return give(call, host::nonzero_complex(input_of(call, 0)));
+}
 
-constexpr ComplexRule kRules[] = {
+constexpr ComplexRule kComplexRules[] = {
     {"CenterCropPad", by_parts<>},
     {"Col2Im", by_parts<>},
     {"Compress"},
@@ -119,7 +121,7 @@ constexpr ComplexRule kRules[] = {
     {"Identity"},
     {"If"},
     {"Loop"},
-    {"NonZero", nonzero},
+    {"NonZero", complex_nonzero},
     {"OneHot", by_parts<0b100>},
     {"Optional"},
     {"OptionalGetElement"},
@@ -156,6 +158,6 @@ constexpr ComplexRule kRules[] = {
 
 }  // namespace
 
-std::span<const ComplexRule> complex_rules() { return kRules; }
+std::span<const ComplexRule> complex_rules() { return kComplexRules; }
 
 }  // namespace pyc::onnx

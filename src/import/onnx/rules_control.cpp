@@ -11,10 +11,10 @@ namespace {
 
 // Loops up to this size are written out in the graph; longer ones run on the host.
 constexpr int64_t kMaxTrips = 32;
-constexpr int64_t kMaxNodes = 512;
+constexpr int64_t kMaxNodesInFull = 512;
 
-// At most kMaxNodes + 1. Regions count as if each were the body of a loop written out in full:
-// loops in loops must not multiply.
+// At most kMaxNodesInFull + 1. Regions count as if each were the body of a loop written out in
+// full: loops in loops must not multiply.
 int64_t nodes_in(const ir::OpenGraph& graph) {
   auto count = static_cast<int64_t>(graph.nodes.size());
   for (const ir::OpenNode& node : graph.nodes) {
@@ -22,13 +22,13 @@ int64_t nodes_in(const ir::OpenGraph& graph) {
     for (const ir::OpenGraph* region : ir::regions_of(node)) {
       count += (loops ? kMaxTrips : 1) * nodes_in(*region);
     }
-    if (count > kMaxNodes) return kMaxNodes + 1;
+    if (count > kMaxNodesInFull) return kMaxNodesInFull + 1;
   }
   return count;
 }
 
 bool worth_unrolling(const ir::OpenGraph& body, int64_t trips) {
-  return trips > 0 && trips <= kMaxTrips && trips * nodes_in(body) <= kMaxNodes;
+  return trips > 0 && trips <= kMaxTrips && trips * nodes_in(body) <= kMaxNodesInFull;
 }
 
 host::Body body_of(HostCall& call) {
@@ -292,7 +292,7 @@ Status sequence_map(HostCall& call) {
                   host::map_sequence(inputs_from(call, 0), body->outputs.size(), body_of(call)));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kControlRules[] = {
     {"If", if_close, if_host},
     {"Loop", loop_close, loop_host},
     {"Scan", scan_close, scan_host, 8},
@@ -301,6 +301,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules control_rules() { return kRules; }
+Rules control_rules() { return kControlRules; }
 
 }  // namespace pyc::onnx

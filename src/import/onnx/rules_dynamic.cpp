@@ -71,7 +71,7 @@ Status non_max_suppression(HostCall& call) {
   return give(call, host::suppress_overlaps(spec));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kDynamicRules[] = {
     {"Compress", compress_close, compress},
     {"NonMaxSuppression", nullptr, non_max_suppression},
     {"NonZero", nonzero_close, nonzero},
@@ -80,6 +80,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules dynamic_rules() { return kRules; }
+Rules dynamic_rules() { return kDynamicRules; }
 
 }  // namespace pyc::onnx

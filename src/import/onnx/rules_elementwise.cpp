@@ -190,7 +190,7 @@ Status identity_host(HostCall& call) {
   return {};
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kElementwiseRules[] = {
     {"Abs", same<"abs">},
     {"Acos", same<"acos">},
     {"Acosh", same<"acosh">},
@@ -267,6 +267,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules elementwise_rules() { return kRules; }
+Rules elementwise_rules() { return kElementwiseRules; }
 
 }  // namespace pyc::onnx

@@ -53,13 +53,13 @@ Status linear_classifier(HostCall& call) {
   return {};
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLinearRules[] = {
     {"LinearClassifier", nullptr, linear_classifier, 1, kMl},
     {"LinearRegressor", nullptr, linear_regressor, 1, kMl},
 };
 
 }  // namespace
 
-Rules linear_rules() { return kRules; }
+Rules linear_rules() { return kLinearRules; }
 
 }  // namespace pyc::onnx

@@ -93,7 +93,7 @@ Status skip_layer_norm(CloseContext& c) {
   return c.status();
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMicrosoftRules[] = {
     {"BiasGelu", bias_gelu, nullptr, 1, kDomain},
     {"FastGelu", fast_gelu, nullptr, 1, kDomain},
     {"FusedMatMul", fused_matmul, nullptr, 1, kDomain},
@@ -109,6 +109,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules microsoft_rules() { return kRules; }
+Rules microsoft_rules() { return kMicrosoftRules; }
 
 }  // namespace pyc::onnx

@@ -186,7 +186,7 @@ Status image_decoder(HostCall& call) {
                                                                       : host::PixelFormat::kGray));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMlRules[] = {
     {"ArrayFeatureExtractor", array_feature_extractor, array_feature_extractor_host, 1, kMl},
     {"Binarizer", binarizer, nullptr, 1, kMl},
     {"ImageDecoder", nullptr, image_decoder},
@@ -199,6 +199,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules ml_rules() { return kRules; }
+Rules ml_rules() { return kMlRules; }
 
 }  // namespace pyc::onnx

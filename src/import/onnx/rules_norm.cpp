@@ -107,7 +107,7 @@ Status dropout(CloseContext& c) {
   return c.status();
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kNormRules[] = {
     {"BatchNormalization", batch_norm},
     {.op = "Dropout", .close = dropout, .random = true},
     {"GroupNormalization", group_norm},
@@ -122,6 +122,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules norm_rules() { return kRules; }
+Rules norm_rules() { return kNormRules; }
 
 }  // namespace pyc::onnx

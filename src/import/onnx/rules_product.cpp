@@ -222,7 +222,7 @@ Status linear_attention(CloseContext& c) {
   return c.status();
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kProductRules[] = {
     {"Attention", attention},
     {"CausalConvWithState", causal_conv},
     {"DequantizeLinear", dequantize},
@@ -241,6 +241,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules product_rules() { return kRules; }
+Rules product_rules() { return kProductRules; }
 
 }  // namespace pyc::onnx

@@ -202,7 +202,7 @@ Status momentum(CloseContext& c) {
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
-constexpr Rule kRules[] = {
+constexpr Rule kRecurrentRules[] = {
     {"Adagrad", adagrad, nullptr, 1, kTraining},
     {"Adam", adam, nullptr, 1, kTraining},
     {.op = "Bernoulli", .close = bernoulli, .random = true},
@@ -225,6 +225,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules recurrent_rules() { return kRules; }
+Rules recurrent_rules() { return kRecurrentRules; }
 
 }  // namespace pyc::onnx

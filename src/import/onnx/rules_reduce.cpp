@@ -96,7 +96,7 @@ Status top_k(CloseContext& c) {
   return c.status();
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kReduceRules[] = {
     {"ArgMax", arg<"argmax">},
     {"ArgMin", arg<"argmin">},
     {"CumProd", cumulate<"cumprod">},
@@ -119,6 +119,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules reduce_rules() { return kRules; }
+Rules reduce_rules() { return kReduceRules; }
 
 }  // namespace pyc::onnx

@@ -136,7 +136,7 @@ Status upsample(CloseContext& c) {
                 {"nearest", std::string("floor")}});
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kResizeRules[] = {
     {"Resize", resize_10, nullptr, 10},
     {"Resize", resize, nullptr, 11},
     {"Upsample", upsample},
@@ -144,6 +144,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules resize_rules() { return kRules; }
+Rules resize_rules() { return kResizeRules; }
 
 }  // namespace pyc::onnx

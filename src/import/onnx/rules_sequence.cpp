@@ -107,7 +107,7 @@ Status optional_get(HostCall& call) {
 
 Status optional_has(HostCall& call) { return give(call, DynValue::of_bool(call.has(0))); }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSequenceRules[] = {
     {"ConcatFromSequence", nullptr, concat_from_sequence},
     {"Optional", nullptr, optional},
     {"OptionalGetElement", nullptr, optional_get},
@@ -123,6 +123,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules sequence_rules() { return kRules; }
+Rules sequence_rules() { return kSequenceRules; }
 
 }  // namespace pyc::onnx

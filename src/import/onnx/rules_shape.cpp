@@ -331,7 +331,7 @@ Status center_crop_pad(CloseContext& c) {
   return c.give(c.op("pad", {x}, {{"pads", pads}}));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kShapeRules[] = {
     {"CenterCropPad", center_crop_pad},
     {"Concat", concat},
     {"ConstantOfShape", constant_of_shape},
@@ -365,6 +365,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules shape_rules() { return kRules; }
+Rules shape_rules() { return kShapeRules; }
 
 }  // namespace pyc::onnx

@@ -128,7 +128,7 @@ Status move_strings(HostCall& call) {
   return {};
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kStringRules[] = {
     {"Concat", nullptr, move_strings<0, SIZE_MAX>},
     {"Expand", nullptr, move_strings<>},
     {"Flatten", nullptr, move_strings<>},
@@ -154,6 +154,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules string_rules() { return kRules; }
+Rules string_rules() { return kStringRules; }
 
 }  // namespace pyc::onnx

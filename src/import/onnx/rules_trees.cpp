@@ -244,7 +244,7 @@ Status tree_ensemble_classifier(HostCall& call) {
   return {};
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kTreesRules[] = {
     {"TreeEnsemble", nullptr, tree_ensemble, 1, kMl},
     {"TreeEnsembleClassifier", nullptr, tree_ensemble_classifier, 1, kMl},
     {"TreeEnsembleRegressor", nullptr, tree_ensemble_regressor, 1, kMl},
@@ -252,6 +252,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules tree_rules() { return kRules; }
+Rules tree_rules() { return kTreesRules; }
 
 }  // namespace pyc::onnx

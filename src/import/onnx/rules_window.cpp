@@ -304,7 +304,7 @@ Status affine_grid(CloseContext& c) {
            {{"size", c.ints(c.input(1))}, {"align_corners", c.attr_int("align_corners", 0) != 0}}));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kWindowRules[] = {
     {"AffineGrid", affine_grid},
     {"AveragePool", avg_pool},
     {"Col2Im", col2im},
@@ -326,6 +326,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-Rules window_rules() { return kRules; }
+Rules window_rules() { return kWindowRules; }
 
 }  // namespace pyc::onnx

@@ -9,13 +9,12 @@
 namespace pyc::cpu {
 
 using loop::kNone;
+using loop::kTreeBlock;
+using loop::kTreeLanes;
 using loop::ReduceKind;
 using loop::Reduction;
 
 namespace {
-
-constexpr int64_t kTreeBlock = 1024;
-constexpr int kTreeLanes = 64;
 
 // Iterations after which a reduction joins what it gathered; 0: at the end only.
 int64_t period_of(const Reduction& r) {

@@ -8,15 +8,10 @@
 
 namespace pyc::cpu {
 
+using loop::kTreeBlock;
+using loop::kTreeLanes;
 using loop::ReduceKind;
 using loop::Reduction;
-
-namespace {
-
-constexpr int64_t kTreeBlock = 1024;
-constexpr int kTreeLanes = 64;
-
-}  // namespace
 
 // The state is that of tree_loop; within a block whose lanes are values they follow it, 64/width
 // per tree reduction.

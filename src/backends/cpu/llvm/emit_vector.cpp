@@ -12,13 +12,12 @@ namespace pyc::cpu {
 
 using loop::ExprId;
 using loop::kNone;
+using loop::kTreeBlock;
+using loop::kTreeLanes;
 using loop::ReduceKind;
 using loop::Reduction;
 
 namespace {
-
-constexpr int64_t kTreeBlock = 1024;
-constexpr int kTreeLanes = 64;
 
 // What is done by a sequence of bit operations or one element at a time.
 constexpr int kSequence = 8;
