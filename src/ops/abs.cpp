@@ -6,7 +6,7 @@ namespace {
 
 Expr magnitude(Expr x) { return is_unsigned_int(x.dtype()) ? x : loop::abs(x); }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_abs(Patch& patch, const NodeView& node) {
   if (is_unsigned_int(node.type().dtype)) return patch.by("abs_unsigned", node.input(0));
   const NodeView inner = patch.producer(node.input(0));
   if (inner.is("abs")) return patch.by("abs_abs", node.input(0));
@@ -24,7 +24,7 @@ const ir::OpDef& op_abs() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_unary<magnitude>,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_abs,
   };
   return def;
 }

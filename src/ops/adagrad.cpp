@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_adagrad(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const OptimizerInputs in = optimizer_inputs(c);
   const double decay = c.attrs().attr_float("decay_factor");
@@ -28,7 +28,7 @@ const ir::OpDef& op_adagrad() {
       .attrs = {optional("decay_factor", 0.0), optional("epsilon", 1e-6),
                 optional("norm_coefficient", 0.0)},
       .infer = infer_optimizer,
-      .decompose = decompose,
+      .decompose = decompose_adagrad,
   };
   return def;
 }

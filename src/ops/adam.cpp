@@ -19,7 +19,7 @@ ValueId adjusted_rate(Compose& c, const OptimizerInputs& in, double alpha, doubl
   return c.cast(c.op("where", {in.later, rescaled, rate}), c.type(in.x).dtype);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_adam(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const OptimizerInputs in = optimizer_inputs(c);
   const double alpha = c.attrs().attr_float("alpha");
@@ -45,7 +45,7 @@ const ir::OpDef& op_adam() {
       .attrs = {optional("alpha", 0.9), optional("beta", 0.999), optional("epsilon", 1e-6),
                 optional("norm_coefficient", 0.0), optional("norm_coefficient_post", 0.0)},
       .infer = infer_optimizer,
-      .decompose = decompose,
+      .decompose = decompose_adam,
   };
   return def;
 }

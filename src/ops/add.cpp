@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_add(Patch& patch, const NodeView& node) {
   // -0 + +0 = +0, so that of the two zeros only -0 is neutral.
   const double neutral = is_float(node.type().dtype) ? -0.0 : 0.0;
   const ValueId x = drop_neutral(patch, node, neutral);
@@ -28,7 +28,7 @@ const ir::OpDef& op_add() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a + b; }>,
       .traits = {.elementwise = true, .commutative = true},
-      .simplify = simplify,
+      .simplify = simplify_add,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_affine_grid(const InferArgs& args) {
   const TensorType& theta = args.inputs[0];
   const Ints& size = args.attr_ints("size");
   PYC_TRY(require_dtype("theta", theta, kFloats));
@@ -32,7 +32,7 @@ Expr coordinate(LowerContext& context, Expr i, int64_t size, DType t) {
   return convert(i * context.index(2) + context.index(1), t) / n - 1.0;
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_affine_grid(LowerContext& context, int, std::span<const Expr> index) {
   const Ints& size = context.attr_ints("size");
   const size_t dims = size.size() - 2;
   const DType wide = compute_dtype(context.input_type(0).dtype);
@@ -58,8 +58,8 @@ const ir::OpDef& op_affine_grid() {
           "For grid_sample: theta (N, d, d+1) times the normalised coordinates (last dim "
           "first, then 1) of each place of an image of `size` (N, C, planes).",
       .attrs = {required("size", ir::AttrKind::kInts), optional("align_corners", false)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_affine_grid,
+      .lower = lower_affine_grid,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_argmax(LowerContext& context, int, std::span<const Expr> index) {
   return arg_reduce(context, loop::ReduceOp::kMax, index);
 }
 
@@ -16,7 +16,7 @@ const ir::OpDef& op_argmax() {
           "Index of the largest element along an axis, the first or last of equal ones; NaN wins.",
       .attrs = arg_attrs(),
       .infer = infer_arg,
-      .lower = lower,
+      .lower = lower_argmax,
   };
   return def;
 }

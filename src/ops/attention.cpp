@@ -97,7 +97,7 @@ Status check_attrs(const InferArgs& args) {
                 "], found ", type);
 }
 
-Types infer(const InferArgs& args) {
+Types infer_attention(const InferArgs& args) {
   PYC_TRY(
       require_operands(args, kRequired, {"mask", "past_key", "past_value", "nonpad_kv_seqlen"}));
   PYC_TRY(check_heads(args));
@@ -248,7 +248,7 @@ class Attention {
   int64_t keys_ = 0;
 };
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_attention(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   return c.outputs(Attention(c, node).build());
 }
@@ -267,8 +267,8 @@ const ir::OpDef& op_attention() {
       .attrs = {with_attr(), optional("scale", 0.0), optional("causal", false),
                 optional("softcap", 0.0), optional("left_window", int64_t{-1}),
                 optional("right_window", int64_t{-1}), optional("qk_output", int64_t{0})},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_attention,
+      .decompose = decompose_attention,
   };
   return def;
 }

@@ -4,13 +4,13 @@
 namespace pyc::ops {
 namespace {
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_avg_pool() {
   auto result = pool_attrs();
   result.push_back(optional("counted_pads", Ints{}));
   return result;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_avg_pool(const InferArgs& args) {
   PYC_ASSIGN(auto types, infer_pool(args, kFloats));
   const size_t count = 2 * args.attr_ints("kernel").size();
   const Ints counted = list_attr(args.attrs, "counted_pads", count, 0);
@@ -43,7 +43,7 @@ Expr count_taps(LowerContext& context, const Window& window, std::span<const Exp
   return count;
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_avg_pool(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = pool_window(context);
   const auto term = [&](std::span<const Expr> k) { return pool_term(context, window, index, k); };
   const Expr sum =
@@ -60,9 +60,9 @@ const ir::OpDef& op_avg_pool() {
       .summary =
           "The average of each window of x (NC, planes): taps added in order, divided by the "
           "number of taps in x and in counted_pads, the part of pads that counts.",
-      .attrs = attrs(),
-      .infer = infer,
-      .lower = lower,
+      .attrs = attrs_avg_pool(),
+      .infer = infer_avg_pool,
+      .lower = lower_avg_pool,
   };
   return def;
 }

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {"x", "gamma", "beta", "mean", "var"};
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_batch_norm(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const ValueId gamma = channel_input(c, 1);
   const ValueId beta = channel_input(c, 2);
@@ -25,7 +25,7 @@ const ir::OpDef& op_batch_norm() {
       .max_inputs = 5,
       .attrs = {optional("epsilon", 1e-5)},
       .infer = [](const InferArgs& args) { return infer_channel_norm(args, kNames, 2); },
-      .decompose = decompose,
+      .decompose = decompose_batch_norm,
   };
   return def;
 }

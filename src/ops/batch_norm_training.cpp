@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {"x", "gamma", "beta", "mean", "var"};
 
-Types infer(const InferArgs& args) {
+Types infer_batch_norm_training(const InferArgs& args) {
   PYC_ASSIGN(auto types, infer_channel_norm(args, kNames, 2));
   types.push_back(args.inputs[3]);
   types.push_back(args.inputs[4]);
@@ -20,7 +20,8 @@ ValueId running(Compose& c, size_t i, ValueId now) {
   return c.cast(mixed, c.input_type(i).dtype);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_batch_norm_training(ir::GraphBuilder& builder,
+                                                           const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   Ints axes{0};
@@ -44,8 +45,8 @@ const ir::OpDef& op_batch_norm_training() {
       .max_inputs = 5,
       .outputs = 3,
       .attrs = {optional("epsilon", 1e-5), optional("momentum", 0.9)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_batch_norm_training,
+      .decompose = decompose_batch_norm_training,
   };
   return def;
 }

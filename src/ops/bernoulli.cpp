@@ -3,13 +3,13 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_bernoulli(const InferArgs& args) {
   const TensorType& p = args.inputs[0];
   PYC_TRY(require_dtype("p", p, kFloats));
   return one(args.attr_dtype("dtype"), p.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_bernoulli(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& y = context.output_type(0);
   const Expr p = convert(context.input(0, index), DType::kF64);
   const Expr u = random_unit(context, position(context, index, y.shape));
@@ -24,8 +24,8 @@ const ir::OpDef& op_bernoulli() {
       .name = "bernoulli",
       .summary = "1 where u < p, else 0; u in [0,1) from Philox by seed, stream and element index.",
       .attrs = random_attrs({required("dtype", ir::AttrKind::kDType)}),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_bernoulli,
+      .lower = lower_bernoulli,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_bitcast(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const DType to = args.attr_dtype("to");
   if (dtype_bits(x.dtype) != dtype_bits(to)) {
@@ -13,7 +13,7 @@ Types infer(const InferArgs& args) {
 }
 
 // A bool is 0 or 1, and any other byte read as one is true.
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_bitcast(LowerContext& context, int, std::span<const Expr> index) {
   Expr x = canonical_nan(context.input(0, index));
   const DType to = context.output_type(0).dtype;
   if (x.dtype() == to) return x;
@@ -29,8 +29,8 @@ const ir::OpDef& op_bitcast() {
       .name = "bitcast",
       .summary = "The same bits as another dtype of that size; a NaN is made canonical first.",
       .attrs = {required("to", ir::AttrKind::kDType)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_bitcast,
+      .lower = lower_bitcast,
   };
   return def;
 }

@@ -7,7 +7,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_cast(const InferArgs& args) {
   const std::string& mode = args.attr_string("round_mode");
   if (mode != "up" && mode != "down" && mode != "nearest") {
     return refuse(Code::kInvalidArgument, "round_mode must be up, down or nearest, found '", mode,
@@ -41,7 +41,7 @@ Expr to_e8m0(LowerContext& context, Expr x) {
   return select(is_number, y, wide);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_cast(LowerContext& context, int, std::span<const Expr> index) {
   const DType to = context.attr_dtype("to");
   Expr x = context.input(0, index);
   const DType from = x.dtype();
@@ -98,7 +98,7 @@ bool skips_middle(DType a, DType b, DType c) {
   return !kinds_differ || keeps_values(a, c);
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_cast(Patch& patch, const NodeView& node) {
   const DType to = node.type().dtype;
   if (node.input_type(0).dtype == to) return patch.by("cast_same", node.input(0));
   const NodeView inner = patch.producer(node.input(0));
@@ -122,10 +122,10 @@ const ir::OpDef& op_cast() {
           "saturate: to an 8-bit float too; round_mode (up, down, nearest): to f8e8m0.",
       .attrs = {required("to", ir::AttrKind::kDType), optional("saturate", true),
                 optional("round_mode", std::string("up"))},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_cast,
+      .lower = lower_cast,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_cast,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_causal_conv_with_state(const InferArgs& args) {
   PYC_TRY(require_operands(args, 2, {"bias", "past_state"}));
   const TensorType& x = args.inputs[0];
   const TensorType& w = args.inputs[1];
@@ -48,7 +48,7 @@ Expr joined(LowerContext& context, std::span<const Expr> index, Expr place) {
   return context.input_if(past, at, lt(place, context.index(past_length)), now);
 }
 
-Expr lower(LowerContext& context, int output, std::span<const Expr> index) {
+Expr lower_causal_conv_with_state(LowerContext& context, int output, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   if (output == 1) return joined(context, index, index[2] + context.index(x.shape[2]));
   const int64_t taps = context.input_type(1).shape[2];
@@ -84,8 +84,8 @@ const ir::OpDef& op_causal_conv_with_state() {
       .max_inputs = 4,
       .outputs = 2,
       .attrs = {with_attr(), optional("activation", std::string("none"))},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_causal_conv_with_state,
+      .lower = lower_causal_conv_with_state,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_celu(LowerContext& context, Expr x) {
   const double alpha = context.attr_float("alpha");
   const Expr zero = like(x, 0.0);
   return max(zero, x) + min(zero, loop::expm1(x / alpha) * alpha);
@@ -17,7 +17,7 @@ const ir::OpDef& op_celu() {
       .summary = "max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).",
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_celu>,
   };
   return def;
 }

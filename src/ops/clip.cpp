@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_clip(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kNumbers));
   for (const size_t i : {size_t{1}, size_t{2}}) {
@@ -13,7 +13,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, x.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_clip(LowerContext& context, int, std::span<const Expr> index) {
   const Expr x = context.input_compute(0, index);
   const Expr lo = context.input_compute(1, {});
   const Expr hi = context.input_compute(2, {});
@@ -28,8 +28,8 @@ const ir::OpDef& op_clip() {
       .summary = "min(max(x, lo), hi) with scalars lo and hi; NaN wins, hi wins over lo.",
       .min_inputs = 3,
       .max_inputs = 3,
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_clip,
+      .lower = lower_clip,
   };
   return def;
 }

@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_col2im() {
   auto result = window_attrs();
   result.insert(result.begin(), {required("image_shape", ir::AttrKind::kInts),
                                  required("block_shape", ir::AttrKind::kInts)});
@@ -17,7 +17,7 @@ int64_t product(const Ints& values) {
   return std::accumulate(values.begin(), values.end(), int64_t{1}, std::multiplies<>());
 }
 
-Types infer(const InferArgs& args) {
+Types infer_col2im(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& image = args.attr_ints("image_shape");
   const Ints& block = args.attr_ints("block_shape");
@@ -35,7 +35,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, with_planes(x.shape[0], x.shape[1] / product(block), image));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_col2im(LowerContext& context, int, std::span<const Expr> index) {
   const Ints& block = context.attr_ints("block_shape");
   const Window window = window_of(context.node().attrs, block);
   const Ints counts = *count_windows(window, context.attr_ints("image_shape"));
@@ -69,9 +69,9 @@ const ir::OpDef& op_col2im() {
       .summary =
           "Images from columns of blocks (N, C·block, number of blocks): what overlaps is "
           "added in the order of the block's elements.",
-      .attrs = attrs(),
-      .infer = infer,
-      .lower = lower,
+      .attrs = attrs_col2im(),
+      .infer = infer_col2im,
+      .lower = lower_col2im,
   };
   return def;
 }

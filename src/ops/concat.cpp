@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_concat(const InferArgs& args) {
   const TensorType& first = args.inputs[0];
   PYC_TRY(require_axis(args.attr_int("axis"), first));
   const auto axis = static_cast<size_t>(from_front(args.attr_int("axis"), first.rank()));
@@ -27,7 +27,7 @@ Types infer(const InferArgs& args) {
   return one(first.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_concat(LowerContext& context, int, std::span<const Expr> index) {
   const auto axis =
       static_cast<size_t>(from_front(context.attr_int("axis"), context.output_type(0).rank()));
   int64_t end = context.output_type(0).shape[axis];
@@ -43,7 +43,7 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return result;
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_concat(Patch& patch, const NodeView& node) {
   return node.inputs() == 1 ? patch.by("concat_one", node.input(0)) : kNoId;
 }
 
@@ -56,11 +56,11 @@ const ir::OpDef& op_concat() {
       .min_inputs = 1,
       .max_inputs = ir::kVariadic,
       .attrs = {required("axis", ir::AttrKind::kInt)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_concat,
+      .lower = lower_concat,
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_axis,
-      .simplify = simplify,
+      .simplify = simplify_concat,
   };
   return def;
 }

@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_contract(const InferArgs& args) {
   PYC_ASSIGN(const Equation e, parse_equation(args.attr_string("equation")));
   if (e.operands.size() != args.inputs.size()) {
     return refuse(Code::kInvalidArgument, "equation \"", e.text(), "\" has ",
@@ -31,7 +31,7 @@ Expr element(LowerContext& context, int i, const std::string& letters,
   return context.input_compute(i, at);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_contract(LowerContext& context, int, std::span<const Expr> index) {
   const Equation e = *parse_equation(context.attr_string("equation"));
   std::map<char, Expr> place;
   for (size_t d = 0; d < index.size(); ++d) place[e.result[d]] = index[d];
@@ -68,8 +68,8 @@ const ir::OpDef& op_contract() {
       .min_inputs = 1,
       .max_inputs = 2,
       .attrs = {required("equation", ir::AttrKind::kString)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_contract,
+      .lower = lower_contract,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_conv(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   PYC_TRY(require_same_dtype(x, args.inputs[1]));
@@ -12,7 +12,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_conv(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = conv_window(context);
   const Expr sum = sum_conv(context, window, index, [&](const ConvStep& step) {
     const Tap tap = tap_at(context, window, index.subspan(2), step.k);
@@ -34,8 +34,8 @@ const ir::OpDef& op_conv() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = conv_attrs(),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_conv,
+      .lower = lower_conv,
   };
   return def;
 }

@@ -6,7 +6,7 @@ namespace {
 constexpr DTypeClass kBytes{[](DType t) { return t == DType::kI8 || t == DType::kU8; },
                             "dtype i8 or u8"};
 
-Types infer(const InferArgs& args) {
+Types infer_conv_integer(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& w = args.inputs[1];
   PYC_TRY(require_dtype("x", x, kBytes));
@@ -33,7 +33,7 @@ Expr centred(LowerContext& context, int i, Expr value, Expr channel) {
   return wide - convert(context.input(i + 2, at), DType::kI32);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_conv_integer(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = conv_window(context);
   return sum_conv(context, window, index, [&](const ConvStep& step) {
     const Tap tap = tap_at(context, window, index.subspan(2), step.k);
@@ -55,8 +55,8 @@ const ir::OpDef& op_conv_integer() {
       .min_inputs = 2,
       .max_inputs = 4,
       .attrs = conv_attrs(),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_conv_integer,
+      .lower = lower_conv_integer,
   };
   return def;
 }

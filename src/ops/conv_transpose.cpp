@@ -8,12 +8,12 @@
 namespace pyc::ops {
 namespace {
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_conv_transpose() {
   return {required("output_shape", ir::AttrKind::kInts), optional("strides", Ints{}),
           optional("pads", Ints{}), optional("dilations", Ints{}), optional("group", int64_t{1})};
 }
 
-Types infer(const InferArgs& args) {
+Types infer_conv_transpose(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& w = args.inputs[1];
   PYC_TRY(require_dtype("x", x, kFloats));
@@ -125,7 +125,7 @@ Met met_at(LowerContext& context, const std::vector<Line>& lines, Expr number) {
   return met;
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_conv_transpose(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& w = context.input_type(1).shape;
   const DType t = context.input_type(0).dtype;
   const int64_t group = context.attr_int("group");
@@ -163,9 +163,9 @@ const ir::OpDef& op_conv_transpose() {
           "given: element i, tap k go to i·stride + k·dilation - pads[d] of output_shape.",
       .min_inputs = 2,
       .max_inputs = 3,
-      .attrs = attrs(),
-      .infer = infer,
-      .lower = lower,
+      .attrs = attrs_conv_transpose(),
+      .infer = infer_conv_transpose,
+      .lower = lower_conv_transpose,
   };
   return def;
 }

@@ -3,9 +3,9 @@
 namespace pyc::ops {
 namespace {
 
-Expr combine(Expr total, Expr x) { return total * x; }
+Expr combine_cumprod(Expr total, Expr x) { return total * x; }
 
-void kernel(KernelContext& context) { scan(context, 1.0, combine); }
+void kernel_cumprod(KernelContext& context) { scan(context, 1.0, combine_cumprod); }
 
 }  // namespace
 
@@ -17,7 +17,7 @@ const ir::OpDef& op_cumprod() {
           "the end.",
       .attrs = scan_attrs(),
       .infer = infer_scan,
-      .kernel = kernel,
+      .kernel = kernel_cumprod,
   };
   return def;
 }

@@ -3,9 +3,9 @@
 namespace pyc::ops {
 namespace {
 
-Expr combine(Expr total, Expr x) { return total + x; }
+Expr combine_cumsum(Expr total, Expr x) { return total + x; }
 
-void kernel(KernelContext& context) { scan(context, 0.0, combine); }
+void kernel_cumsum(KernelContext& context) { scan(context, 0.0, combine_cumsum); }
 
 }  // namespace
 
@@ -17,7 +17,7 @@ const ir::OpDef& op_cumsum() {
           "end.",
       .attrs = scan_attrs(),
       .infer = infer_scan,
-      .kernel = kernel,
+      .kernel = kernel_cumsum,
   };
   return def;
 }

@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_deform_conv() {
   auto result = conv_attrs();
   result.push_back(optional("offset_group", int64_t{1}));
   return result;
@@ -24,7 +24,7 @@ Status check_places(std::string_view what, const TensorType& found, int64_t chan
   return refuse(Code::kShapeMismatch, what, " must have shape ", expected, ", found ", found);
 }
 
-Types infer(const InferArgs& args) {
+Types infer_deform_conv(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   for (const TensorType& other : args.inputs.subspan(1)) PYC_TRY(require_same_dtype(x, other));
@@ -46,7 +46,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_deform_conv(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = conv_window(context);
   const Shape planes = planes_of(context.input_type(0));
   const auto o = index.subspan(2);
@@ -85,9 +85,9 @@ const ir::OpDef& op_deform_conv() {
           "offset, then mask and bias (rank 1) if given; x is 0 outside, linear between.",
       .min_inputs = 3,
       .max_inputs = 5,
-      .attrs = attrs(),
-      .infer = infer,
-      .lower = lower,
+      .attrs = attrs_deform_conv(),
+      .infer = infer_deform_conv,
+      .lower = lower_deform_conv,
   };
   return def;
 }

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kMaxBlock = 1 << 20;
 
-Types infer(const InferArgs& args) {
+Types infer_depth_to_space(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_rank("input (NCHW)", x, 4));
   const int64_t block = args.attr_int("block");
@@ -24,7 +24,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_depth_to_space(LowerContext& context, int, std::span<const Expr> index) {
   const Expr block = context.index(context.attr_int("block"));
   const Expr place = floor_mod(index[2], block) * block + floor_mod(index[3], block);
   const bool depth_first = context.attr_string("mode") == "DCR";
@@ -44,8 +44,8 @@ const ir::OpDef& op_depth_to_space() {
           "Channels of x (NCHW) spread over blocks of pixels; the place in a block is the "
           "slower part of the channel number (mode DCR) or the faster one (CRD).",
       .attrs = {required("block", ir::AttrKind::kInt), optional("mode", std::string("DCR"))},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_depth_to_space,
+      .lower = lower_depth_to_space,
   };
   return def;
 }

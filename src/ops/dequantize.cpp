@@ -7,7 +7,7 @@ constexpr DTypeClass kSources{
     [](DType t) { return kQuantized.has(t) || t == DType::kI32; },
     "an integer dtype of at most 32 signed or 16 unsigned bits or a float dtype of 4 or 8"};
 
-Types infer(const InferArgs& args) {
+Types infer_dequantize(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kSources));
   PYC_TRY(require_dtype("the result", {args.attr_dtype("to"), {}}, kFloats));
@@ -19,7 +19,7 @@ Types infer(const InferArgs& args) {
   return one(args.attr_dtype("to"), x.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_dequantize(LowerContext& context, int, std::span<const Expr> index) {
   const Index at = scale_index(context, index);
   Expr x = context.input(0, index);
   if (!is_float(x.dtype())) {
@@ -40,8 +40,8 @@ const ir::OpDef& op_dequantize() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = quant_attrs(),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_dequantize,
+      .lower = lower_dequantize,
   };
   return def;
 }

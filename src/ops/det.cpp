@@ -7,7 +7,7 @@ namespace {
 // Each row becomes some twenty nodes.
 constexpr int64_t kMaxRows = 128;
 
-Types infer(const InferArgs& args) {
+Types infer_det(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   const size_t rank = x.shape.size();
@@ -51,7 +51,7 @@ Elimination eliminate(Compose& c, ValueId a, int64_t m) {
   return result;
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_det(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const int64_t n = type.shape.back();
@@ -75,8 +75,8 @@ const ir::OpDef& op_det() {
       .summary =
           "Determinants of square matrices by elimination with row exchanges; 1 for an empty "
           "matrix.",
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_det,
+      .decompose = decompose_det,
   };
   return def;
 }

@@ -27,7 +27,7 @@ Transform transform_of(const InferArgs& args, const TensorType& x) {
   return t;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_dft(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   if (x.rank() < 2 || x.shape.back() < 1 || x.shape.back() > 2) {
@@ -68,7 +68,7 @@ Ints swap_axes(int64_t rank, int64_t axis) {
   return perm;
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_dft(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const int64_t axis = from_front(c.attrs().attr_int("axis"), type.rank());
@@ -98,8 +98,8 @@ const ir::OpDef& op_dft() {
           "and im.",
       .attrs = {optional("axis", int64_t{-2}), optional("length", int64_t{0}),
                 optional("inverse", false), optional("onesided", false)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_dft,
+      .decompose = decompose_dft,
   };
   return def;
 }

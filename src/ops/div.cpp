@@ -18,7 +18,7 @@ std::optional<double> exact_reciprocal(Word element, DType t) {
   return reciprocal;
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_div(Patch& patch, const NodeView& node) {
   const std::optional<Word> divisor = patch.uniform(node.input(1));
   if (!divisor) return kNoId;
   if (patch.is_uniform(node.input(1), 1.0)) {
@@ -43,7 +43,7 @@ const ir::OpDef& op_div() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a / b; }>,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_div,
   };
   return def;
 }

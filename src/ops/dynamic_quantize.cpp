@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_dynamic_quantize(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   if (x.dtype != DType::kF32) {
     return refuse(Code::kDtypeMismatch, "x must have dtype f32, found ", x);
@@ -12,7 +12,8 @@ Types infer(const InferArgs& args) {
   return std::vector<TensorType>{{DType::kU8, x.shape}, {DType::kF32, {}}, {DType::kU8, {}}};
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_dynamic_quantize(ir::GraphBuilder& builder,
+                                                        const ir::Node& node) {
   Compose c(builder, node);
   constexpr double kSteps = 255.0;
   const ValueId x = c.input(0);
@@ -35,8 +36,8 @@ const ir::OpDef& op_dynamic_quantize() {
       .name = "dynamic_quantize",
       .summary = "x as u8, with the scale and zero point that cover 0 and all of x.",
       .outputs = 3,
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_dynamic_quantize,
+      .decompose = decompose_dynamic_quantize,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_einsum(const InferArgs& args) {
   PYC_TRY(require_dtype("the first operand", args.inputs[0], kNumbers));
   for (const TensorType& other : args.inputs.subspan(1)) {
     PYC_TRY(require_same_dtype(args.inputs[0], other));
@@ -26,7 +26,7 @@ std::string still_needed(const std::string& letters, const std::string& rest) {
   return kept;
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_einsum(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.inputs(); ++i) types.push_back(c.input_type(i));
@@ -58,8 +58,8 @@ const ir::OpDef& op_einsum() {
       .min_inputs = 1,
       .max_inputs = ir::kVariadic,
       .attrs = {required("equation", ir::AttrKind::kString)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_einsum,
+      .decompose = decompose_einsum,
   };
   return def;
 }

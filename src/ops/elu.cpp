@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_elu(LowerContext& context, Expr x) {
   const Expr below = loop::expm1(x) * context.attr_float("alpha");
   return select(lt(x, like(x, 0.0)), below, x);
 }
@@ -16,7 +16,7 @@ const ir::OpDef& op_elu() {
       .summary = "x, or alpha * (exp(x) - 1) below 0.",
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_elu>,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_expand(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType y{x.dtype, args.attr_ints("shape")};
   PYC_TRY(ir::check_type(y));
@@ -15,11 +15,11 @@ Types infer(const InferArgs& args) {
   return one(y.dtype, y.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_expand(LowerContext& context, int, std::span<const Expr> index) {
   return operand(context, 0, index);
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_expand(Patch& patch, const NodeView& node) {
   if (const ValueId x = input_if_same(node, 0); x != kNoId) return patch.by("expand_same", x);
   const NodeView inner = patch.producer(node.input(0));
   if (!inner.is("expand")) return kNoId;
@@ -33,10 +33,10 @@ const ir::OpDef& op_expand() {
       .name = "expand",
       .summary = "x broadcast to a shape.",
       .attrs = {required("shape", ir::AttrKind::kInts)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_expand,
+      .lower = lower_expand,
       .traits = {.moves_data = true},
-      .simplify = simplify,
+      .simplify = simplify_expand,
   };
   return def;
 }

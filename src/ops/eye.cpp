@@ -4,11 +4,11 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_eye(const InferArgs& args) {
   return one(args.attr_dtype("dtype"), {args.attr_int("rows"), args.attr_int("cols")});
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_eye(LowerContext& context, int, std::span<const Expr> index) {
   const Expr on_diagonal = eq(index[1] - index[0], context.index(context.attr_int("k")));
   return convert(on_diagonal, context.output_type(0).dtype);
 }
@@ -23,8 +23,8 @@ const ir::OpDef& op_eye() {
       .max_inputs = 0,
       .attrs = {required("cols", ir::AttrKind::kInt), optional("dtype", DType::kF32),
                 optional("k", int64_t{0}), required("rows", ir::AttrKind::kInt)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_eye,
+      .lower = lower_eye,
   };
   return def;
 }

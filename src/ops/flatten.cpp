@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_flatten(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const int64_t axis = args.attr_int("axis");
   if (axis < -x.rank() || axis > x.rank()) {
@@ -24,7 +24,7 @@ const ir::OpDef& op_flatten() {
       .name = "flatten",
       .summary = "x as a matrix: the dims before axis make up its rows, the others its columns.",
       .attrs = {optional("axis", int64_t{1})},
-      .infer = infer,
+      .infer = infer_flatten,
       .lower = same_position,
   };
   return def;

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_frames(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_axis(args.attr_int("axis"), x));
   const int64_t axis = from_front(args.attr_int("axis"), x.rank());
@@ -22,7 +22,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_frames(LowerContext& context, int, std::span<const Expr> index) {
   const auto axis =
       static_cast<size_t>(from_front(context.attr_int("axis"), context.input_type(0).rank()));
   Index at = to_index(index.first(axis));
@@ -41,8 +41,8 @@ const ir::OpDef& op_frames() {
           "axis in front of it.",
       .attrs = {required("axis", ir::AttrKind::kInt), required("length", ir::AttrKind::kInt),
                 required("step", ir::AttrKind::kInt)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_frames,
+      .lower = lower_frames,
   };
   return def;
 }

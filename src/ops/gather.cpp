@@ -7,7 +7,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_gather(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& indices = args.inputs[1];
   PYC_TRY(require_dtype("indices", indices, kIndices));
@@ -24,7 +24,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_gather(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
   const auto rank = static_cast<size_t>(context.input_type(1).rank());
@@ -46,8 +46,8 @@ const ir::OpDef& op_gather() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("axis", int64_t{0})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_gather,
+      .lower = lower_gather,
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_axis,
   };

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_gather_elements(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& indices = args.inputs[1];
   PYC_TRY(require_dtype("indices", indices, kIndices));
@@ -20,7 +20,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, indices.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_gather_elements(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
   Index at = to_index(index);
@@ -39,8 +39,8 @@ const ir::OpDef& op_gather_elements() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("axis", int64_t{0})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_gather_elements,
+      .lower = lower_gather_elements,
   };
   return def;
 }

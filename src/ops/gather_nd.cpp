@@ -21,7 +21,7 @@ Status check_ranks(const TensorType& x, const TensorType& indices, int64_t batch
   return {};
 }
 
-Types infer(const InferArgs& args) {
+Types infer_gather_nd(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& indices = args.inputs[1];
   const int64_t batch = args.attr_int("batch_dims");
@@ -41,7 +41,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_gather_nd(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const TensorType& indices = context.input_type(1);
   const auto batch = static_cast<size_t>(context.attr_int("batch_dims"));
@@ -67,8 +67,8 @@ const ir::OpDef& op_gather_nd() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("batch_dims", int64_t{0})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_gather_nd,
+      .lower = lower_gather_nd,
   };
   return def;
 }

@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_gelu(const InferArgs& args) {
   const std::string& approximate = args.attr_string("approximate");
   if (approximate != "none" && approximate != "tanh") {
     return refuse(Code::kInvalidArgument, "approximate must be \"none\" or \"tanh\", found \"",
@@ -20,7 +20,7 @@ Expr tanh_approximation(Expr x) {
   return loop::tanh((x + x * x * x * 0.044715) * scale);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_gelu(LowerContext& context, int, std::span<const Expr> index) {
   const Expr x = context.input_compute(0, index);
   const Expr phi = context.attr_string("approximate") == "tanh"
                        ? tanh_approximation(x)
@@ -35,8 +35,8 @@ const ir::OpDef& op_gelu() {
       .name = "gelu",
       .summary = "(x*0.5) * (1 + erf(x*sqrt(1/2))), or with the tanh approximation of erf.",
       .attrs = {optional("approximate", std::string("none"))},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_gelu,
+      .lower = lower_gelu,
   };
   return def;
 }

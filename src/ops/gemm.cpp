@@ -10,7 +10,7 @@ Shape matrix(const TensorType& t, bool transposed) {
   return transposed ? Shape{t.shape[1], t.shape[0]} : t.shape;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_gemm(const InferArgs& args) {
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
   PYC_TRY(require_dtype("a", a, kNumbers));
@@ -45,7 +45,7 @@ ValueId scaled(Compose& c, ValueId x, double factor) {
   return factor == 1.0 ? x : c.scale(x, factor);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_gemm(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const auto operand = [&](size_t i, std::string_view transposed) {
     return c.attrs().attr_bool(transposed) ? c.transpose(c.input(i), {1, 0}) : c.input(i);
@@ -66,8 +66,8 @@ const ir::OpDef& op_gemm() {
       .max_inputs = 3,
       .attrs = {optional("alpha", 1.0), optional("beta", 1.0), optional("trans_a", false),
                 optional("trans_b", false)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_gemm,
+      .decompose = decompose_gemm,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_global_lp_pool(const InferArgs& args) {
   if (args.attr_int("p") < 1) {
     return refuse(Code::kInvalidArgument, "p must be positive, found ", args.attr_int("p"));
   }
@@ -17,7 +17,7 @@ const ir::OpDef& op_global_lp_pool() {
       .name = "global_lp_pool",
       .summary = "The p-norm of each plane of x (NC, planes), in the order of lp_pool.",
       .attrs = {optional("p", int64_t{2})},
-      .infer = infer,
+      .infer = infer_global_lp_pool,
       .decompose = [](ir::GraphBuilder& builder,
                       const ir::Node& node) { return as_one_window(builder, node, "lp_pool"); },
   };

@@ -5,7 +5,8 @@
 namespace pyc::ops {
 namespace {
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_global_max_pool(ir::GraphBuilder& builder,
+                                                       const ir::Node& node) {
   Compose c(builder, node);
   Ints axes(static_cast<size_t>(c.input_type(0).rank() - 2));
   std::iota(axes.begin(), axes.end(), 2);
@@ -19,7 +20,7 @@ const ir::OpDef& op_global_max_pool() {
       .name = "global_max_pool",
       .summary = "The largest of each plane of x (NC, planes).",
       .infer = [](const InferArgs& args) { return infer_global_pool(args, kNumbers); },
-      .decompose = decompose,
+      .decompose = decompose_global_max_pool,
   };
   return def;
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kModes[] = {"linear", "nearest", "cubic"};
 constexpr std::string_view kPaddings[] = {"zeros", "border", "reflection"};
 
-Types infer(const InferArgs& args) {
+Types infer_grid_sample(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& grid = args.inputs[1];
   PYC_TRY(require_dtype("x", x, kFloats));
@@ -106,7 +106,7 @@ struct Sampler {
   }
 };
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_grid_sample(LowerContext& context, int, std::span<const Expr> index) {
   const Sampler sampler{context, context.attr_string("mode"), context.attr_string("padding"),
                         context.attr_bool("align_corners")};
   const Shape planes = planes_of(context.input_type(0));
@@ -133,8 +133,8 @@ const ir::OpDef& op_grid_sample() {
       .max_inputs = 2,
       .attrs = {optional("mode", std::string("linear")), optional("padding", std::string("zeros")),
                 optional("align_corners", false)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_grid_sample,
+      .lower = lower_grid_sample,
   };
   return def;
 }

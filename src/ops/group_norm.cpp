@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {"x", "gamma", "beta"};
 
-Types infer(const InferArgs& args) {
+Types infer_group_norm(const InferArgs& args) {
   PYC_ASSIGN(auto types, infer_channel_norm(args, kNames, 2));
   const int64_t groups = args.attr_int("num_groups");
   if (groups < 1 || types[0].shape[1] % groups != 0) {
@@ -15,7 +15,7 @@ Types infer(const InferArgs& args) {
   return types;
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_group_norm(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const int64_t groups = c.attrs().attr_int("num_groups");
@@ -40,8 +40,8 @@ const ir::OpDef& op_group_norm() {
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {optional("epsilon", 1e-5), required("num_groups", ir::AttrKind::kInt)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_group_norm,
+      .decompose = decompose_group_norm,
   };
   return def;
 }

@@ -5,7 +5,7 @@ namespace {
 
 const RecurrentKind kKind{3, 1, "sigmoid,tanh", {"b", "sequence_lens", "initial_h"}};
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_gru() {
   auto attrs = recurrent_attrs();
   attrs.push_back(optional("linear_before_reset", false));
   return attrs;
@@ -24,7 +24,7 @@ ValueId product(Compose& c, const Direction& d, ValueId h, int64_t begin, int64_
   return c.op("matmul", {h, r});
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_gru(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const bool linear = c.attrs().attr_bool("linear_before_reset");
   const auto step = [&](const Direction& d, ValueId x, const std::vector<ValueId>& states) {
@@ -58,9 +58,9 @@ const ir::OpDef& op_gru() {
       .min_inputs = 3,
       .max_inputs = 6,
       .outputs = 2,
-      .attrs = attrs(),
+      .attrs = attrs_gru(),
       .infer = [](const InferArgs& args) { return infer_recurrent(args, kKind); },
-      .decompose = decompose,
+      .decompose = decompose_gru,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_hard_sigmoid(LowerContext& context, Expr x) {
   return hard_sigmoid(x, context.attr_float("alpha"), context.attr_float("beta"));
 }
 
@@ -15,7 +15,7 @@ const ir::OpDef& op_hard_sigmoid() {
       .summary = "max(0, min(1, x * alpha + beta)).",
       .attrs = {optional("alpha", 0.2), optional("beta", 0.5)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_hard_sigmoid>,
   };
   return def;
 }

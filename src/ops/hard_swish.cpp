@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(Expr x) { return x * hard_sigmoid(x, 1.0 / 6.0, 0.5); }
+Expr formula_hard_swish(Expr x) { return x * hard_sigmoid(x, 1.0 / 6.0, 0.5); }
 
 }  // namespace
 
@@ -12,7 +12,7 @@ const ir::OpDef& op_hard_swish() {
       .name = "hard_swish",
       .summary = "x * max(0, min(1, x / 6 + 0.5)).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_hard_swish>,
   };
   return def;
 }

@@ -4,9 +4,9 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) { return infer_along_axis(args, kFloats); }
+Types infer_hardmax(const InferArgs& args) { return infer_along_axis(args, kFloats); }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_hardmax(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const int64_t axis = from_front(c.attrs().attr_int("axis"), type.rank());
@@ -32,8 +32,8 @@ const ir::OpDef& op_hardmax() {
       .name = "hardmax",
       .summary = "1 at the first largest element along one axis, else 0; the first NaN is largest.",
       .attrs = {optional("axis", int64_t{-1})},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_hardmax,
+      .decompose = decompose_hardmax,
   };
   return def;
 }

@@ -5,7 +5,9 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) { return patch.by("identity", node.input(0)); }
+ValueId simplify_identity(Patch& patch, const NodeView& node) {
+  return patch.by("identity", node.input(0));
+}
 
 }  // namespace
 
@@ -19,7 +21,7 @@ const ir::OpDef& op_identity() {
       .lower = [](LowerContext& context, int,
                   std::span<const Expr> index) { return context.input(0, index); },
       .traits = {.elementwise = true, .moves_data = true},
-      .simplify = simplify,
+      .simplify = simplify_identity,
   };
   return def;
 }

@@ -5,7 +5,8 @@ namespace {
 
 constexpr std::string_view kNames[] = {"x", "gamma", "beta"};
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_instance_norm(ir::GraphBuilder& builder,
+                                                     const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const Moments m = moments(c, c.wide_input(0), axes_from(2, type.rank()));
@@ -25,7 +26,7 @@ const ir::OpDef& op_instance_norm() {
       .max_inputs = 3,
       .attrs = {optional("epsilon", 1e-5)},
       .infer = [](const InferArgs& args) { return infer_channel_norm(args, kNames, 3); },
-      .decompose = decompose,
+      .decompose = decompose_instance_norm,
   };
   return def;
 }

@@ -14,7 +14,7 @@ Status require_integer(std::string_view attr, double value) {
                 " must be an integer of at most 2^53 for an integer dtype");
 }
 
-Types infer(const InferArgs& args) {
+Types infer_iota(const InferArgs& args) {
   const TensorType y{args.attr_dtype("dtype"), args.attr_ints("shape")};
   PYC_TRY(ir::check_type(y));
   PYC_TRY(require_dtype("the result", y, kNumbers));
@@ -26,7 +26,7 @@ Types infer(const InferArgs& args) {
   return one(y.dtype, y.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_iota(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& y = context.output_type(0);
   const Expr i = index[static_cast<size_t>(from_front(context.attr_int("axis"), y.rank()))];
   // Integers are computed in i64, whose low bits are those of every narrower type.
@@ -45,8 +45,8 @@ const ir::OpDef& op_iota() {
       .attrs = {optional("axis", int64_t{0}), optional("dtype", DType::kI64),
                 required("shape", ir::AttrKind::kInts), optional("start", 0.0),
                 optional("step", 1.0)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_iota,
+      .lower = lower_iota,
   };
   return def;
 }

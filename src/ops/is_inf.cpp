@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_is_inf(LowerContext& context, Expr x) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Expr found = loop::constant_int(context.pool(), DType::kBool, 0);
   if (context.attr_bool("detect_positive")) found = found | eq(x, like(x, kInfinity));
@@ -21,7 +21,7 @@ const ir::OpDef& op_is_inf() {
       .summary = "Whether x is an infinity of a detected sign.",
       .attrs = {optional("detect_negative", true), optional("detect_positive", true)},
       .infer = [](const InferArgs& args) { return infer_comparison(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_is_inf>,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_layer_norm(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   PYC_TRY(require_axis(args.attr_int("axis"), x));
@@ -19,7 +19,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, x.shape);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_layer_norm(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const Moments m = moments(c, c.wide_input(0), axes_from(c.attrs().attr_int("axis"), type.rank()));
@@ -38,8 +38,8 @@ const ir::OpDef& op_layer_norm() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_layer_norm,
+      .decompose = decompose_layer_norm,
   };
   return def;
 }

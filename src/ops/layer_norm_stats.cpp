@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_layer_norm_stats(const InferArgs& args) {
   PYC_ASSIGN(auto types, infer_along_axis(args, kFloats));
   types[0].dtype = compute_dtype(types[0].dtype);
   for (int64_t i : axes_from(args.attr_int("axis"), types[0].rank())) {
@@ -13,7 +13,8 @@ Types infer(const InferArgs& args) {
   return types;
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_layer_norm_stats(ir::GraphBuilder& builder,
+                                                        const ir::Node& node) {
   Compose c(builder, node);
   const ValueId x = c.wide_input(0);
   const Moments m = moments(c, x, axes_from(c.attrs().attr_int("axis"), c.input_type(0).rank()));
@@ -30,8 +31,8 @@ const ir::OpDef& op_layer_norm_stats() {
           "What layer_norm divides by, for training: mean and 1/sqrt(var+epsilon), in f32 or f64.",
       .outputs = 2,
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_layer_norm_stats,
+      .decompose = decompose_layer_norm_stats,
   };
   return def;
 }

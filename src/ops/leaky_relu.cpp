@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_leaky_relu(LowerContext& context, Expr x) {
   return select(lt(x, like(x, 0.0)), x * context.attr_float("alpha"), x);
 }
 
@@ -15,7 +15,7 @@ const ir::OpDef& op_leaky_relu() {
       .summary = "x, or alpha * x below 0.",
       .attrs = {optional("alpha", 0.01)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_leaky_relu>,
   };
   return def;
 }

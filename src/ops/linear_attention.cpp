@@ -92,7 +92,7 @@ Status check_optional(const InferArgs& args, std::string_view name, const Shape&
                 ", found ", found);
 }
 
-Types infer(const InferArgs& args) {
+Types infer_linear_attention(const InferArgs& args) {
   PYC_TRY(require_operands(args, kRequired, {"past_state", "decay", "beta"}));
   PYC_TRY(check_rule(args));
   PYC_TRY(check_sizes(args));
@@ -114,7 +114,8 @@ ValueId token(Compose& c, ValueId x, int64_t t, Shape shape) {
   return c.reshape(c.slice(x, 1, t, t + 1), std::move(shape));
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_linear_attention(ir::GraphBuilder& builder,
+                                                        const ir::Node& node) {
   Compose c(builder, node);
   const InferArgs attrs = c.attrs();
   const TensorType q_type = c.input_type(0);
@@ -176,8 +177,8 @@ const ir::OpDef& op_linear_attention() {
       .attrs = {with_attr(), required("num_heads", ir::AttrKind::kInt),
                 required("kv_num_heads", ir::AttrKind::kInt), optional("scale", 0.0),
                 optional("update_rule", std::string("gated_delta"))},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_linear_attention,
+      .decompose = decompose_linear_attention,
   };
   return def;
 }

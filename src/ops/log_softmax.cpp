@@ -4,9 +4,10 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) { return infer_along_axis(args, kFloats); }
+Types infer_log_softmax(const InferArgs& args) { return infer_along_axis(args, kFloats); }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_log_softmax(ir::GraphBuilder& builder,
+                                                   const ir::Node& node) {
   Compose c(builder, node);
   const ir::Attrs axes{{"axes", Ints{c.attrs().attr_int("axis")}}};
   const ValueId x = c.wide_input(0);
@@ -23,8 +24,8 @@ const ir::OpDef& op_log_softmax() {
       .name = "log_softmax",
       .summary = "(x-m) - log(sum(exp(x-m))) with m = max(x), along one axis.",
       .attrs = {optional("axis", int64_t{-1})},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_log_softmax,
+      .decompose = decompose_log_softmax,
   };
   return def;
 }

@@ -4,13 +4,14 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_lp_normalization(const InferArgs& args) {
   const int64_t p = args.attr_int("p");
   if (p != 1 && p != 2) return refuse(Code::kInvalidArgument, "p must be 1 or 2, found ", p);
   return infer_along_axis(args, kFloats);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_lp_normalization(ir::GraphBuilder& builder,
+                                                        const ir::Node& node) {
   Compose c(builder, node);
   const ir::Attrs axes{{"axes", Ints{c.attrs().attr_int("axis")}}};
   const ValueId x = c.wide_input(0);
@@ -29,8 +30,8 @@ const ir::OpDef& op_lp_normalization() {
           "x / norm along one axis, the norm sum(|x|) for p=1 or sqrt(sum(x*x)) for p=2; 0 where "
           "it is 0.",
       .attrs = {optional("axis", int64_t{-1}), optional("p", int64_t{2})},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_lp_normalization,
+      .decompose = decompose_lp_normalization,
   };
   return def;
 }

@@ -4,13 +4,13 @@
 namespace pyc::ops {
 namespace {
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_lp_pool() {
   auto result = pool_attrs();
   result.push_back(optional("p", int64_t{2}));
   return result;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_lp_pool(const InferArgs& args) {
   if (args.attr_int("p") < 1) {
     return refuse(Code::kInvalidArgument, "p must be positive, found ", args.attr_int("p"));
   }
@@ -29,7 +29,7 @@ Expr root(Expr x, int64_t p) {
   return loop::pow(x, like(x, 1.0 / static_cast<double>(p)));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_lp_pool(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = pool_window(context);
   const int64_t p = context.attr_int("p");
   const auto term = [&](std::span<const Expr> k) {
@@ -49,9 +49,9 @@ const ir::OpDef& op_lp_pool() {
       .name = "lp_pool",
       .summary =
           "The p-norm of each window of x (NC, planes): powers added in order, then the root.",
-      .attrs = attrs(),
-      .infer = infer,
-      .lower = lower,
+      .attrs = attrs_lp_pool(),
+      .infer = infer_lp_pool,
+      .lower = lower_lp_pool,
   };
   return def;
 }

@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_lrn(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("input", x, kFloats));
   if (x.rank() < 2) {
@@ -17,7 +17,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, x.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_lrn(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const int64_t size = context.attr_int("size");
   // Channels that exist: a larger size only adds taps outside.
@@ -50,8 +50,8 @@ const ir::OpDef& op_lrn() {
           "(axis 1) around the element's own, added in order.",
       .attrs = {required("size", ir::AttrKind::kInt), optional("alpha", 1e-4),
                 optional("beta", 0.75), optional("bias", 1.0)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_lrn,
+      .lower = lower_lrn,
   };
   return def;
 }

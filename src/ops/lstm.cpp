@@ -6,13 +6,13 @@ namespace {
 const RecurrentKind kKind{
     4, 2, "sigmoid,tanh,tanh", {"b", "sequence_lens", "initial_h", "initial_c", "p"}};
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_lstm() {
   auto attrs = recurrent_attrs();
   attrs.push_back(optional("input_forget", false));
   return attrs;
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_lstm(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const bool coupled = c.attrs().attr_bool("input_forget");
   const auto step = [&](const Direction& d, ValueId x, const std::vector<ValueId>& states) {
@@ -44,9 +44,9 @@ const ir::OpDef& op_lstm() {
       .min_inputs = 3,
       .max_inputs = 8,
       .outputs = 3,
-      .attrs = attrs(),
+      .attrs = attrs_lstm(),
       .infer = [](const InferArgs& args) { return infer_recurrent(args, kKind); },
-      .decompose = decompose,
+      .decompose = decompose_lstm,
   };
   return def;
 }

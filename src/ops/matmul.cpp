@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_matmul(const InferArgs& args) {
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
   PYC_TRY(require_dtype("lhs", a, kNumbers));
@@ -13,7 +13,7 @@ Types infer(const InferArgs& args) {
   return one(a.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_matmul(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& a = context.input_type(0).shape;
   const Shape& b = context.input_type(1).shape;
   const size_t matrix_dims = (a.size() > 1 ? 1 : 0) + (b.size() > 1 ? 1 : 0);
@@ -41,8 +41,8 @@ const ir::OpDef& op_matmul() {
       .summary = "Numpy's matrix product: leading dims broadcast, rank 1 is a row or a column.",
       .min_inputs = 2,
       .max_inputs = 2,
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_matmul,
+      .lower = lower_matmul,
   };
   return def;
 }

@@ -22,7 +22,7 @@ Status check_zero_point(std::string_view name, const TensorType& zero, const Ten
 // One per row of a: the dim before the last.
 int64_t rows_of(const TensorType& a) { return a.rank() < 2 ? 1 : a.shape[a.shape.size() - 2]; }
 
-Types infer(const InferArgs& args) {
+Types infer_matmul_integer(const InferArgs& args) {
   PYC_TRY(require_operands(args, 2, {"a_zero_point", "b_zero_point"}));
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
@@ -55,7 +55,8 @@ ValueId centred(Compose& c, size_t i, int zero_at, bool per_row) {
   return c.sub(x, zero);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_matmul_integer(ir::GraphBuilder& builder,
+                                                      const ir::Node& node) {
   Compose c(builder, node);
   const ValueId a = centred(c, 0, operand_at(node.attrs, 2, "a_zero_point"), true);
   const ValueId b = centred(c, 1, operand_at(node.attrs, 2, "b_zero_point"), false);
@@ -72,8 +73,8 @@ const ir::OpDef& op_matmul_integer() {
       .min_inputs = 2,
       .max_inputs = 4,
       .attrs = {with_attr()},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_matmul_integer,
+      .decompose = decompose_matmul_integer,
   };
   return def;
 }

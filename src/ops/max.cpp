@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_max(Patch& patch, const NodeView& node) {
   const ValueId x = drop_neutral(patch, node, -HUGE_VAL);  // of integers: the smallest
   return x != kNoId ? patch.by("max_neutral", x) : simplify_idempotent(node, patch);
 }
@@ -22,7 +22,7 @@ const ir::OpDef& op_max() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<loop::max>,
       .traits = {.elementwise = true, .commutative = true},
-      .simplify = simplify,
+      .simplify = simplify_max,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_max_pool(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = pool_window(context);
   const auto term = [&](std::span<const Expr> k) { return pool_term(context, window, index, k); };
   return rounded(
@@ -21,7 +21,7 @@ const ir::OpDef& op_max_pool() {
           "padding only gives the lowest value.",
       .attrs = pool_attrs(),
       .infer = [](const InferArgs& args) { return infer_pool(args, kNumbers); },
-      .lower = lower,
+      .lower = lower_max_pool,
   };
   return def;
 }

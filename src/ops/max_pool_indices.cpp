@@ -5,13 +5,13 @@
 namespace pyc::ops {
 namespace {
 
-std::vector<ir::AttrDef> attrs() {
+std::vector<ir::AttrDef> attrs_max_pool_indices() {
   auto result = pool_attrs();
   result.push_back(optional("column_major", false));
   return result;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_max_pool_indices(const InferArgs& args) {
   PYC_ASSIGN(auto types, infer_pool(args, kNumbers));
   types[0].dtype = DType::kI64;
   return types;
@@ -35,7 +35,7 @@ Expr first_largest(LowerContext& context, const Window& window, std::span<const 
   return context.reduce(loop::ReduceKind::kExact, loop::ReduceOp::kMin, window.kernel, number);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_max_pool_indices(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = pool_window(context);
   const Expr tap = first_largest(context, window, index);
   const Index k = index_at(context, tap, window.kernel);
@@ -66,9 +66,9 @@ const ir::OpDef& op_max_pool_indices() {
       .summary =
           "Where in x (row-major, or each plane column-major) the first largest element of "
           "max_pool's window lies; -1 for a window of padding only.",
-      .attrs = attrs(),
-      .infer = infer,
-      .lower = lower,
+      .attrs = attrs_max_pool_indices(),
+      .infer = infer_max_pool_indices,
+      .lower = lower_max_pool_indices,
   };
   return def;
 }

@@ -9,7 +9,7 @@ namespace {
 
 using Order = KernelContext::Order;
 
-Types infer(const InferArgs& args) {
+Types infer_max_unpool(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& indices = args.inputs[1];
   PYC_TRY(require_dtype("indices", indices, kIndices));
@@ -25,7 +25,7 @@ Types infer(const InferArgs& args) {
   return one(out.dtype, out.shape);
 }
 
-void kernel(KernelContext& context) {
+void kernel_max_unpool(KernelContext& context) {
   const TensorType& x = context.input_type(0);
   const int64_t elements = context.output_type(0).elements();
   const uint32_t out = context.output(0);
@@ -49,8 +49,8 @@ const ir::OpDef& op_max_unpool() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {required("shape", ir::AttrKind::kInts)},
-      .infer = infer,
-      .kernel = kernel,
+      .infer = infer_max_unpool,
+      .kernel = kernel_max_unpool,
   };
   return def;
 }

@@ -3,14 +3,15 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_mean_variance_normalization(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("input", x, kFloats));
   PYC_TRY(require_axes(args.attr_ints("axes"), x));
   return one(x.dtype, x.shape);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_mean_variance_normalization(ir::GraphBuilder& builder,
+                                                                   const ir::Node& node) {
   Compose c(builder, node);
   constexpr double kEpsilon = 1e-9;
   const Moments m = moments(c, c.wide_input(0), c.attrs().attr_ints("axes"));
@@ -25,8 +26,8 @@ const ir::OpDef& op_mean_variance_normalization() {
       .name = "mean_variance_normalization",
       .summary = "(x-mean) / (sqrt(var) + 1e-9) over axes.",
       .attrs = {optional("axes", Ints{0, 2, 3})},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_mean_variance_normalization,
+      .decompose = decompose_mean_variance_normalization,
   };
   return def;
 }

@@ -33,7 +33,7 @@ std::vector<int64_t> band_edges(const InferArgs& args) {
   return edges;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_mel_weight_matrix(const InferArgs& args) {
   for (std::string_view name : {"num_mel_bins", "dft_length", "sample_rate"}) {
     const int64_t value = args.attr_int(name);
     if (value >= 1 && value <= ir::kMaxElements) continue;
@@ -55,7 +55,8 @@ Types infer(const InferArgs& args) {
   return one(y.dtype, y.shape);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_mel_weight_matrix(ir::GraphBuilder& builder,
+                                                         const ir::Node& node) {
   Compose c(builder, node);
   const InferArgs attrs = c.attrs();
   const int64_t bands = attrs.attr_int("num_mel_bins");
@@ -97,8 +98,8 @@ const ir::OpDef& op_mel_weight_matrix() {
                 required("sample_rate", ir::AttrKind::kInt),
                 required("lower_edge_hertz", ir::AttrKind::kFloat),
                 required("upper_edge_hertz", ir::AttrKind::kFloat), optional("dtype", DType::kF32)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_mel_weight_matrix,
+      .decompose = decompose_mel_weight_matrix,
   };
   return def;
 }

@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_min(Patch& patch, const NodeView& node) {
   const ValueId x = drop_neutral(patch, node, HUGE_VAL);  // of integers: the largest
   return x != kNoId ? patch.by("min_neutral", x) : simplify_idempotent(node, patch);
 }
@@ -22,7 +22,7 @@ const ir::OpDef& op_min() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<loop::min>,
       .traits = {.elementwise = true, .commutative = true},
-      .simplify = simplify,
+      .simplify = simplify_min,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(Expr x) { return x * loop::tanh(softplus(x)); }
+Expr formula_mish(Expr x) { return x * loop::tanh(softplus(x)); }
 
 }  // namespace
 
@@ -12,7 +12,7 @@ const ir::OpDef& op_mish() {
       .name = "mish",
       .summary = "x * tanh(softplus(x)).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_mish>,
   };
   return def;
 }

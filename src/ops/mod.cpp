@@ -8,7 +8,7 @@ namespace {
 constexpr int kFractionBits = 52;
 constexpr int kExponentBits = 11;
 
-Types infer(const InferArgs& args) { return infer_elementwise(args, kNumbers); }
+Types infer_mod(const InferArgs& args) { return infer_elementwise(args, kNumbers); }
 
 Expr i64(Expr x, int64_t v) { return loop::index(*x.pool, v); }
 
@@ -83,7 +83,7 @@ Expr float_remainder(LowerContext& context, Expr a, Expr b) {
   return context.attr_bool("fmod") ? fmod(x, y) : floor_mod_of(x, y);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_mod(LowerContext& context, int, std::span<const Expr> index) {
   const Expr a = wide_operand(context, 0, index);
   const Expr b = wide_operand(context, 1, index);
   if (is_float(a.dtype())) return rounded(context, float_remainder(context, a, b));
@@ -105,8 +105,8 @@ const ir::OpDef& op_mod() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("fmod", false)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_mod,
+      .lower = lower_mod,
   };
   return def;
 }

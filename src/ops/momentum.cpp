@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_momentum(const InferArgs& args) {
   const std::string& mode = args.attr_string("mode");
   if (mode != "standard" && mode != "nesterov") {
     return refuse(Code::kInvalidArgument, "mode must be \"standard\" or \"nesterov\", found \"",
@@ -12,7 +12,7 @@ Types infer(const InferArgs& args) {
   return infer_optimizer(args);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_momentum(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const OptimizerInputs in = optimizer_inputs(c);
   const double alpha = c.attrs().attr_float("alpha");
@@ -38,8 +38,8 @@ const ir::OpDef& op_momentum() {
       .outputs = 2,
       .attrs = {required("alpha", ir::AttrKind::kFloat), required("beta", ir::AttrKind::kFloat),
                 optional("mode", std::string("standard")), optional("norm_coefficient", 0.0)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_momentum,
+      .decompose = decompose_momentum,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_mul(Patch& patch, const NodeView& node) {
   if (const ValueId x = drop_neutral(patch, node, 1.0); x != kNoId) return patch.by("mul_one", x);
   if (is_float(node.type().dtype)) return kNoId;  // 0 * -1 = -0, 0 * inf = NaN
   const bool zero = patch.is_uniform(node.input(0), 0.0) || patch.is_uniform(node.input(1), 0.0);
@@ -22,7 +22,7 @@ const ir::OpDef& op_mul() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a * b; }>,
       .traits = {.elementwise = true, .commutative = true},
-      .simplify = simplify,
+      .simplify = simplify_mul,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_multinomial(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   PYC_TRY(require_rank("x", x, 2));
@@ -17,7 +17,8 @@ Types infer(const InferArgs& args) {
   return one(args.attr_dtype("dtype"), {x.shape[0], samples});
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_multinomial(ir::GraphBuilder& builder,
+                                                   const ir::Node& node) {
   Compose c(builder, node);
   const Shape x = c.input_type(0).shape;
   const int64_t samples = c.attrs().attr_int("sample_size");
@@ -49,8 +50,8 @@ const ir::OpDef& op_multinomial() {
           "Class indices drawn by log-probabilities x [B,C]: the largest of x - log(-log(u)), u "
           "from Philox.",
       .attrs = random_attrs({optional("sample_size", int64_t{1}), optional("dtype", DType::kI32)}),
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_multinomial,
+      .decompose = decompose_multinomial,
   };
   return def;
 }

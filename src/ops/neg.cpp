@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_neg(Patch& patch, const NodeView& node) {
   const NodeView inner = patch.producer(node.input(0));
   return inner.is("neg") ? patch.by("neg_neg", inner.input(0)) : kNoId;
 }
@@ -18,7 +18,7 @@ const ir::OpDef& op_neg() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kSigned); },
       .lower = lower_unary<[](Expr x) { return -x; }>,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_neg,
   };
   return def;
 }

@@ -4,13 +4,13 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_nll_loss(const InferArgs& args) {
   PYC_TRY(require_class_targets(args));
   PYC_TRY(require_loss_reduction(args));
   return one(args.inputs[0].dtype, loss_shape(args));
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_nll_loss(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < c.inputs(); ++i) inputs.push_back(c.input(i));
@@ -41,8 +41,8 @@ const ir::OpDef& op_nll_loss() {
       .max_inputs = 3,
       .attrs = {optional("ignore_index", kNothingIgnored),
                 optional("reduction", std::string("mean"))},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_nll_loss,
+      .decompose = decompose_nll_loss,
   };
   return def;
 }

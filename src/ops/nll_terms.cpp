@@ -6,13 +6,13 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_nll_terms(const InferArgs& args) {
   PYC_TRY(require_class_targets(args));
   const TensorType terms{compute_dtype(args.inputs[0].dtype), args.inputs[1].shape};
   return std::vector<TensorType>{terms, terms};
 }
 
-Expr lower(LowerContext& context, int output, std::span<const Expr> index) {
+Expr lower_nll_terms(LowerContext& context, int output, std::span<const Expr> index) {
   const int64_t classes = context.input_type(0).shape[1];
   const Expr target = convert(context.input(1, index), DType::kI64);
   const Expr ignored = eq(target, context.index(context.attr_int("ignore_index")));
@@ -43,8 +43,8 @@ const ir::OpDef& op_nll_terms() {
       .max_inputs = 3,
       .outputs = 2,
       .attrs = {optional("ignore_index", kNothingIgnored)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_nll_terms,
+      .lower = lower_nll_terms,
   };
   return def;
 }

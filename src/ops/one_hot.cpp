@@ -9,7 +9,7 @@ int64_t new_axis(int64_t axis, const TensorType& indices) {
   return from_front(axis, indices.rank() + 1);
 }
 
-Types infer(const InferArgs& args) {
+Types infer_one_hot(const InferArgs& args) {
   const TensorType& indices = args.inputs[0];
   const TensorType& values = args.inputs[1];
   PYC_TRY(require_dtype("indices", indices, kNumbers));
@@ -27,7 +27,7 @@ Types infer(const InferArgs& args) {
   return one(values.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_one_hot(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& indices = context.input_type(0);
   const int64_t axis = new_axis(context.attr_int("axis"), indices);
   Index at = to_index(index);
@@ -53,8 +53,8 @@ const ir::OpDef& op_one_hot() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("axis", int64_t{-1}), required("depth", ir::AttrKind::kInt)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_one_hot,
+      .lower = lower_one_hot,
   };
   return def;
 }

@@ -32,7 +32,7 @@ Status check_copied(const TensorType& x, const Ints& pads, const Shape& shape) {
   return {};
 }
 
-Types infer(const InferArgs& args) {
+Types infer_pad(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& pads = args.attr_ints("pads");
   const std::string& mode = args.attr_string("mode");
@@ -78,7 +78,7 @@ Expr source(LowerContext& context, const std::string& mode, Expr i, int64_t n) {
   return min(min(forth, context.index(period) - forth), last);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_pad(LowerContext& context, int, std::span<const Expr> index) {
   const std::string& mode = context.attr_string("mode");
   if (mode == "constant") return lower_constant(context, index);
   Index at;
@@ -91,7 +91,7 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_pad(Patch& patch, const NodeView& node) {
   const Ints& pads = std::get<Ints>(node.attrs().at("pads"));
   const bool none = std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
   return none ? patch.by("pad_nothing", node.input(0)) : kNoId;
@@ -108,10 +108,10 @@ const ir::OpDef& op_pad() {
           "negative ones crop, before anything is copied.",
       .attrs = {optional("mode", std::string("constant")), required("pads", ir::AttrKind::kInts),
                 optional("value", 0.0)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_pad,
+      .lower = lower_pad,
       .traits = {.moves_data = true},
-      .simplify = simplify,
+      .simplify = simplify_pad,
   };
   return def;
 }

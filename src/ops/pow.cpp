@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_pow(const InferArgs& args) {
   const TensorType& base = args.inputs[0];
   const TensorType& exponent = args.inputs[1];
   PYC_TRY(require_dtype("the base", base, kNumbers));
@@ -49,7 +49,7 @@ Expr mixed_power(Expr x, Expr y) {
 
 bool fits_f32(DType t) { return t == DType::kF32 || (is_int(t) && dtype_size(t) <= 2); }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_pow(LowerContext& context, int, std::span<const Expr> index) {
   const Expr x = wide_operand(context, 0, index);
   const Expr y = wide_operand(context, 1, index);
   if (is_int(x.dtype())) {
@@ -69,8 +69,8 @@ const ir::OpDef& op_pow() {
           "powers wrap; negative ones truncate 1 / a^-b, 0 for a = 0.",
       .min_inputs = 2,
       .max_inputs = 2,
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_pow,
+      .lower = lower_pow,
   };
   return def;
 }

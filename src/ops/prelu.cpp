@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_prelu(const InferArgs& args) {
   PYC_ASSIGN(auto types, infer_elementwise(args, kNumbers));
   if (types[0].shape != args.inputs[0].shape) {
     return refuse(Code::kShapeMismatch, "the slope ", args.inputs[1], " does not broadcast to x ",
@@ -12,7 +12,7 @@ Types infer(const InferArgs& args) {
   return types;
 }
 
-Expr formula(Expr x, Expr slope) { return select(lt(x, like(x, 0.0)), slope * x, x); }
+Expr formula_prelu(Expr x, Expr slope) { return select(lt(x, like(x, 0.0)), slope * x, x); }
 
 }  // namespace
 
@@ -22,8 +22,8 @@ const ir::OpDef& op_prelu() {
       .summary = "x, or slope * x below 0; the slope is broadcast to x.",
       .min_inputs = 2,
       .max_inputs = 2,
-      .infer = infer,
-      .lower = lower_binary<formula>,
+      .infer = infer_prelu,
+      .lower = lower_binary<formula_prelu>,
   };
   return def;
 }

@@ -7,7 +7,7 @@ namespace {
 constexpr DTypeClass kSources{[](DType t) { return is_float(t) || t == DType::kI32; },
                               "a float dtype or i32"};
 
-Types infer(const InferArgs& args) {
+Types infer_quantize(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const DType to = args.attr_dtype("to");
   PYC_TRY(require_dtype("x", x, kSources));
@@ -33,7 +33,7 @@ Expr saturated(LowerContext& context, Expr x, DType t, Expr zero) {
   return min(max(x, lo - zero), hi - zero);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_quantize(LowerContext& context, int, std::span<const Expr> index) {
   const DType to = context.output_type(0).dtype;
   const DType wide = quant_dtype(context);
   const Index at = scale_index(context, index);
@@ -59,8 +59,8 @@ const ir::OpDef& op_quantize() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = quantize_attrs(),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_quantize,
+      .lower = lower_quantize,
   };
   return def;
 }

@@ -6,9 +6,9 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) { return infer_random(args); }
+Types infer_random_normal(const InferArgs& args) { return infer_random(args); }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_random_normal(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& y = context.output_type(0);
   const Expr first = position(context, index, y.shape) * context.index(2);
   // In (0, 1], so that its logarithm is finite.
@@ -31,8 +31,8 @@ const ir::OpDef& op_random_normal() {
       .max_inputs = 0,
       .attrs = random_attrs({required("shape", ir::AttrKind::kInts), optional("dtype", DType::kF32),
                              optional("mean", 0.0), optional("scale", 1.0)}),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_random_normal,
+      .lower = lower_random_normal,
   };
   return def;
 }

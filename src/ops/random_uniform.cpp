@@ -3,9 +3,9 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) { return infer_random(args); }
+Types infer_random_uniform(const InferArgs& args) { return infer_random(args); }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_random_uniform(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& y = context.output_type(0);
   const double lo = context.attr_float("lo");
   const Expr u = random_unit(context, position(context, index, y.shape));
@@ -23,8 +23,8 @@ const ir::OpDef& op_random_uniform() {
       .max_inputs = 0,
       .attrs = random_attrs({required("shape", ir::AttrKind::kInts), optional("dtype", DType::kF32),
                              optional("lo", 0.0), optional("hi", 1.0)}),
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_random_uniform,
+      .lower = lower_random_uniform,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_reduce_l1(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const ValueId y = c.op("reduce_sum", {c.op("abs", {c.wide_input(0)})}, node.attrs);
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
@@ -18,7 +18,7 @@ const ir::OpDef& op_reduce_l1() {
       .summary = "The sum of |x| over axes (none given: all).",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
-      .decompose = decompose,
+      .decompose = decompose_reduce_l1,
   };
   return def;
 }

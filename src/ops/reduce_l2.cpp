@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_reduce_l2(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const ValueId x = real_input(c);
   const ValueId y = c.op("sqrt", {c.op("reduce_sum", {c.mul(x, x)}, node.attrs)});
@@ -19,7 +19,7 @@ const ir::OpDef& op_reduce_l2() {
       .summary = "sqrt(sum of x*x) over axes (none given: all); integers through f64, truncated.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
-      .decompose = decompose,
+      .decompose = decompose_reduce_l2,
   };
   return def;
 }

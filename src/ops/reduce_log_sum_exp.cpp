@@ -6,7 +6,8 @@
 namespace pyc::ops {
 namespace {
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_reduce_log_sum_exp(ir::GraphBuilder& builder,
+                                                          const ir::Node& node) {
   Compose c(builder, node);
   ir::Attrs kept = node.attrs;
   kept["keepdims"] = true;
@@ -32,7 +33,7 @@ const ir::OpDef& op_reduce_log_sum_exp() {
           "infinite.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
-      .decompose = decompose,
+      .decompose = decompose_reduce_log_sum_exp,
   };
   return def;
 }

@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reduce_max(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, extreme_axes(context, loop::ReduceOp::kMax, index));
 }
 
@@ -17,7 +17,7 @@ const ir::OpDef& op_reduce_max() {
       .summary = "The largest over axes (none given: all); -inf or the smallest value for none.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
-      .lower = lower,
+      .lower = lower_reduce_max,
       .canonical_attrs = canonical_axes,
   };
   return def;

@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reduce_mean(LowerContext& context, int, std::span<const Expr> index) {
   const auto n = static_cast<double>(reduced_elements(context));
   return rounded(context, total_axes(context, loop::ReduceOp::kSum, index) / n);
 }
@@ -18,7 +18,7 @@ const ir::OpDef& op_reduce_mean() {
       .summary = "The canonical sum over axes (none given: all) divided by the number of elements.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kFloats); },
-      .lower = lower,
+      .lower = lower_reduce_mean,
       .canonical_attrs = canonical_axes,
   };
   return def;

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reduce_min(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, extreme_axes(context, loop::ReduceOp::kMin, index));
 }
 
@@ -16,7 +16,7 @@ const ir::OpDef& op_reduce_min() {
       .summary = "The smallest over axes (none given: all); +inf or the largest value for none.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
-      .lower = lower,
+      .lower = lower_reduce_min,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reduce_prod(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, total_axes(context, loop::ReduceOp::kProd, index));
 }
 
@@ -16,7 +16,7 @@ const ir::OpDef& op_reduce_prod() {
       .summary = "The canonical product over axes (none given: all); 1 for no elements.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
-      .lower = lower,
+      .lower = lower_reduce_prod,
   };
   return def;
 }

@@ -5,7 +5,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reduce_sum(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, total_axes(context, loop::ReduceOp::kSum, index));
 }
 
@@ -17,7 +17,7 @@ const ir::OpDef& op_reduce_sum() {
       .summary = "The canonical sum over axes (none given: all); 0 for no elements.",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
-      .lower = lower,
+      .lower = lower_reduce_sum,
       .canonical_attrs = canonical_axes,
   };
   return def;

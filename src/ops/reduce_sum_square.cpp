@@ -4,7 +4,8 @@
 namespace pyc::ops {
 namespace {
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_reduce_sum_square(ir::GraphBuilder& builder,
+                                                         const ir::Node& node) {
   Compose c(builder, node);
   const ValueId x = c.wide_input(0);
   const ValueId y = c.op("reduce_sum", {c.mul(x, x)}, node.attrs);
@@ -19,7 +20,7 @@ const ir::OpDef& op_reduce_sum_square() {
       .summary = "The sum of x*x over axes (none given: all).",
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
-      .decompose = decompose,
+      .decompose = decompose_reduce_sum_square,
   };
   return def;
 }

@@ -4,9 +4,9 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(Expr x) { return max(x, like(x, 0.0)); }
+Expr formula_relu(Expr x) { return max(x, like(x, 0.0)); }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_relu(Patch& patch, const NodeView& node) {
   const NodeView inner = patch.producer(node.input(0));
   if (inner.is("relu")) return patch.by("relu_relu", node.input(0));
   // The magnitude of the smallest integer is negative.
@@ -21,9 +21,9 @@ const ir::OpDef& op_relu() {
       .name = "relu",
       .summary = "max(x, +0); relu(-0) = +0, relu(NaN) = NaN.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kSigned); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_relu>,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_relu,
   };
   return def;
 }

@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_repeat(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& times = args.attr_ints("times");
   PYC_TRY(require_ints("times", times, x.shape.size(), 1, ir::kMaxElements));
@@ -18,7 +18,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_repeat(LowerContext& context, int, std::span<const Expr> index) {
   const Ints& times = context.attr_ints("times");
   Index at;
   for (size_t i = 0; i < index.size(); ++i) {
@@ -34,8 +34,8 @@ const ir::OpDef& op_repeat() {
       .name = "repeat",
       .summary = "Each element repeated times[d] times along dim d.",
       .attrs = {required("times", ir::AttrKind::kInts)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_repeat,
+      .lower = lower_repeat,
   };
   return def;
 }

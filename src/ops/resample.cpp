@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_resample(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& indices = args.inputs[1];
   PYC_TRY(require_dtype("indices", indices, kIndices));
@@ -32,7 +32,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_resample(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
   const auto place = [&](Expr tap) {
@@ -62,8 +62,8 @@ const ir::OpDef& op_resample() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = {optional("axis", int64_t{-1})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_resample,
+      .lower = lower_resample,
   };
   return def;
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kRest = -1;  // stands for whatever the other dims leave
 
-Types infer(const InferArgs& args) {
+Types infer_reshape(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   TensorType y{x.dtype, args.attr_ints("shape")};
   int64_t* rest = nullptr;
@@ -32,11 +32,11 @@ Types infer(const InferArgs& args) {
 
 ir::Attrs canonical(const InferArgs& args) {
   ir::Attrs attrs = args.attrs;
-  attrs["shape"] = infer(args).value().front().shape;
+  attrs["shape"] = infer_reshape(args).value().front().shape;
   return attrs;
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_reshape(Patch& patch, const NodeView& node) {
   if (const ValueId x = input_if_same(node, 0); x != kNoId) return patch.by("reshape_same", x);
   if (const auto& data = patch.constant(node.input(0))) {
     return patch.by("reshape_constant", patch.constant(node.type(), data));
@@ -54,11 +54,11 @@ const ir::OpDef& op_reshape() {
       .name = "reshape",
       .summary = "The same elements in row-major order under another shape; one dim may be -1.",
       .attrs = {required("shape", ir::AttrKind::kInts)},
-      .infer = infer,
+      .infer = infer_reshape,
       .lower = same_position,
       .traits = {.moves_data = true},
       .canonical_attrs = canonical,
-      .simplify = simplify,
+      .simplify = simplify_reshape,
   };
   return def;
 }

@@ -71,7 +71,7 @@ Status check_scales(const ir::Attrs& attrs, const TensorType& x) {
                 static_cast<int64_t>(roi));
 }
 
-Types infer(const InferArgs& args) {
+Types infer_resize(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& sizes = args.attr_ints("sizes");
   PYC_TRY(require_ints("sizes", sizes, x.shape.size(), 0, ir::kMaxElements));
@@ -148,7 +148,7 @@ Result<ValueId> extrapolate(ir::GraphBuilder& builder, Compose& c, ValueId y, si
   return c.op("where", {mask, c.scalar_like(y, value), y});
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_resize(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const ir::Attrs& attrs = node.attrs;
   const TensorType type = c.input_type(0);
@@ -195,8 +195,8 @@ const ir::OpDef& op_resize() {
                 optional("cubic_coeff_a", -0.75), optional("exclude_outside", false),
                 optional("antialias", false), optional("roi", Floats{}),
                 optional("extrapolation_value", 0.0)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_resize,
+      .decompose = decompose_resize,
   };
   return def;
 }

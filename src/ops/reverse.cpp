@@ -4,13 +4,13 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_reverse(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_axes(args.attr_ints("axes"), x));
   return one(x.dtype, x.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reverse(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   Index at = to_index(index);
   for (int64_t axis : context.attr_ints("axes")) {
@@ -27,8 +27,8 @@ const ir::OpDef& op_reverse() {
       .name = "reverse",
       .summary = "x with the order of its elements reversed along each of axes.",
       .attrs = {required("axes", ir::AttrKind::kInts)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_reverse,
+      .lower = lower_reverse,
   };
   return def;
 }

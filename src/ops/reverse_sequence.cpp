@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_reverse_sequence(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& lengths = args.inputs[1];
   const Ints axes{args.attr_int("batch_axis"), args.attr_int("time_axis")};
@@ -19,7 +19,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, x.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_reverse_sequence(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const auto dim_of = [&](std::string_view attr) {
     return static_cast<size_t>(from_front(context.attr_int(attr), x.rank()));
@@ -45,8 +45,8 @@ const ir::OpDef& op_reverse_sequence() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("batch_axis", int64_t{1}), optional("time_axis", int64_t{0})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_reverse_sequence,
+      .lower = lower_reverse_sequence,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_rms_norm(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& gamma = args.inputs[1];
   PYC_TRY(require_dtype("x", x, kFloats));
@@ -16,7 +16,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, x.shape);
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_rms_norm(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const ValueId x = c.wide_input(0);
@@ -35,8 +35,8 @@ const ir::OpDef& op_rms_norm() {
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_rms_norm,
+      .decompose = decompose_rms_norm,
   };
   return def;
 }

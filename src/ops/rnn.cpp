@@ -5,7 +5,7 @@ namespace {
 
 const RecurrentKind kKind{1, 1, "tanh", {"b", "sequence_lens", "initial_h"}};
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_rnn(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const auto step = [&](const Direction& d, ValueId x, const std::vector<ValueId>& states) {
     const ValueId sum = c.add(x, c.op("matmul", {states[0], d.r_transposed}));
@@ -25,7 +25,7 @@ const ir::OpDef& op_rnn() {
       .outputs = 2,
       .attrs = recurrent_attrs(),
       .infer = [](const InferArgs& args) { return infer_recurrent(args, kKind); },
-      .decompose = decompose,
+      .decompose = decompose_rnn,
   };
   return def;
 }

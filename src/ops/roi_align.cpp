@@ -7,7 +7,7 @@ namespace {
 constexpr int64_t kMaxSamples = int64_t{1} << 20;
 constexpr std::string_view kModes[] = {"avg", "max"};
 
-Types infer(const InferArgs& args) {
+Types infer_roi_align(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& rois = args.inputs[1];
   const TensorType& images = args.inputs[2];
@@ -124,7 +124,7 @@ Expr left_out(LowerContext& context, const Line& line) {
   return lt(context.index(0), line.first) | lt(end, line.count);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_roi_align(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& shape = context.input_type(0).shape;
   const bool largest = context.attr_string("mode") == "max";
   const Expr image = convert(context.input(2, index.first(1)), DType::kI64);
@@ -163,8 +163,8 @@ const ir::OpDef& op_roi_align() {
       .attrs = {required("size", ir::AttrKind::kInts), optional("mode", std::string("avg")),
                 optional("sampling_ratio", int64_t{0}), optional("spatial_scale", 1.0),
                 optional("half_pixel", true)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_roi_align,
+      .lower = lower_roi_align,
   };
   return def;
 }

@@ -41,7 +41,7 @@ Status check_x(const InferArgs& args) {
   return {};
 }
 
-Types infer(const InferArgs& args) {
+Types infer_rotary_embedding(const InferArgs& args) {
   PYC_TRY(check_x(args));
   const TensorType& x = args.inputs[0];
   const Layout l = layout_of(x, args.attr_int("num_heads"), args.attr_int("rotary_dim"));
@@ -81,7 +81,7 @@ Index angle_row(LowerContext& context, Expr batch, Expr place) {
   return {min(max(id, context.index(0)), last)};
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_rotary_embedding(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& x = context.input_type(0);
   const Layout l = layout_of(x, context.attr_int("num_heads"), context.attr_int("rotary_dim"));
   if (l.rotary == 0) return context.input(0, index);
@@ -127,8 +127,8 @@ const ir::OpDef& op_rotary_embedding() {
       .max_inputs = 4,
       .attrs = {optional("interleaved", false), optional("rotary_dim", int64_t{0}),
                 optional("num_heads", int64_t{0})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_rotary_embedding,
+      .lower = lower_rotary_embedding,
   };
   return def;
 }

@@ -6,7 +6,7 @@ namespace {
 
 using Order = KernelContext::Order;
 
-Types infer(const InferArgs& args) {
+Types infer_scatter_elements(const InferArgs& args) {
   PYC_TRY(require_scatter(args));
   const TensorType& data = args.inputs[0];
   const TensorType& indices = args.inputs[1];
@@ -29,7 +29,7 @@ Types infer(const InferArgs& args) {
   return one(data.dtype, data.shape);
 }
 
-void kernel(KernelContext& context) {
+void kernel_scatter_elements(KernelContext& context) {
   const TensorType& data = context.input_type(0);
   const Shape& updates = context.input_type(1).shape;
   each_row(context, data.shape, context.attr_int("axis"), false, [&](const Row& row) {
@@ -68,8 +68,8 @@ const ir::OpDef& op_scatter_elements() {
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {optional("axis", int64_t{0}), reduction_attr()},
-      .infer = infer,
-      .kernel = kernel,
+      .infer = infer_scatter_elements,
+      .kernel = kernel_scatter_elements,
   };
   return def;
 }

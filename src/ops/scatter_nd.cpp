@@ -6,7 +6,7 @@ namespace {
 
 using Order = KernelContext::Order;
 
-Types infer(const InferArgs& args) {
+Types infer_scatter_nd(const InferArgs& args) {
   PYC_TRY(require_scatter(args));
   const TensorType& data = args.inputs[0];
   const TensorType& indices = args.inputs[1];
@@ -35,7 +35,7 @@ Index joined(Index head, const Index& tail) {
 }
 
 // Indices pick slices: the trailing dims of data. All but the last of those are parallel.
-void kernel(KernelContext& context) {
+void kernel_scatter_nd(KernelContext& context) {
   const TensorType& data = context.input_type(0);
   const Shape& indices = context.input_type(1).shape;
   const auto depth = static_cast<size_t>(indices.back());
@@ -91,8 +91,8 @@ const ir::OpDef& op_scatter_nd() {
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {reduction_attr()},
-      .infer = infer,
-      .kernel = kernel,
+      .infer = infer_scatter_nd,
+      .kernel = kernel_scatter_nd,
   };
   return def;
 }

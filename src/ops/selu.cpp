@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_selu(LowerContext& context, Expr x) {
   const Expr below = loop::expm1(x) * context.attr_float("alpha");
   return select(lt(x, like(x, 0.0)), below, x) * context.attr_float("gamma");
 }
@@ -17,7 +17,7 @@ const ir::OpDef& op_selu() {
       .attrs = {optional("alpha", 1.67326319217681884765625),
                 optional("gamma", 1.05070102214813232421875)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_selu>,
   };
   return def;
 }

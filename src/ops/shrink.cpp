@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_shrink(LowerContext& context, Expr x) {
   const double lambd = context.attr_float("lambd");
   const double bias = context.attr_float("bias");
   const Expr above = select(lt(like(x, lambd), x), x - bias, like(x, 0.0));
@@ -19,7 +19,7 @@ const ir::OpDef& op_shrink() {
           "x + bias below -lambd, x - bias above lambd, else 0; 0 for NaN. Integers truncate both.",
       .attrs = {optional("bias", 0.0), optional("lambd", 0.5)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_shrink>,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(Expr x) {
+Expr formula_sign(Expr x) {
   const Expr zero = like(x, 0.0);
   const Expr positive = select(lt(zero, x), like(x, 1.0), zero);
   if (is_unsigned_int(x.dtype())) return positive;
@@ -18,7 +18,7 @@ const ir::OpDef& op_sign() {
       .name = "sign",
       .summary = "-1, 0 or 1; +0 for zeros, NaN for NaN.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_sign>,
   };
   return def;
 }

@@ -46,7 +46,7 @@ std::vector<Range> ranges(const Shape& shape, const Ints& starts, const Ints& en
   return result;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_slice(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& starts = args.attr_ints("starts");
   const Ints& ends = args.attr_ints("ends");
@@ -69,7 +69,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_slice(LowerContext& context, int, std::span<const Expr> index) {
   const auto all =
       ranges(context.input_type(0).shape, context.attr_ints("starts"), context.attr_ints("ends"),
              context.attr_ints("axes"), context.attr_ints("steps"));
@@ -80,7 +80,7 @@ Expr lower(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_slice(Patch& patch, const NodeView& node) {
   const Ints& steps = std::get<Ints>(node.attrs().at("steps"));
   const bool forward = std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s > 0; });
   return forward ? patch.by("slice_all", input_if_same(node, 0)) : kNoId;
@@ -94,10 +94,10 @@ const ir::OpDef& op_slice() {
       .summary = "Numpy's start:end:step on each of axes (none given: the first ones).",
       .attrs = {required("starts", ir::AttrKind::kInts), required("ends", ir::AttrKind::kInts),
                 optional("axes", Ints{}), optional("steps", Ints{})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_slice,
+      .lower = lower_slice,
       .traits = {.moves_data = true},
-      .simplify = simplify,
+      .simplify = simplify_slice,
   };
   return def;
 }

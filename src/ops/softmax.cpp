@@ -4,9 +4,9 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) { return infer_along_axis(args, kFloats); }
+Types infer_softmax(const InferArgs& args) { return infer_along_axis(args, kFloats); }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_softmax(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const ir::Attrs axes{{"axes", Ints{std::get<int64_t>(node.attrs.at("axis"))}}};
   const ValueId x = c.wide_input(0);
@@ -22,8 +22,8 @@ const ir::OpDef& op_softmax() {
       .name = "softmax",
       .summary = "e / sum(e) with e = exp(x - max(x)), along one axis.",
       .attrs = {optional("axis", int64_t{-1})},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_softmax,
+      .decompose = decompose_softmax,
   };
   return def;
 }

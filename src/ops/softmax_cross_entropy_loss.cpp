@@ -4,13 +4,14 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_softmax_cross_entropy_loss(const InferArgs& args) {
   PYC_TRY(require_class_targets(args));
   PYC_TRY(require_loss_reduction(args));
   return std::vector<TensorType>{{args.inputs[0].dtype, loss_shape(args)}, args.inputs[0]};
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_softmax_cross_entropy_loss(ir::GraphBuilder& builder,
+                                                                  const ir::Node& node) {
   Compose c(builder, node);
   const DType stored = c.input_type(0).dtype;
   const ValueId log_prob = c.op("log_softmax", {c.wide_input(0)}, {{"axis", int64_t{1}}});
@@ -31,8 +32,8 @@ const ir::OpDef& op_softmax_cross_entropy_loss() {
       .outputs = 2,
       .attrs = {optional("ignore_index", kNothingIgnored),
                 optional("reduction", std::string("mean"))},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_softmax_cross_entropy_loss,
+      .decompose = decompose_softmax_cross_entropy_loss,
   };
   return def;
 }

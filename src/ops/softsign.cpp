@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(Expr x) { return x / (abs(x) + 1.0); }
+Expr formula_softsign(Expr x) { return x / (abs(x) + 1.0); }
 
 }  // namespace
 
@@ -12,7 +12,7 @@ const ir::OpDef& op_softsign() {
       .name = "softsign",
       .summary = "x / (1 + |x|).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_softsign>,
   };
   return def;
 }

@@ -6,7 +6,7 @@ namespace {
 
 using Order = KernelContext::Order;
 
-Types infer(const InferArgs& args) {
+Types infer_sort(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_axis(args.attr_int("axis"), x));
   return std::vector<TensorType>{x, {DType::kI64, x.shape}};
@@ -104,7 +104,7 @@ class Merge {
   const TensorType& x_;
 };
 
-void kernel(KernelContext& context) {
+void kernel_sort(KernelContext& context) {
   each_row(context, context.input_type(0).shape, context.attr_int("axis"), false,
            [&](const Row& row) { Merge(context, row).run(); });
 }
@@ -117,8 +117,8 @@ const ir::OpDef& op_sort() {
       .summary = "x ordered along an axis, and where each element was. Stable; NaN is greatest.",
       .outputs = 2,
       .attrs = {optional("axis", int64_t{-1}), optional("descending", false)},
-      .infer = infer,
-      .kernel = kernel,
+      .infer = infer_sort,
+      .kernel = kernel_sort,
   };
   return def;
 }

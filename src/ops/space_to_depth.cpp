@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kMaxBlock = 1 << 20;
 
-Types infer(const InferArgs& args) {
+Types infer_space_to_depth(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_rank("input (NCHW)", x, 4));
   const int64_t block = args.attr_int("block");
@@ -26,7 +26,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_space_to_depth(LowerContext& context, int, std::span<const Expr> index) {
   const int64_t size = context.attr_int("block");
   const Expr block = context.index(size);
   const bool depth_first = context.attr_string("mode") == "DCR";
@@ -49,8 +49,8 @@ const ir::OpDef& op_space_to_depth() {
           "Blocks of pixels of x (NCHW) as channels; the place in a block is the slower part "
           "of the channel number (mode DCR) or the faster one (CRD).",
       .attrs = {required("block", ir::AttrKind::kInt), optional("mode", std::string("DCR"))},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_space_to_depth,
+      .lower = lower_space_to_depth,
   };
   return def;
 }

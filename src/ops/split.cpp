@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_split(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& sizes = args.attr_ints("sizes");
   PYC_TRY(require_axis(args.attr_int("axis"), x));
@@ -25,7 +25,7 @@ Types infer(const InferArgs& args) {
   return parts;
 }
 
-Expr lower(LowerContext& context, int output, std::span<const Expr> index) {
+Expr lower_split(LowerContext& context, int output, std::span<const Expr> index) {
   const Ints& sizes = context.attr_ints("sizes");
   const int64_t begin = std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0});
   Index at = to_index(index);
@@ -43,8 +43,8 @@ const ir::OpDef& op_split() {
       .summary = "x cut along an axis into parts of the given sizes, one output each.",
       .outputs = ir::kVariadic,
       .attrs = {optional("axis", int64_t{0}), required("sizes", ir::AttrKind::kInts)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_split,
+      .lower = lower_split,
   };
   return def;
 }

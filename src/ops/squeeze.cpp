@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_squeeze(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& axes = args.attr_ints("axes");
   PYC_TRY(require_axes(axes, x));
@@ -27,7 +27,7 @@ const ir::OpDef& op_squeeze() {
       .name = "squeeze",
       .summary = "x without the dims of size 1 that axes name (none given: without all of them).",
       .attrs = {optional("axes", Ints{})},
-      .infer = infer,
+      .infer = infer_squeeze,
       .lower = same_position,
   };
   return def;

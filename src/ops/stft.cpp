@@ -11,7 +11,7 @@ int64_t frame_length(const InferArgs& args, std::span<const TensorType> inputs) 
   return inputs.size() > 1 && inputs[1].rank() == 1 ? inputs[1].shape[0] : inputs[0].shape[1];
 }
 
-Types infer(const InferArgs& args) {
+Types infer_stft(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
   PYC_TRY(require_rank("x", x, 3));
@@ -37,7 +37,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, {x.shape[0], frames, onesided ? length / 2 + 1 : length, 2});
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_stft(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const TensorType type = c.input_type(0);
   const int64_t step = c.attrs().attr_int("frame_step");
@@ -62,8 +62,8 @@ const ir::OpDef& op_stft() {
       .max_inputs = 2,
       .attrs = {required("frame_step", ir::AttrKind::kInt), optional("frame_length", int64_t{0}),
                 optional("onesided", true)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_stft,
+      .decompose = decompose_stft,
   };
   return def;
 }

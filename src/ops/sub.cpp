@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_sub(Patch& patch, const NodeView& node) {
   // -0 - +0 = -0, but -0 - -0 = +0.
   if (patch.is_uniform(node.input(1), 0.0)) {
     return patch.by("sub_zero", input_if_same(node, 0));
@@ -29,7 +29,7 @@ const ir::OpDef& op_sub() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a - b; }>,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_sub,
   };
   return def;
 }

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_swish(LowerContext& context, Expr x) {
   return x * loop::sigmoid(x * context.attr_float("alpha"));
 }
 
@@ -15,7 +15,7 @@ const ir::OpDef& op_swish() {
       .summary = "x * sigmoid(alpha * x).",
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_swish>,
   };
   return def;
 }

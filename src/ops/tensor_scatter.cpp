@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_tensor_scatter(const InferArgs& args) {
   const TensorType& past = args.inputs[0];
   const TensorType& update = args.inputs[1];
   const std::string& mode = args.attr_string("mode");
@@ -36,7 +36,7 @@ Types infer(const InferArgs& args) {
 }
 
 // An element comes from the update if its place in the sequence is one that is written.
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_tensor_scatter(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& past = context.input_type(0).shape;
   const auto axis =
       static_cast<size_t>(from_front(context.attr_int("axis"), static_cast<int64_t>(past.size())));
@@ -67,8 +67,8 @@ const ir::OpDef& op_tensor_scatter() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = {optional("axis", int64_t{-2}), optional("mode", std::string("linear"))},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_tensor_scatter,
+      .lower = lower_tensor_scatter,
   };
   return def;
 }

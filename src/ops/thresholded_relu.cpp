@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-Expr formula(LowerContext& context, Expr x) {
+Expr formula_thresholded_relu(LowerContext& context, Expr x) {
   return select(lt(like(x, context.attr_float("alpha")), x), x, like(x, 0.0));
 }
 
@@ -15,7 +15,7 @@ const ir::OpDef& op_thresholded_relu() {
       .summary = "x where it is above alpha, else 0; 0 for NaN.",
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
-      .lower = lower_unary<formula>,
+      .lower = lower_unary<formula_thresholded_relu>,
   };
   return def;
 }

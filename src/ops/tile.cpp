@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_tile(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& repeats = args.attr_ints("repeats");
   PYC_TRY(require_ints("repeats", repeats, x.shape.size(), 0, ir::kMaxElements));
@@ -14,7 +14,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_tile(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& shape = context.input_type(0).shape;
   Index at;
   for (size_t i = 0; i < index.size(); ++i) {
@@ -30,8 +30,8 @@ const ir::OpDef& op_tile() {
       .name = "tile",
       .summary = "x repeated as a whole, repeats[d] times along dim d.",
       .attrs = {required("repeats", ir::AttrKind::kInts)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_tile,
+      .lower = lower_tile,
   };
   return def;
 }

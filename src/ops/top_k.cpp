@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_top_k(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_axis(args.attr_int("axis"), x));
   const auto axis = static_cast<size_t>(from_front(args.attr_int("axis"), x.rank()));
@@ -17,7 +17,7 @@ Types infer(const InferArgs& args) {
   return std::vector<TensorType>{{x.dtype, shape}, {DType::kI64, shape}};
 }
 
-Result<std::vector<ValueId>> decompose(ir::GraphBuilder& builder, const ir::Node& node) {
+Result<std::vector<ValueId>> decompose_top_k(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
   const int64_t axis = std::get<int64_t>(node.attrs.at("axis"));
   const ValueId sorted =
@@ -39,8 +39,8 @@ const ir::OpDef& op_top_k() {
       .outputs = 2,
       .attrs = {required("k", ir::AttrKind::kInt), optional("axis", int64_t{-1}),
                 optional("largest", true), optional("sorted", true)},
-      .infer = infer,
-      .decompose = decompose,
+      .infer = infer_top_k,
+      .decompose = decompose_top_k,
   };
   return def;
 }

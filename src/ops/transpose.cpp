@@ -15,7 +15,7 @@ Ints permutation(const Ints& perm, int64_t rank) {
   return reversed;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_transpose(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints perm = permutation(args.attr_ints("perm"), x.rank());
   PYC_TRY(require_ints("perm", perm, x.shape.size(), 0, x.rank() - 1));
@@ -32,7 +32,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_transpose(LowerContext& context, int, std::span<const Expr> index) {
   const Ints perm = permutation(context.attr_ints("perm"), context.input_type(0).rank());
   Index at(index.size());
   for (size_t i = 0; i < index.size(); ++i) at[static_cast<size_t>(perm[i])] = index[i];
@@ -60,7 +60,7 @@ bool moves_nothing(const Ints& perm, const Shape& shape) {
   return true;
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_transpose(Patch& patch, const NodeView& node) {
   const Ints perm = permutation(node);
   if (std::is_sorted(perm.begin(), perm.end())) return patch.by("transpose_nothing", node.input(0));
   if (patch.uniform(node.input(0))) {
@@ -89,11 +89,11 @@ const ir::OpDef& op_transpose() {
       .name = "transpose",
       .summary = "Dims in the order of perm (none given: reversed).",
       .attrs = {optional("perm", Ints{})},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_transpose,
+      .lower = lower_transpose,
       .traits = {.moves_data = true},
       .canonical_attrs = canonical,
-      .simplify = simplify,
+      .simplify = simplify_transpose,
   };
   return def;
 }

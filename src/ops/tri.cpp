@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_tri(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   if (x.rank() < 2) {
     return refuse(Code::kRankMismatch, "input must have rank 2 or more, found ", x);
@@ -12,7 +12,7 @@ Types infer(const InferArgs& args) {
   return one(x.dtype, x.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_tri(LowerContext& context, int, std::span<const Expr> index) {
   const Expr k = context.index(context.attr_int("k"));
   const Expr diagonal = index.back() - index[index.size() - 2];
   const Expr kept = context.attr_bool("upper") ? le(k, diagonal) : le(diagonal, k);
@@ -28,8 +28,8 @@ const ir::OpDef& op_tri() {
           "One triangle of the matrices in the last two dims, 0 elsewhere: from diagonal k "
           "upwards, or downwards if upper is off.",
       .attrs = {optional("k", int64_t{0}), optional("upper", true)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_tri,
+      .lower = lower_tri,
   };
   return def;
 }

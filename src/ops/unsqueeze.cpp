@@ -4,7 +4,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_unsqueeze(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const Ints& axes = args.attr_ints("axes");
   TensorType y{x.dtype, Shape(x.shape.size() + axes.size(), 0)};
@@ -25,7 +25,7 @@ const ir::OpDef& op_unsqueeze() {
       .name = "unsqueeze",
       .summary = "x with new dims of size 1; axes count the dims of the result.",
       .attrs = {required("axes", ir::AttrKind::kInts)},
-      .infer = infer,
+      .infer = infer_unsqueeze,
       .lower = same_position,
   };
   return def;

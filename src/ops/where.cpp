@@ -6,7 +6,7 @@
 namespace pyc::ops {
 namespace {
 
-Types infer(const InferArgs& args) {
+Types infer_where(const InferArgs& args) {
   const TensorType& condition = args.inputs[0];
   if (condition.dtype != DType::kBool) {
     return refuse(Code::kDtypeMismatch, "the condition must have dtype bool, found ", condition);
@@ -20,14 +20,14 @@ Types infer(const InferArgs& args) {
   return one(types[0].dtype, std::move(*shape));
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_where(LowerContext& context, int, std::span<const Expr> index) {
   const Expr condition = operand(context, 0, index);
   const Expr a = operand(context, 1, index);
   const Expr b = operand(context, 2, index);
   return select(condition, a, b);
 }
 
-ValueId simplify(Patch& patch, const NodeView& node) {
+ValueId simplify_where(Patch& patch, const NodeView& node) {
   if (node.input(1) == node.input(2)) return patch.by("where_same", input_if_same(node, 1));
   const std::optional<Word> condition = patch.uniform(node.input(0));
   if (!condition) return kNoId;
@@ -42,10 +42,10 @@ const ir::OpDef& op_where() {
       .summary = "a where the condition holds, else b; all three broadcast, bits are kept.",
       .min_inputs = 3,
       .max_inputs = 3,
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_where,
+      .lower = lower_where,
       .traits = {.elementwise = true},
-      .simplify = simplify,
+      .simplify = simplify_where,
   };
   return def;
 }

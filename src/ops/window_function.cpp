@@ -28,7 +28,7 @@ const Shares* find_kind(std::string_view kind) {
   return nullptr;
 }
 
-Types infer(const InferArgs& args) {
+Types infer_window_function(const InferArgs& args) {
   const TensorType y{args.attr_dtype("dtype"), {args.attr_int("size")}};
   if (find_kind(args.attr_string("kind")) == nullptr) {
     return refuse(Code::kInvalidArgument,
@@ -39,7 +39,7 @@ Types infer(const InferArgs& args) {
   return one(y.dtype, y.shape);
 }
 
-Expr lower(LowerContext& context, int, std::span<const Expr> index) {
+Expr lower_window_function(LowerContext& context, int, std::span<const Expr> index) {
   const Shares& s = *find_kind(context.attr_string("kind"));
   const int64_t size = context.attr_int("size");
   // N; a symmetric window of one point has its middle there.
@@ -67,8 +67,8 @@ const ir::OpDef& op_window_function() {
       .max_inputs = 0,
       .attrs = {required("kind", ir::AttrKind::kString), required("size", ir::AttrKind::kInt),
                 optional("periodic", true), optional("dtype", DType::kF32)},
-      .infer = infer,
-      .lower = lower,
+      .infer = infer_window_function,
+      .lower = lower_window_function,
   };
   return def;
 }
