@@ -3,8 +3,8 @@
 
 A file that passed is stamped with a hash of everything its result depends on (its text, the project headers it reaches,
 its compile command, .clang-tidy, the tool's version), and is not checked again until that changes. Most of a file's time
-goes into the headers it reads, so files of a folder that can stand beside each other are checked several at once, as one
-text; where something is found in it, each of them alone.
+goes into the headers it reads, so files of a folder are checked several at once, as one text; where something is found in
+it, each of them alone.
 Usage: tidy.py BUILD_DIR STAMP_DIR JOBS
 """
 
@@ -57,51 +57,18 @@ def run_tidy(build, source):
     return done.returncode, done.stdout, done.stderr
 
 
-OPS = ROOT / "src/ops"
-NAMESPACE = "namespace pyc::ops {\n"
-NAMESPACE_END = "}  // namespace pyc::ops\n"
-UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace\n", re.MULTILINE | re.DOTALL)
-DEFINED = re.compile(r"^(?:(?:struct|class|enum class|using) (\w+)|[^\s#/}].*?(\w+)(?:\(|\{|\[| = ))", re.MULTILINE)
-CONSTANT = re.compile(r"k[A-Z]")
-TOGETHER = 10
-
-
-def own_names(source):
-    """The names a file defines for itself; of two files with one in common none can follow the other in one text."""
-    text = source.read_text()
-    names = set(re.findall(r"^#define (\w+)", text, re.MULTILINE))
-    for part in UNNAMED.findall(text):
-        names.update(first or second for first, second in DEFINED.findall(part))
-    return names
+TOGETHER = 8  # as CMAKE_UNITY_BUILD joins them, so that they can stand beside each other
 
 
 def together(sources):
-    """The files in lists of at most TOGETHER, all of a list in one folder. `joined` keeps constants and ops apart."""
-    units = []  # (files, names of their own)
+    """The files in lists of at most TOGETHER, all of a list in one folder."""
+    units = []
     for source in sorted(sources):
-        names = set() if source.parent == OPS else {n for n in own_names(source) if not CONSTANT.match(n)}
-        for files, taken in units:
-            if len(files) < TOGETHER and files[0].parent == source.parent and not names & taken:
-                files.append(source)
-                taken |= names
-                break
+        if units and len(units[-1]) < TOGETHER and units[-1][0].parent == source.parent:
+            units[-1].append(source)
         else:
-            units.append(([source], names))
-    return [files for files, _ in units]
-
-
-def joined(sources):
-    """The files as one text: those of ops in a namespace each, others with names of their own for constants."""
-    parts = []
-    for i, source in enumerate(sources):
-        text = source.read_text()
-        if source.parent == OPS:
-            text = text.replace(NAMESPACE, f"namespace pyc::ops {{ namespace file_{i} {{\n")
-            text = text.replace(NAMESPACE_END, "} }\n")
-        for name in filter(CONSTANT.match, own_names(source)):
-            text = re.sub(rf"\b{name}\b", f"{name}_{i}", text)
-        parts.append(text)
-    return "".join(parts)
+            units.append([source])
+    return units
 
 
 def name_together(folder, sources):
@@ -112,7 +79,7 @@ def check(folder, sources):
     """What clang-tidy says of each: a list of (source, code, out, err)."""
     if len(sources) > 1:
         text = name_together(folder, sources)
-        text.write_text(joined(sources))
+        text.write_text("".join(source.read_text() for source in sources))
         code, _, _ = run_tidy(folder, text)
         if code == 0:
             return [(source, 0, "", "") for source in sources]
