@@ -1,6 +1,7 @@
 // Kernels that go over a row several times: while the costliest of these loops computes, a row to
 // come is fetched into the second-level cache and the output row made writable, so that the others
-// find both near.
+// find both near. Of two output rows in one point the first is made writable by the loop that
+// stores it, a point ahead: so memory is busy in that loop too.
 
 #include <algorithm>
 
@@ -37,7 +38,7 @@ std::optional<KernelEmitter::Fetch> KernelEmitter::row_of(const loop::Loop& l, u
                                                           ExprId offset) const {
   const loop::Affine sum = loop::affine_of(k_.pool, offset);
   if (sum.terms.size() != 2) return std::nullopt;
-  Fetch row{buffer, 0, 0, sum.constant, false};
+  Fetch row{nullptr, buffer, 0, 0, sum.constant, false};
   for (const auto& [atom, coefficient] : sum.terms) {
     const loop::ExprNode& n = k_.pool.node(atom);
     if (n.op != loop::Op::kVar) return std::nullopt;
@@ -68,13 +69,27 @@ void KernelEmitter::plan_fetches() {
   const auto cost = [this](const loop::Loop* l) { return l->extent * cost_of(*l); };
   fetching_ = *std::max_element(loops.begin(), loops.end(),
                                 [&](const auto* a, const auto* b) { return cost(a) < cost(b); });
-  const auto add = [this](std::optional<Fetch> row, bool write) {
-    if (!row) return;
-    const bool known = std::any_of(fetches_.begin(), fetches_.end(), [&](const Fetch& f) {
-      return f.buffer == row->buffer && f.offset == row->offset;
+  const auto known = [this](const Fetch& row) {
+    return std::any_of(fetches_.begin(), fetches_.end(), [&](const Fetch& f) {
+      return f.buffer == row.buffer && f.offset == row.offset;
     });
-    if (known) return;
-    row->write = write;
+  };
+  const auto add_read = [&](std::optional<Fetch> row) {
+    if (!row || known(*row)) return;
+    row->in = fetching_;
+    fetches_.push_back(*row);
+  };
+  const auto add_write = [&](std::optional<Fetch> row, const loop::Loop* in) {
+    if (!row || in == fetching_ || known(*row)) return;
+    row->write = true;
+    row->in = fetching_;
+    row->ahead = 0;
+    // A second row of that buffer: the first one goes elsewhere.
+    for (Fetch& f : fetches_) {
+      if (f.buffer != row->buffer) continue;
+      f.in = in;
+      f.ahead = f.stride;
+    }
     fetches_.push_back(*row);
   };
   for (const loop::Loop* l : loops) {
@@ -82,14 +97,14 @@ void KernelEmitter::plan_fetches() {
     std::vector<bool> seen(k_.pool.size(), false);
     const auto loads = [&](ExprId id) {
       each_load(k_.pool, id, seen, [&](const loop::ExprNode& n) {
-        add(row_of(*l, static_cast<uint32_t>(n.imm), n.a), false);
+        add_read(row_of(*l, static_cast<uint32_t>(n.imm), n.a));
       });
     };
     for (const loop::Stmt& s : l->body) {
       if (s.kind != loop::StmtKind::kStore) continue;
       const loop::Store& store = k_.stores[s.index];
       loads(store.value);
-      add(row_of(*l, store.buffer, store.offset), true);
+      add_write(row_of(*l, store.buffer, store.offset), l);
     }
     for (const loop::Reduction& r : l->reductions) {
       for (const ExprId id : {r.value, r.value2}) loads(id);
@@ -98,11 +113,11 @@ void KernelEmitter::plan_fetches() {
 }
 
 void KernelEmitter::fetch_ahead(const loop::Loop& l, Value* i, int64_t offset, int width) {
-  if (&l != fetching_) return;
   for (const Fetch& f : fetches_) {
+    if (f.in != &l) continue;
     ex_.here();
     const DType t = k_.buffers[f.buffer].dtype;
-    const int64_t first = f.offset + offset + (f.write ? 0 : f.ahead);
+    const int64_t first = f.offset + offset + f.ahead;
     Value* row = b_.CreateMul(ex_.value_of(k_.parallel[0]), index(f.stride));
     Value* at = b_.CreateAdd(b_.CreateAdd(row, i), index(first));
     Value* p = b_.CreateGEP(ops_.memory_type(t, 1), ex_.buffer(f.buffer), at);

@@ -100,13 +100,14 @@ class KernelEmitter {
   // Roughly the number of operations of one iteration, those of loops in it counted once.
   int cost_of(const loop::Loop& loop) const;
 
-  // What the bodies of one loop fetch before it is needed.
+  // What the bodies of a loop fetch before it is needed.
   struct Fetch {
+    const loop::Loop* in;
     uint32_t buffer;
     int64_t stride;  // from one parallel point to the next
-    int64_t ahead;   // to the row that is fetched to be read
+    int64_t ahead;   // from this point's row to the one that is fetched
     int64_t offset;
-    bool write;  // this point's row, to be written; else one to come, to be read
+    bool write;  // to be written; else to be read
   };
   void plan_fetches();
   std::optional<Fetch> row_of(const loop::Loop& l, uint32_t buffer, loop::ExprId offset) const;
