@@ -15,9 +15,13 @@ constexpr std::string_view kWidenHalfChains = "widen_half_chains";
 
 bool is_half(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 
-// Computes a half result from the same index of half operands; a condition may be among them.
+// Computes a half result from the same index of half operands; a condition may be among them. An op
+// that names a type, such as a cast, would not follow its operands.
 bool is_link(const ir::Graph& graph, const ir::Node& node) {
   if (!node.op->traits.elementwise || node.outputs.size() != 1) return false;
+  for (const auto& [name, attr] : node.attrs) {
+    if (ir::kind_of(attr) == ir::AttrKind::kDType) return false;
+  }
   const DType t = graph.type(node.outputs[0]).dtype;
   return is_half(t) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
            const DType in = graph.type(v).dtype;

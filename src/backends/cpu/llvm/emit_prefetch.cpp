@@ -80,13 +80,13 @@ void KernelEmitter::plan_fetches() {
     fetches_.push_back(*row);
   };
   const auto add_write = [&](std::optional<Fetch> row, const loop::Loop* in) {
-    if (!row || in == fetching_ || known(*row)) return;
+    if (!row || known(*row)) return;
     row->write = true;
     row->in = fetching_;
     row->ahead = 0;
     // A second row of that buffer: the first one goes elsewhere.
     for (Fetch& f : fetches_) {
-      if (f.buffer != row->buffer) continue;
+      if (f.buffer != row->buffer || in == fetching_) continue;
       f.in = in;
       f.ahead = f.stride;
     }
