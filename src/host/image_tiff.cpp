@@ -19,13 +19,13 @@ namespace {
 
 constexpr tmsize_t kMaxBlock = tmsize_t{1} << 28;  // of one strip or tile
 
-struct Memory {
+struct TiffMemory {
   Encoded bytes;
   toff_t at = 0;
 };
 
 tmsize_t read(thandle_t handle, void* to, tmsize_t size) {
-  auto& memory = *static_cast<Memory*>(handle);
+  auto& memory = *static_cast<TiffMemory*>(handle);
   const toff_t left = memory.bytes.size() - std::min<toff_t>(memory.at, memory.bytes.size());
   const auto count = std::min<toff_t>(left, static_cast<toff_t>(std::max<tmsize_t>(size, 0)));
   if (count > 0) std::memcpy(to, memory.bytes.data() + memory.at, count);
@@ -36,7 +36,7 @@ tmsize_t read(thandle_t handle, void* to, tmsize_t size) {
 tmsize_t refuse_write(thandle_t /*handle*/, void* /*from*/, tmsize_t /*size*/) { return 0; }
 
 toff_t seek(thandle_t handle, toff_t offset, int whence) {
-  auto& memory = *static_cast<Memory*>(handle);
+  auto& memory = *static_cast<TiffMemory*>(handle);
   const toff_t base = whence == SEEK_CUR ? memory.at : whence == SEEK_END ? memory.bytes.size() : 0;
   memory.at = base + offset;
   return memory.at;
@@ -44,7 +44,7 @@ toff_t seek(thandle_t handle, toff_t offset, int whence) {
 
 int close(thandle_t /*handle*/) { return 0; }
 
-toff_t size_of(thandle_t handle) { return static_cast<Memory*>(handle)->bytes.size(); }
+toff_t size_of(thandle_t handle) { return static_cast<TiffMemory*>(handle)->bytes.size(); }
 
 int quiet(TIFF* /*tiff*/, void* /*data*/, const char* /*module*/, const char* /*format*/,
           va_list /*arguments*/) {
@@ -56,7 +56,7 @@ struct Close {
 };
 using Tiff = std::unique_ptr<TIFF, Close>;
 
-Tiff open(Memory& memory) {
+Tiff open(TiffMemory& memory) {
   const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
                                                                              TIFFOpenOptionsFree);
   if (options == nullptr) return nullptr;
@@ -70,7 +70,7 @@ Tiff open(Memory& memory) {
 }  // namespace
 
 Result<Pixels> decode_tiff(Encoded bytes) {
-  Memory memory{.bytes = bytes};
+  TiffMemory memory{.bytes = bytes};
   const Tiff tiff = open(memory);
   uint32_t width = 0;
   uint32_t height = 0;

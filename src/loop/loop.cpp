@@ -17,7 +17,7 @@ struct Range {
   int64_t lo;
   int64_t hi;
 };
-constexpr Range kAll{kMinI64, kMaxI64};
+constexpr Range kFullRange{kMinI64, kMaxI64};
 
 int64_t clamp128(__int128 v) {
   return static_cast<int64_t>(std::clamp<__int128>(v, kMinI64, kMaxI64));
@@ -25,7 +25,7 @@ int64_t clamp128(__int128 v) {
 
 // A range that left i64 means the value may have wrapped: nothing is known then.
 Range checked(__int128 lo, __int128 hi) {
-  if (lo < kMinI64 || hi > kMaxI64) return kAll;
+  if (lo < kMinI64 || hi > kMaxI64) return kFullRange;
   return {clamp128(lo), clamp128(hi)};
 }
 
@@ -54,7 +54,7 @@ Range range_of_dtype(DType t) {
     case DType::kU32:
       return {0, UINT32_MAX};
     default:
-      return kAll;
+      return kFullRange;
   }
 }
 
@@ -104,7 +104,7 @@ ExprId Pool::intern(ExprNode n) {
 ExprId Pool::constant(DType t, Word word) {
   ExprNode n{.op = Op::kConst, .dtype = t, .word = word};
   const Range r = is_float(t) || t == DType::kU64
-                      ? kAll
+                      ? kFullRange
                       : Range{static_cast<int64_t>(word), static_cast<int64_t>(word)};
   n.lo = r.lo;
   n.hi = r.hi;
@@ -220,9 +220,9 @@ Range range_of(const Pool& pool, const Affine& sum) {
   __int128 hi = sum.constant;
   for (const auto& [id, c] : sum.terms) {
     const ExprNode& n = pool.node(id);
-    if (n.lo == kMinI64 || n.hi == kMaxI64) return kAll;
+    if (n.lo == kMinI64 || n.hi == kMaxI64) return kFullRange;
     const Range r = range_of_product({n.lo, n.hi}, {c, c});
-    if (r.lo == kMinI64 || r.hi == kMaxI64) return kAll;
+    if (r.lo == kMinI64 || r.hi == kMaxI64) return kFullRange;
     lo += r.lo;
     hi += r.hi;
   }
@@ -420,7 +420,7 @@ ExprId Pool::binary(Op op, ExprId a, ExprId b) {
 }
 
 ExprId Pool::fma(ExprId a, ExprId b, ExprId c) {
-  const Range r = kAll;
+  const Range r = kFullRange;
   return intern(
       {.op = Op::kFma, .dtype = dtype(a), .a = a, .b = b, .c = c, .lo = r.lo, .hi = r.hi});
 }

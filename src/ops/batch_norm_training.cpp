@@ -3,10 +3,10 @@
 namespace pyc::ops {
 namespace {
 
-constexpr std::string_view kNames[] = {"x", "gamma", "beta", "mean", "var"};
+constexpr std::string_view kTrainingNames[] = {"x", "gamma", "beta", "mean", "var"};
 
 Types infer_batch_norm_training(const InferArgs& args) {
-  PYC_ASSIGN(auto types, infer_channel_norm(args, kNames, 2));
+  PYC_ASSIGN(auto types, infer_channel_norm(args, kTrainingNames, 2));
   types.push_back(args.inputs[3]);
   types.push_back(args.inputs[4]);
   return types;

@@ -3,10 +3,10 @@
 namespace pyc::ops {
 namespace {
 
-constexpr std::string_view kNames[] = {"x", "gamma", "beta"};
+constexpr std::string_view kGroupNormNames[] = {"x", "gamma", "beta"};
 
 Types infer_group_norm(const InferArgs& args) {
-  PYC_ASSIGN(auto types, infer_channel_norm(args, kNames, 2));
+  PYC_ASSIGN(auto types, infer_channel_norm(args, kGroupNormNames, 2));
   const int64_t groups = args.attr_int("num_groups");
   if (groups < 1 || types[0].shape[1] % groups != 0) {
     return refuse(Code::kInvalidArgument, "num_groups ", groups, " must divide the ",

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-const RecurrentKind kKind{3, 1, "sigmoid,tanh", {"b", "sequence_lens", "initial_h"}};
+const RecurrentKind kGru{3, 1, "sigmoid,tanh", {"b", "sequence_lens", "initial_h"}};
 
 std::vector<ir::AttrDef> attrs_gru() {
   auto attrs = recurrent_attrs();
@@ -45,7 +45,7 @@ Result<std::vector<ValueId>> decompose_gru(ir::GraphBuilder& builder, const ir::
     const ValueId rest = c.sub(c.scalar_like(z, 1.0), z);
     return std::vector<ValueId>{c.add(c.mul(rest, fresh), c.mul(z, h))};
   };
-  return unroll(c, node, kKind, {[&](const Direction& d) { return bias_of(c, d, linear); }, step});
+  return unroll(c, node, kGru, {[&](const Direction& d) { return bias_of(c, d, linear); }, step});
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ const ir::OpDef& op_gru() {
       .max_inputs = 6,
       .outputs = 2,
       .attrs = attrs_gru(),
-      .infer = [](const InferArgs& args) { return infer_recurrent(args, kKind); },
+      .infer = [](const InferArgs& args) { return infer_recurrent(args, kGru); },
       .decompose = decompose_gru,
   };
   return def;

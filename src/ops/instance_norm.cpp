@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-constexpr std::string_view kNames[] = {"x", "gamma", "beta"};
+constexpr std::string_view kInstanceNormNames[] = {"x", "gamma", "beta"};
 
 Result<std::vector<ValueId>> decompose_instance_norm(ir::GraphBuilder& builder,
                                                      const ir::Node& node) {
@@ -25,7 +25,8 @@ const ir::OpDef& op_instance_norm() {
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {optional("epsilon", 1e-5)},
-      .infer = [](const InferArgs& args) { return infer_channel_norm(args, kNames, 3); },
+      .infer =
+          [](const InferArgs& args) { return infer_channel_norm(args, kInstanceNormNames, 3); },
       .decompose = decompose_instance_norm,
   };
   return def;

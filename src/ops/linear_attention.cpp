@@ -8,12 +8,12 @@ namespace {
 
 // q is [B,T,H*D], k [B,T,G*D], v [B,T,G*E], decay [B,T,G] or [B,T,G*D], beta [B,T,G] or [B,T,1];
 // the state is [B,G,D,E].
-constexpr size_t kRequired = 3;
+constexpr size_t kLinearRequired = 3;
 // Each token becomes a few nodes.
 constexpr int64_t kMaxSteps = 4096;
 
-int at_of(const ir::Attrs& attrs, std::string_view name) {
-  return operand_at(attrs, kRequired, name);
+int linear_at_of(const ir::Attrs& attrs, std::string_view name) {
+  return operand_at(attrs, kLinearRequired, name);
 }
 
 struct Sizes {
@@ -42,7 +42,8 @@ Status check_rule(const InferArgs& args) {
                   "\"gated_delta\", found \"",
                   rule, "\"");
   }
-  if ((at_of(args.attrs, "decay") >= 0) != gated || (at_of(args.attrs, "beta") >= 0) != delta) {
+  if ((linear_at_of(args.attrs, "decay") >= 0) != gated ||
+      (linear_at_of(args.attrs, "beta") >= 0) != delta) {
     return refuse(Code::kInvalidArgument, "update_rule \"", rule, "\" takes ",
                   gated ? "decay" : "no decay", " and ", delta ? "beta" : "no beta");
   }
@@ -51,13 +52,13 @@ Status check_rule(const InferArgs& args) {
 
 Status check_sizes(const InferArgs& args) {
   constexpr std::string_view kNames[] = {"q", "k", "v"};
-  for (size_t i = 0; i < kRequired; ++i) PYC_TRY(require_rank(kNames[i], args.inputs[i], 3));
+  for (size_t i = 0; i < kLinearRequired; ++i) PYC_TRY(require_rank(kNames[i], args.inputs[i], 3));
   const TensorType& q = args.inputs[0];
   const TensorType& k = args.inputs[1];
   const TensorType& v = args.inputs[2];
   PYC_TRY(require_dtype("q", q, kFloats));
   for (size_t i = 1; i < args.inputs.size(); ++i) {
-    if (static_cast<int>(i) != at_of(args.attrs, "past_state")) {
+    if (static_cast<int>(i) != linear_at_of(args.attrs, "past_state")) {
       PYC_TRY(require_same_dtype(q, args.inputs[i]));
     }
   }
@@ -83,7 +84,7 @@ Status check_sizes(const InferArgs& args) {
 
 Status check_optional(const InferArgs& args, std::string_view name, const Shape& expected,
                       const Shape& other) {
-  const int at = at_of(args.attrs, name);
+  const int at = linear_at_of(args.attrs, name);
   if (at < 0) return {};
   const TensorType& found = args.inputs[static_cast<size_t>(at)];
   if (found.shape == expected || found.shape == other) return {};
@@ -93,7 +94,7 @@ Status check_optional(const InferArgs& args, std::string_view name, const Shape&
 }
 
 Types infer_linear_attention(const InferArgs& args) {
-  PYC_TRY(require_operands(args, kRequired, {"past_state", "decay", "beta"}));
+  PYC_TRY(require_operands(args, kLinearRequired, {"past_state", "decay", "beta"}));
   PYC_TRY(check_rule(args));
   PYC_TRY(check_sizes(args));
   const TensorType& q = args.inputs[0];
@@ -103,7 +104,7 @@ Types infer_linear_attention(const InferArgs& args) {
   PYC_TRY(check_optional(args, "decay", {s.batch, s.steps, s.groups},
                          {s.batch, s.steps, s.groups * s.key}));
   PYC_TRY(check_optional(args, "beta", {s.batch, s.steps, s.groups}, {s.batch, s.steps, 1}));
-  const int past = at_of(args.attrs, "past_state");
+  const int past = linear_at_of(args.attrs, "past_state");
   const DType state_dtype = past < 0 ? q.dtype : args.inputs[static_cast<size_t>(past)].dtype;
   return std::vector<TensorType>{{q.dtype, {s.batch, s.steps, s.heads * s.value}},
                                  {state_dtype, state}};
@@ -121,7 +122,7 @@ Result<std::vector<ValueId>> decompose_linear_attention(ir::GraphBuilder& builde
   const TensorType q_type = c.input_type(0);
   const Sizes s = sizes_of(attrs, q_type, c.input_type(2));
   const auto optional_input = [&](std::string_view name) {
-    const int at = at_of(node.attrs, name);
+    const int at = linear_at_of(node.attrs, name);
     return at < 0 ? ir::kNoId : c.wide_input(static_cast<size_t>(at));
   };
   const ValueId q = c.wide_input(0);
@@ -158,8 +159,9 @@ Result<std::vector<ValueId>> decompose_linear_attention(ir::GraphBuilder& builde
                         ? c.expand(c.constant(wide, {}, {0.0}), {s.batch, 0, s.heads * s.value})
                         : c.scale(c.concat(rows, 1), scale);
   const DType state_dtype =
-      past == ir::kNoId ? q_type.dtype
-                        : c.input_type(static_cast<size_t>(at_of(node.attrs, "past_state"))).dtype;
+      past == ir::kNoId
+          ? q_type.dtype
+          : c.input_type(static_cast<size_t>(linear_at_of(node.attrs, "past_state"))).dtype;
   return c.outputs({c.cast(y, q_type.dtype), c.cast(state, state_dtype)});
 }
 

@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-const RecurrentKind kKind{
+const RecurrentKind kLstm{
     4, 2, "sigmoid,tanh,tanh", {"b", "sequence_lens", "initial_h", "initial_c", "p"}};
 
 std::vector<ir::AttrDef> attrs_lstm() {
@@ -30,7 +30,7 @@ Result<std::vector<ValueId>> decompose_lstm(ir::GraphBuilder& builder, const ir:
     const ValueId next = c.add(c.mul(forget, cell), c.mul(in, fresh));
     return std::vector<ValueId>{c.mul(gate(1, next), d.functions[2](next)), next};
   };
-  return unroll(c, node, kKind, {[&](const Direction& d) { return joined_bias(c, d); }, step});
+  return unroll(c, node, kLstm, {[&](const Direction& d) { return joined_bias(c, d); }, step});
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ const ir::OpDef& op_lstm() {
       .max_inputs = 8,
       .outputs = 3,
       .attrs = attrs_lstm(),
-      .infer = [](const InferArgs& args) { return infer_recurrent(args, kKind); },
+      .infer = [](const InferArgs& args) { return infer_recurrent(args, kLstm); },
       .decompose = decompose_lstm,
   };
   return def;

@@ -5,7 +5,8 @@
 namespace pyc::ops {
 namespace {
 
-constexpr DTypeClass kBytes{[](DType t) { return t == DType::kI8 || t == DType::kU8; }, "i8 or u8"};
+constexpr DTypeClass kFactorTypes{[](DType t) { return t == DType::kI8 || t == DType::kU8; },
+                                  "i8 or u8"};
 
 // One zero point for all of the operand, a vector (one per row of a or column of b), or what
 // broadcasts against the operand.
@@ -26,8 +27,8 @@ Types infer_matmul_integer(const InferArgs& args) {
   PYC_TRY(require_operands(args, 2, {"a_zero_point", "b_zero_point"}));
   const TensorType& a = args.inputs[0];
   const TensorType& b = args.inputs[1];
-  PYC_TRY(require_dtype("a", a, kBytes));
-  PYC_TRY(require_dtype("b", b, kBytes));
+  PYC_TRY(require_dtype("a", a, kFactorTypes));
+  PYC_TRY(require_dtype("b", b, kFactorTypes));
   PYC_ASSIGN(Shape shape, matmul_shape(a, b));
   const int za = operand_at(args.attrs, 2, "a_zero_point");
   const int zb = operand_at(args.attrs, 2, "b_zero_point");

@@ -4,13 +4,13 @@
 namespace pyc::ops {
 namespace {
 
-constexpr DTypeClass kSources{[](DType t) { return is_float(t) || t == DType::kI32; },
-                              "a float dtype or i32"};
+constexpr DTypeClass kQuantizeSources{[](DType t) { return is_float(t) || t == DType::kI32; },
+                                      "a float dtype or i32"};
 
 Types infer_quantize(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const DType to = args.attr_dtype("to");
-  PYC_TRY(require_dtype("x", x, kSources));
+  PYC_TRY(require_dtype("x", x, kQuantizeSources));
   PYC_TRY(require_dtype("the result", {to, {}}, kQuantized));
   PYC_TRY(require_scales(args));
   if (args.inputs.size() > 2 && args.inputs[2].dtype != to) {

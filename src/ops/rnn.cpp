@@ -3,7 +3,7 @@
 namespace pyc::ops {
 namespace {
 
-const RecurrentKind kKind{1, 1, "tanh", {"b", "sequence_lens", "initial_h"}};
+const RecurrentKind kRnn{1, 1, "tanh", {"b", "sequence_lens", "initial_h"}};
 
 Result<std::vector<ValueId>> decompose_rnn(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
@@ -11,7 +11,7 @@ Result<std::vector<ValueId>> decompose_rnn(ir::GraphBuilder& builder, const ir::
     const ValueId sum = c.add(x, c.op("matmul", {states[0], d.r_transposed}));
     return std::vector<ValueId>{d.functions[0](sum)};
   };
-  return unroll(c, node, kKind, {[&](const Direction& d) { return joined_bias(c, d); }, step});
+  return unroll(c, node, kRnn, {[&](const Direction& d) { return joined_bias(c, d); }, step});
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ const ir::OpDef& op_rnn() {
       .max_inputs = 6,
       .outputs = 2,
       .attrs = recurrent_attrs(),
-      .infer = [](const InferArgs& args) { return infer_recurrent(args, kKind); },
+      .infer = [](const InferArgs& args) { return infer_recurrent(args, kRnn); },
       .decompose = decompose_rnn,
   };
   return def;

@@ -5,7 +5,7 @@ namespace pyc::ops {
 namespace {
 
 constexpr int64_t kMaxSamples = int64_t{1} << 20;
-constexpr std::string_view kModes[] = {"avg", "max"};
+constexpr std::string_view kRoiModes[] = {"avg", "max"};
 
 Types infer_roi_align(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
@@ -25,7 +25,7 @@ Types infer_roi_align(const InferArgs& args) {
   }
   const Ints& size = args.attr_ints("size");
   PYC_TRY(require_ints("size", size, 2, 1, ir::kMaxElements));
-  PYC_TRY(require_choice("mode", args.attr_string("mode"), kModes));
+  PYC_TRY(require_choice("mode", args.attr_string("mode"), kRoiModes));
   const int64_t ratio = args.attr_int("sampling_ratio");
   if (ratio < 0 || ratio > kMaxSamples) {
     return refuse(Code::kInvalidArgument, "sampling_ratio must lie in [0,", kMaxSamples,
@@ -36,7 +36,7 @@ Types infer_roi_align(const InferArgs& args) {
 
 // The samples of one bin along one dim of `size` elements: numbers 0 … count-1, of which those from
 // `first` on, at most `steps`, can lie within the image.
-struct Line {
+struct RoiLine {
   Expr start;  // of the bin
   Expr bin;    // its length
   Expr count;  // a float
@@ -45,7 +45,7 @@ struct Line {
   int64_t size = 0;
 };
 
-Line line_of(LowerContext& context, Expr roi, int dim, Expr output, int64_t size) {
+RoiLine line_of(LowerContext& context, Expr roi, int dim, Expr output, int64_t size) {
   const auto corner = [&](int i) {
     const Expr v = context.input_compute(1, Index{roi, context.index(i)});
     const Expr scaled = v * context.attr_float("spatial_scale");
@@ -54,7 +54,7 @@ Line line_of(LowerContext& context, Expr roi, int dim, Expr output, int64_t size
   const Expr begin = corner(dim == 0 ? 1 : 0);
   Expr length = corner(dim == 0 ? 3 : 2) - begin;
   if (!context.attr_bool("half_pixel")) length = max(length, like(length, 1.0));
-  Line line;
+  RoiLine line;
   line.size = size;
   const int64_t bins = context.attr_ints("size")[static_cast<size_t>(dim)];
   line.bin = length / static_cast<double>(bins);
@@ -84,7 +84,7 @@ struct Neighbours {
   Expr weight[2];
 };
 
-Neighbours neighbours_of(LowerContext& context, const Line& line, Expr step) {
+Neighbours neighbours_of(LowerContext& context, const RoiLine& line, Expr step) {
   const Expr number = convert(line.first + step, line.start.dtype());
   const Expr x = line.start + (number + 0.5) * line.bin / line.count;
   const auto last = static_cast<double>(line.size - 1);
@@ -119,7 +119,7 @@ Expr sample(LowerContext& context, Expr image, Expr channel, const Neighbours& y
 }
 
 // Whether samples exist before the first step or behind the last: all lie outside of the image.
-Expr left_out(LowerContext& context, const Line& line) {
+Expr left_out(LowerContext& context, const RoiLine& line) {
   const Expr end = convert(line.first + context.index(line.steps), line.count.dtype());
   return lt(context.index(0), line.first) | lt(end, line.count);
 }
@@ -129,8 +129,8 @@ Expr lower_roi_align(LowerContext& context, int, std::span<const Expr> index) {
   const bool largest = context.attr_string("mode") == "max";
   const Expr image = convert(context.input(2, index.first(1)), DType::kI64);
   context.check(between(context, image, 0, shape[0]), "image out of range");
-  const Line rows = line_of(context, index[0], 0, index[2], shape[2]);
-  const Line columns = line_of(context, index[0], 1, index[3], shape[3]);
+  const RoiLine rows = line_of(context, index[0], 0, index[2], shape[2]);
+  const RoiLine columns = line_of(context, index[0], 1, index[3], shape[3]);
   const auto term = [&](std::span<const Expr> k) {
     const Neighbours y = neighbours_of(context, rows, k[0]);
     const Neighbours x = neighbours_of(context, columns, k[1]);

@@ -6,13 +6,13 @@
 namespace pyc::ops {
 namespace {
 
-constexpr int64_t kMaxBlock = 1 << 20;
+constexpr int64_t kMaxSpaceBlock = 1 << 20;
 
 Types infer_space_to_depth(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_rank("input (NCHW)", x, 4));
   const int64_t block = args.attr_int("block");
-  PYC_TRY(require_ints("block", {block}, 1, 1, kMaxBlock));
+  PYC_TRY(require_ints("block", {block}, 1, 1, kMaxSpaceBlock));
   const std::string& mode = args.attr_string("mode");
   if (mode != "DCR" && mode != "CRD") {
     return refuse(Code::kInvalidArgument, "mode must be \"DCR\" or \"CRD\", found \"", mode, "\"");

@@ -39,7 +39,7 @@ Expr lower_transpose(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
-ir::Attrs canonical(const InferArgs& args) {
+ir::Attrs canonical_perm(const InferArgs& args) {
   ir::Attrs attrs = args.attrs;
   attrs["perm"] = permutation(args.attr_ints("perm"), args.inputs[0].rank());
   return attrs;
@@ -92,7 +92,7 @@ const ir::OpDef& op_transpose() {
       .infer = infer_transpose,
       .lower = lower_transpose,
       .traits = {.moves_data = true},
-      .canonical_attrs = canonical,
+      .canonical_attrs = canonical_perm,
       .simplify = simplify_transpose,
   };
   return def;

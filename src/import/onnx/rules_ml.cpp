@@ -11,7 +11,7 @@
 namespace pyc::onnx {
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
+constexpr std::string_view kMlDomain = "ai.onnx.ml";
 
 Status array_feature_extractor(CloseContext& c) {
   ValueId x = c.input(0);
@@ -187,14 +187,14 @@ Status image_decoder(HostCall& call) {
 }
 
 constexpr Rule kMlRules[] = {
-    {"ArrayFeatureExtractor", array_feature_extractor, array_feature_extractor_host, 1, kMl},
-    {"Binarizer", binarizer, nullptr, 1, kMl},
+    {"ArrayFeatureExtractor", array_feature_extractor, array_feature_extractor_host, 1, kMlDomain},
+    {"Binarizer", binarizer, nullptr, 1, kMlDomain},
     {"ImageDecoder", nullptr, image_decoder},
-    {"Imputer", imputer, nullptr, 1, kMl},
-    {"LabelEncoder", nullptr, label_encoder, 1, kMl},
-    {"Normalizer", normalizer, nullptr, 1, kMl},
-    {"OneHotEncoder", nullptr, one_hot_encoder, 1, kMl},
-    {"Scaler", scaler, nullptr, 1, kMl},
+    {"Imputer", imputer, nullptr, 1, kMlDomain},
+    {"LabelEncoder", nullptr, label_encoder, 1, kMlDomain},
+    {"Normalizer", normalizer, nullptr, 1, kMlDomain},
+    {"OneHotEncoder", nullptr, one_hot_encoder, 1, kMlDomain},
+    {"Scaler", scaler, nullptr, 1, kMlDomain},
 };
 
 }  // namespace

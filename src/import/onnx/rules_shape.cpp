@@ -117,7 +117,7 @@ Status concat(CloseContext& c) {
   return c.give(c.op("concat", c.all_inputs(), {{"axis", axis}}));
 }
 
-constexpr int64_t kMaxParts = 1 << 16;
+constexpr int64_t kMaxSplitParts = 1 << 16;
 
 Status split(CloseContext& c) {
   const ValueId x = c.input(0);
@@ -128,7 +128,7 @@ Status split(CloseContext& c) {
   if (sizes.empty()) {
     // Equal parts, the last one smaller when they do not come out even.
     const int64_t parts = c.attr_int("num_outputs", static_cast<int64_t>(c.outputs()));
-    if (parts < 1 || parts > kMaxParts) {
+    if (parts < 1 || parts > kMaxSplitParts) {
       return c.refused(Code::kInvalidArgument, fmt::format("num_outputs is {}", parts));
     }
     const int64_t part = (whole + parts - 1) / parts;

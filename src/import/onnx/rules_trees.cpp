@@ -14,7 +14,7 @@
 namespace pyc::onnx {
 namespace {
 
-constexpr std::string_view kMl = "ai.onnx.ml";
+constexpr std::string_view kTreesDomain = "ai.onnx.ml";
 using host::Forest;
 
 Status sizes_differ(std::string_view what) {
@@ -245,9 +245,9 @@ Status tree_ensemble_classifier(HostCall& call) {
 }
 
 constexpr Rule kTreesRules[] = {
-    {"TreeEnsemble", nullptr, tree_ensemble, 1, kMl},
-    {"TreeEnsembleClassifier", nullptr, tree_ensemble_classifier, 1, kMl},
-    {"TreeEnsembleRegressor", nullptr, tree_ensemble_regressor, 1, kMl},
+    {"TreeEnsemble", nullptr, tree_ensemble, 1, kTreesDomain},
+    {"TreeEnsembleClassifier", nullptr, tree_ensemble_classifier, 1, kTreesDomain},
+    {"TreeEnsembleRegressor", nullptr, tree_ensemble_regressor, 1, kTreesDomain},
 };
 
 }  // namespace

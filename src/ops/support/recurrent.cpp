@@ -7,13 +7,13 @@
 namespace pyc::ops {
 namespace {
 
-constexpr size_t kRequired = 3;
+constexpr size_t kRecurrentRequired = 3;
 // Each step becomes a few nodes.
-constexpr int64_t kMaxSteps = 4096;
+constexpr int64_t kMaxRecurrentSteps = 4096;
 
 using Floats = std::vector<double>;
 
-const Floats& floats(const ir::Attrs& attrs, std::string_view name) {
+const Floats& recurrent_floats(const ir::Attrs& attrs, std::string_view name) {
   return std::get<Floats>(attrs.find(name)->second);
 }
 
@@ -34,8 +34,8 @@ Result<std::vector<ActivationSpec>> functions_of(const InferArgs& args, const Re
       names += (d == 0 ? "" : ",") + std::string(kind.activations);
     }
   }
-  PYC_ASSIGN(auto functions,
-             parse_activations(names, floats(args.attrs, "alphas"), floats(args.attrs, "betas")));
+  PYC_ASSIGN(auto functions, parse_activations(names, recurrent_floats(args.attrs, "alphas"),
+                                               recurrent_floats(args.attrs, "betas")));
   const size_t expected = directions * function_count(kind.activations);
   if (functions.size() != expected) {
     return refuse(Code::kInvalidArgument, "expected ", static_cast<int64_t>(expected),
@@ -45,7 +45,7 @@ Result<std::vector<ActivationSpec>> functions_of(const InferArgs& args, const Re
 }
 
 // Sizes, with the batch in its place.
-struct Sizes {
+struct RecurrentSizes {
   int64_t steps = 0;
   int64_t batch = 0;
   int64_t input = 0;
@@ -53,13 +53,13 @@ struct Sizes {
   int64_t directions = 0;
 };
 
-Sizes sizes_of(const InferArgs& args, const TensorType& x, const TensorType& r) {
+RecurrentSizes recurrent_sizes(const InferArgs& args, const TensorType& x, const TensorType& r) {
   const bool batch_first = args.attr_int("layout") == 1;
   return {x.shape[batch_first ? 1 : 0], x.shape[batch_first ? 0 : 1], x.shape[2], r.shape[2],
           directions_of(args)};
 }
 
-Status check_attrs(const InferArgs& args) {
+Status check_recurrent_attrs(const InferArgs& args) {
   const std::string& direction = args.attr_string("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
     return refuse(Code::kInvalidArgument,
@@ -81,14 +81,14 @@ Status check_shape(std::string_view name, const TensorType& found, const Shape& 
   return refuse(Code::kShapeMismatch, "", name, " must have shape ", expected, ", found ", found);
 }
 
-Shape state_shape(const Sizes& s, bool batch_first) {
+Shape state_shape(const RecurrentSizes& s, bool batch_first) {
   if (batch_first) return {s.batch, s.directions, s.hidden};
   return {s.directions, s.batch, s.hidden};
 }
 
-Status check_optional(const InferArgs& args, const RecurrentKind& kind, const Sizes& s) {
+Status check_optional(const InferArgs& args, const RecurrentKind& kind, const RecurrentSizes& s) {
   for (std::string_view name : kind.operands) {
-    const int at = operand_at(args.attrs, kRequired, name);
+    const int at = operand_at(args.attrs, kRecurrentRequired, name);
     if (at < 0) continue;
     const TensorType& found = args.inputs[static_cast<size_t>(at)];
     if (name == "sequence_lens") {
@@ -118,7 +118,7 @@ class Unroller {
         kind_(kind),
         steps_(steps),
         functions_(functions),
-        s_(sizes_of(c.attrs(), c.input_type(0), c.input_type(2))),
+        s_(recurrent_sizes(c.attrs(), c.input_type(0), c.input_type(2))),
         wide_(compute_dtype(c.input_type(0).dtype)) {}
 
   std::vector<ValueId> build() {
@@ -142,7 +142,7 @@ class Unroller {
 
   // Row d of the optional input, in the shape given; kNoId when it is left out.
   ValueId optional_row(std::string_view name, int64_t d, Shape shape) {
-    const int at = operand_at(node_.attrs, kRequired, name);
+    const int at = operand_at(node_.attrs, kRecurrentRequired, name);
     if (at < 0) return ir::kNoId;
     ValueId x = c_.wide_input(static_cast<size_t>(at));
     if (batch_first() && c_.type(x).rank() == 3) x = c_.transpose(x, {1, 0, 2});
@@ -182,7 +182,7 @@ class Unroller {
 
   // Whether each sequence of the batch reaches step t: [B,1].
   ValueId alive(int64_t t) {
-    const int at = operand_at(node_.attrs, kRequired, "sequence_lens");
+    const int at = operand_at(node_.attrs, kRecurrentRequired, "sequence_lens");
     if (at < 0) return ir::kNoId;
     const ValueId lengths = c_.cast(c_.input(static_cast<size_t>(at)), DType::kI64);
     const ValueId step = c_.scalar_like(lengths, static_cast<double>(t));
@@ -229,7 +229,7 @@ class Unroller {
   const RecurrentKind& kind_;
   const RecurrentSteps& steps_;
   const std::vector<ActivationSpec>& functions_;
-  Sizes s_;
+  RecurrentSizes s_;
   DType wide_;
   ValueId x_ = ir::kNoId;
 };
@@ -247,24 +247,24 @@ std::vector<ir::AttrDef> recurrent_attrs() {
 }
 
 Types infer_recurrent(const InferArgs& args, const RecurrentKind& kind) {
-  PYC_TRY(require_operands(args, kRequired, kind.operands));
-  PYC_TRY(check_attrs(args));
+  PYC_TRY(require_operands(args, kRecurrentRequired, kind.operands));
+  PYC_TRY(check_recurrent_attrs(args));
   const auto functions = functions_of(args, kind);
   if (!functions.ok()) return functions.status();
   constexpr std::string_view kNames[] = {"x", "w", "r"};
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_dtype("x", x, kFloats));
-  for (size_t i = 0; i < kRequired; ++i) {
+  for (size_t i = 0; i < kRecurrentRequired; ++i) {
     PYC_TRY(require_rank(kNames[i], args.inputs[i], 3));
     PYC_TRY(require_same_dtype(x, args.inputs[i]));
   }
-  const Sizes s = sizes_of(args, x, args.inputs[2]);
+  const RecurrentSizes s = recurrent_sizes(args, x, args.inputs[2]);
   const int64_t width = kind.gates * s.hidden;
   PYC_TRY(check_shape("r", args.inputs[2], {s.directions, width, s.hidden}));
   PYC_TRY(check_shape("w", args.inputs[1], {s.directions, width, s.input}));
   PYC_TRY(check_optional(args, kind, s));
-  if (s.steps > kMaxSteps) {
-    return refuse(Code::kUnsupported, "sequences longer than ", kMaxSteps,
+  if (s.steps > kMaxRecurrentSteps) {
+    return refuse(Code::kUnsupported, "sequences longer than ", kMaxRecurrentSteps,
                   " are not unrolled, found ", x);
   }
   const bool batch_first = args.attr_int("layout") == 1;
