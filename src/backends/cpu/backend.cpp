@@ -113,7 +113,9 @@ Recipe recipe_of(const ir::Graph& graph, const lower::Group& group, std::string_
   }
   if (pairs_name(target_of(options).lanes) == chosen) {
     recipe.lanes = target_of(options).lanes;
-    recipe.pairs = std::make_shared<const loop::Kernel>(*paired_kernel(group, options));
+    auto pairs = paired_kernel(group, options);
+    PYC_CHECK(pairs.has_value(), "a kernel that was not offered");
+    recipe.pairs = std::make_shared<const loop::Kernel>(std::move(*pairs));
   }
   if (recipe.lanes == 0) {
     const cpu::CodegenTarget target = target_of(options);

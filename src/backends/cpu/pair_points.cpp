@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/status.h"
-
 namespace pyc::cpu {
 
 using loop::ExprId;
