@@ -1,0 +1,121 @@
+"""Measures one model: the engines take turns, a short burst each, with the probes around every pair."""
+
+import statistics
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import machine
+from engines import OURS, EngineError, Worker
+from pairs import Best, Pair, Series, collect
+
+CALIBRATION = 20  # probes before the first pair
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to measure."""
+
+    pairs: int = 20
+    tries: int = 60
+    burst_ms: float = 30.0  # runs of one engine before the other's turn, at least one run
+    settle_ms: float = 20.0  # pause after a burst: threads that wait for work spin for a while
+
+
+@dataclass
+class Row:
+    """What was measured of one model and thread count for one pair of engines."""
+
+    model: str
+    threads: int
+    a: str
+    b: str
+    series: Series = None
+    facts: dict = field(default_factory=dict)  # by engine: version, cold_ms, warm_ms, rss_mib
+    difference: float = None  # of the outputs, as a part of their largest magnitude
+    error: str = ""
+    unavailable: bool = False  # the error is the other engine's own
+
+
+class Session:
+    def __init__(self, probe, cores, plan, rules, scratch):
+        self.probe = probe
+        self.cores = cores
+        self.plan = plan
+        self.rules = rules
+        self.scratch = scratch
+        self.best = {}  # by threads
+
+    def _best(self, threads):
+        if threads not in self.best:
+            self.best[threads] = Best()
+            for _ in range(CALIBRATION):
+                self.best[threads].see(*self.probe.rates(threads))
+        return self.best[threads]
+
+    def measure(self, model, inputs, compare, threads, subject, others):
+        """One row per other engine; compare(subject's outputs, other's) returns a difference or raises ValueError."""
+        rows = [Row(model.stem, threads, subject.label, other.label) for other in others]
+        with ExitStack() as stack:
+            try:
+                first = stack.enter_context(self._start(subject, model, inputs, threads))
+            except EngineError as error:
+                for row in rows:
+                    row.error = str(error)
+                return rows
+            running = []
+            for row, other in zip(rows, others):
+                try:
+                    worker = stack.enter_context(self._start(other, model, inputs, threads))
+                    row.difference = compare(self._outputs(subject), self._outputs(other))
+                except EngineError as error:
+                    row.error, row.unavailable = str(error), other.kind not in OURS
+                    continue
+                except ValueError as error:
+                    row.error = str(error)
+                    continue
+                row.facts = {row.a: first.facts, row.b: worker.facts}
+                row.series = Series(self._best(threads), self.rules)
+                running.append((row, worker))
+            try:
+                self._collect(first, running, threads)
+            except EngineError as error:
+                for row, _ in running:
+                    row.error = str(error)
+        return rows
+
+    def _outputs(self, engine):
+        return self.scratch / f"outputs-{engine.label.replace(' ', '-')}.npz"
+
+    def _start(self, engine, model, inputs, threads):
+        return Worker(engine, model, inputs, threads, self._outputs(engine))
+
+    def _collect(self, first, running, threads):
+        runs = {worker: self._burst(worker) for worker in [first, *(worker for _, worker in running)]}
+
+        def measure(i, n):
+            worker = running[i][1]
+            # Who begins changes from pair to pair.
+            order = [first, worker] if n % 2 == 0 else [worker, first]
+            return self._pair(first, worker, order, runs, threads)
+
+        collect([row.series for row, _ in running], measure, self.plan.pairs, self.plan.tries)
+
+    def _burst(self, worker):
+        """Runs that take about burst_ms."""
+        shortest = min(worker.run(2))
+        return max(1, round(self.plan.burst_ms * 1e6 / shortest))
+
+    def _pair(self, a, b, order, runs, threads):
+        pids = ["self", a.pid, b.pid]
+        fma_before, copy_before = self.probe.rates(threads)
+        before = machine.usage(pids)
+        times = {}
+        for worker in order:
+            times[worker] = statistics.median(worker.run(runs[worker]))
+            time.sleep(self.plan.settle_ms * 1e-3)
+        after = machine.usage(pids)
+        fma_after, copy_after = self.probe.rates(threads)
+        self.best[threads].see(max(fma_before, fma_after), max(copy_before, copy_after))
+        steal, other = machine.shares(before, after, self.cores)
+        return Pair(times[a], times[b], min(fma_before, fma_after), min(copy_before, copy_after), steal, other)

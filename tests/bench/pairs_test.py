@@ -1,0 +1,106 @@
+"""Which pairs of timings count, and how many are taken."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench/models"))
+import machine
+from pairs import Best, Pair, Rules, Series, collect, drop_reason
+
+
+def pair(**changes):
+    return Pair(**{"a_ns": 100.0, "b_ns": 150.0, "fma": 80.0, "copy": 50.0, **changes})
+
+
+class DropReason(unittest.TestCase):
+    best = Best(80.0, 50.0)
+
+    def reason(self, **changes):
+        return drop_reason(pair(**changes), self.best, Rules())
+
+    def test_quiet_pair_counts(self):
+        self.assertIsNone(self.reason())
+
+    def test_probe_at_the_floor_counts(self):
+        self.assertIsNone(self.reason(fma=0.971 * 80, copy=0.971 * 50))
+
+    def test_slow_probes_drop(self):
+        self.assertEqual(self.reason(fma=0.969 * 80), "fma")
+        self.assertEqual(self.reason(copy=0.969 * 50), "copy")
+
+    def test_steal_time_drops(self):
+        self.assertIsNone(self.reason(steal=0.004))
+        self.assertEqual(self.reason(steal=0.006), "steal")
+
+    def test_other_processes_drop(self):
+        self.assertIsNone(self.reason(other=0.04))
+        self.assertEqual(self.reason(other=0.06), "other")
+
+
+class SeriesOfPairs(unittest.TestCase):
+    def test_ratio_is_b_over_a(self):
+        self.assertEqual(pair().ratio, 1.5)
+
+    def test_a_better_rate_seen_later_drops_earlier_pairs(self):
+        best = Best(80.0, 50.0)
+        series = Series(best, Rules())
+        series.add(pair())
+        self.assertEqual(len(series.kept()), 1)
+        best.see(90.0, 40.0)
+        self.assertEqual((best.fma, best.copy), (90.0, 50.0))
+        self.assertEqual(series.kept(), [])
+        self.assertEqual(series.dropped(), {"fma": 1})
+
+
+class Collect(unittest.TestCase):
+    def run_with(self, steals, wanted, tries):
+        """Series whose n-th pair has the given steal share; also the order in which pairs were taken."""
+        several = [Series(Best(80.0, 50.0), Rules()) for _ in steals]
+        order = []
+
+        def measure(i, n):
+            order.append(i)
+            return pair(steal=steals[i](n))
+
+        collect(several, measure, wanted, tries)
+        return several, order
+
+    def test_stops_when_enough_are_kept(self):
+        (series,), _ = self.run_with([lambda n: 0.0], 20, 60)
+        self.assertEqual((len(series.pairs), len(series.kept())), (20, 20))
+
+    def test_dropped_pairs_are_taken_again(self):
+        (series,), _ = self.run_with([lambda n: 0.5 if n % 2 else 0.0], 20, 60)
+        self.assertEqual((len(series.pairs), len(series.kept())), (39, 20))
+
+    def test_tries_are_bounded(self):
+        (series,), _ = self.run_with([lambda n: 0.5], 20, 60)
+        self.assertEqual((len(series.pairs), len(series.kept())), (60, 0))
+
+    def test_series_take_turns(self):
+        _, order = self.run_with([lambda n: 0.0, lambda n: 0.5 if n == 0 else 0.0], 2, 9)
+        self.assertEqual(order, [0, 1, 0, 1, 1])
+
+
+class Shares(unittest.TestCase):
+    def test_cpu_line(self):
+        ticks = machine.TICKS
+        line = f"cpu  {3 * ticks} {ticks} {2 * ticks} {50 * ticks} 0 0 {ticks} {4 * ticks} 0 0"
+        self.assertEqual(machine.parse_cpu_line(line), (4.0, 7.0))
+
+    def test_steal_and_others(self):
+        before = machine.Usage(clock=10.0, steal=1.0, busy=5.0, own=2.0)
+        after = machine.Usage(clock=11.0, steal=1.1, busy=6.5, own=3.0)
+        steal, other = machine.shares(before, after, 2)
+        self.assertAlmostEqual(steal, 0.05)
+        self.assertAlmostEqual(other, (0.5 - 2 / machine.TICKS) / 2)
+
+    def test_a_tick_per_core_is_not_others(self):
+        before = machine.Usage(10.0, 0.0, 5.0, 2.0)
+        after = machine.Usage(10.1, 0.0, 5.11, 2.1)
+        self.assertEqual(machine.shares(before, after, 2), (0.0, 0.0))
+
+
+if __name__ == "__main__":
+    unittest.main()
