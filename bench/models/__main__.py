@@ -28,14 +28,23 @@ from pairs import Rules
 from session import Plan, Session
 
 ROOT = Path(__file__).resolve().parents[2]
-RIVALS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "pyc-unfused": "PyC unfused"}
+BUILT = ROOT / "build/release/libpyc.so"
+RIVALS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "pyc-unfused": "PyC unfused"}
+
+
+def library(text):
+    """The path of a libpyc.so; libpyc_llvm.so lies beside it."""
+    path = Path(text).resolve()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no {text}")
+    return path
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="bench/models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", metavar="COMMIT", help="compare this commit's build with --b")
-    parser.add_argument("--a", metavar="LIB", help="the libpyc.so before")
-    parser.add_argument("--b", metavar="LIB", default=str(ROOT / "build/release/libpyc.so"), help="the libpyc.so now")
+    parser.add_argument("--a", metavar="LIB", type=library, help="the libpyc.so before")
+    parser.add_argument("--b", metavar="LIB", type=library, default=BUILT, help="the libpyc.so now")
     parser.add_argument("--limit", type=float, default=1.03, help="before and after: what the upper end of the interval may be")
     parser.add_argument("--rivals", default="onnxruntime,openvino", help=f"some of {', '.join(RIVALS)}")
     parser.add_argument("--sets", default="skeletons", help=f"some of {', '.join(model_sets.SETS)}, or all")
@@ -71,12 +80,12 @@ def engines(args):
     """The engine that every pair has, the others, and the commits that are known."""
     now = machine.commit(ROOT)
     if args.mode == "rivals":
-        return Engine("PyC", "pyc", args.b), [Engine(RIVALS[kind], kind, args.b) for kind in args.rivals.split(",")], {"PyC": now}
+        return Engine("PyC", "pyc", str(args.b)), [Engine(RIVALS[kind], kind, str(args.b)) for kind in args.rivals.split(",")], {"PyC": now}
     commits = {}
     if args.before:
         print(f"building {args.before}", flush=True)
         commits["before"], args.a = builds.build_commit(ROOT, args.before, os.environ.get("PYC_JOBS", os.cpu_count()))
-    if Path(args.b) == ROOT / "build/release/libpyc.so":
+    if args.b in (BUILT, BUILT.resolve()):
         commits["after"] = now
     return Engine("before", "pyc", str(args.a)), [Engine("after", "pyc", str(args.b))], commits
 
@@ -94,6 +103,7 @@ def chosen_models(args):
 
 
 def measure(args, sources, session, subject, others):
+    """All rows, given out anew after each model."""
     rows = []
     tool = args.models.parent / "tools/fill_skeletons.py"
     for source in sources:
@@ -105,7 +115,7 @@ def measure(args, sources, session, subject, others):
                 print_row(report.row_of(row, args.mode, args.limit))
         model.unlink()
         inputs.unlink()
-    return rows
+        yield rows
 
 
 def print_row(row):
@@ -119,7 +129,7 @@ def print_row(row):
     print(line, flush=True)
 
 
-def make_document(args, rows, commits, load):
+def make_document(args, rows, commits, date, load):
     """Rows are judged by the best rates of the whole run."""
     figures = [report.row_of(row, args.mode, args.limit) for row in rows]
     versions = {}
@@ -128,8 +138,7 @@ def make_document(args, rows, commits, load):
             versions[label] = {"version": facts["version"] + (f" ({commits[label]})" if label in commits else "")}
     settings = {**dataclasses.asdict(of_args(Plan, args)), **dataclasses.asdict(of_args(Rules, args)), "limit": args.limit}
     return {
-        "format": report.FORMAT, "mode": args.mode, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": machine.commit(ROOT), "machine": machine.describe(), "load_average": load, "settings": settings,
+        "format": report.FORMAT, "mode": args.mode, "date": date, "commit": machine.commit(ROOT), "machine": machine.describe(), "load_average": load, "settings": settings,
         "engines": versions, "rows": figures, "means": report.means_of(figures, args.mode, args.limit),
     }
 
@@ -139,7 +148,6 @@ def write(document, out):
     for suffix, text in ((".json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"), (".md", report.markdown(document)),
                          (".svg", chart.svg(document))):
         Path(f"{out}{suffix}").write_text(text, encoding="utf-8")
-    print(f"written: {out}.json, .md and .svg")
 
 
 def exit_code(document):
@@ -160,10 +168,13 @@ def main():
     load = os.getloadavg()[0]
     subject, others, commits = engines(args)
     session = Session(machine.Probe(args.probe), os.cpu_count(), of_args(Plan, args), of_args(Rules, args), ROOT / "build/bench/scratch")
-    rows = measure(args, sources, session, subject, others)
-    document = make_document(args, rows, commits, load)
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    out = args.out or ROOT / "build/bench/results" / date.replace(":", "")
+    for rows in measure(args, sources, session, subject, others):
+        document = make_document(args, rows, commits, date, load)
+        write(document, out)  # after every model: an interrupted run keeps what it has
+    print(f"written: {out}.json, .md and .svg")
     wrong = report.problems(document)
-    write(document, args.out or ROOT / "build/bench/results" / document["date"].replace(":", ""))
     for text in wrong:
         print(f"error: {text}", file=sys.stderr)
     code = 1 if wrong else exit_code(document)

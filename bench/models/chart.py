@@ -61,7 +61,9 @@ def svg(document):
     title = f"Time of the other engine over {first['a']}'s" if document["mode"] == "rivals" else f"Time of {first['b']} over {first['a']}"
     stamp = document["machine"]
     note = f"{document['date']}, {document['commit']}, {stamp['cpu']}, {stamp['cores']} cores; yellow: inconclusive"
-    body = [f'<rect class="page" width="{WIDTH}" height="{bottom + 36}"/>',
+    engines = ", ".join(f"{label} {facts['version']}" for label, facts in document["engines"].items())
+    stamps = f"{engines}; {stamp['architecture']}, Linux {stamp['kernel']}, {stamp['memory_gib']} GiB, {' '.join(stamp['features'])}"
+    body = [f"<desc>{escape(stamps)}</desc>", f'<rect class="page" width="{WIDTH}" height="{bottom + 36}"/>',
             f'<text class="title" x="16" y="24">{escape(title)} (above 1: {escape(above)}), median and 95 % interval</text>']
     body += _axis(low, high, at, bottom)
     for i, (label, row) in enumerate(bars):

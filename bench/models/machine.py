@@ -4,9 +4,9 @@ import ctypes
 import os
 import platform
 import subprocess
-import time
-from dataclasses import dataclass
+from pathlib import Path
 
+READINGS = 3
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -20,54 +20,36 @@ class Probe:
             function.argtypes = [ctypes.c_int32]
 
     def rates(self, threads):
-        """Multiply-adds and copied bytes per second of so many threads."""
-        return self._library.pyc_probe_fma(threads), self._library.pyc_probe_copy(threads)
+        """Multiply-adds and copied bytes per second of so many threads: the best of three readings of a few milliseconds, since
+        one alone varies by more than what is looked for."""
+        readings = [(self._library.pyc_probe_fma(threads), self._library.pyc_probe_copy(threads)) for _ in range(READINGS)]
+        return max(fma for fma, _ in readings), max(copy for _, copy in readings)
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Seconds since some start: of the clock, and of all processors."""
-
-    clock: float
-    steal: float
-    busy: float
-    own: float
+def parse_steal(line):
+    """Seconds stolen by the hypervisor, of the first line of /proc/stat."""
+    fields = line.split()
+    return int(fields[8]) / TICKS if len(fields) > 8 else 0.0
 
 
-def parse_cpu_line(line):
-    """Seconds stolen and busy, of the first line of /proc/stat."""
-    fields = [int(text) / TICKS for text in line.split()[1:]]
-    user, nice, system, _, _, irq, softirq, steal = (fields + [0.0] * 8)[:8]
-    return steal, user + nice + system + irq + softirq
-
-
-def _own_seconds(pid):
-    """Processor time of a process, all its threads together."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def usage(pids):
-    """What /proc says now; `pids` are the processes that belong to the measurement."""
+def stolen():
+    """Seconds stolen so far on all processors together; 0 where the system does not say."""
     try:
         with open("/proc/stat", encoding="utf-8") as file:
-            steal, busy = parse_cpu_line(file.readline())
+            return parse_steal(file.readline())
     except FileNotFoundError:
-        steal, busy = 0.0, 0.0
-    return Usage(time.perf_counter(), steal, busy, sum(map(_own_seconds, pids)))
+        return 0.0
 
 
-def shares(before, after, cores):
-    """Shares of the machine's time between two usages that the hypervisor and other processes took."""
-    whole = max(1e-9, after.clock - before.clock) * cores
-    other = (after.busy - before.busy) - (after.own - before.own)
-    # The counters move in ticks of 10 ms on every core: less than that is not seen.
-    other = max(0.0, other - cores / TICKS)
-    return max(0.0, after.steal - before.steal) / whole, other / whole
+def waited(pid):
+    """Seconds in which threads of a process could run and had no processor, so far; 0 where the system does not say."""
+    total = 0
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(file.read_text(encoding="utf-8").split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended
+    return total * 1e-9
 
 
 def _cpu_model():

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 class Rules:
     """When a pair is dropped."""
 
-    probe_floor: float = 0.97  # of the best rate seen
+    fma_floor: float = 0.97  # parts of the best rates seen
+    copy_floor: float = 0.97
     steal_share: float = 0.005  # of the machine's time during the pair, taken by the hypervisor
-    other_share: float = 0.05  # of the machine's time during the pair, used by other processes
+    wait_share: float = 0.01  # of the engines' time, in which their threads waited for a core
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,8 @@ class Pair:
     b_ns: float
     fma: float  # the lower of the rates before and after
     copy: float
-    steal: float = 0.0  # shares of the machine's time
-    other: float = 0.0
+    steal: float = 0.0
+    wait: float = 0.0
 
     @property
     def ratio(self):
@@ -40,15 +41,15 @@ class Best:
 
 
 def drop_reason(pair, best, rules):
-    """Why a pair does not count: steal, fma, copy or other; None where it does."""
+    """Why a pair does not count: steal, wait, fma or copy; None where it does."""
     if pair.steal > rules.steal_share:
         return "steal"
-    if pair.fma < rules.probe_floor * best.fma:
+    if pair.wait > rules.wait_share:
+        return "wait"
+    if pair.fma < rules.fma_floor * best.fma:
         return "fma"
-    if pair.copy < rules.probe_floor * best.copy:
+    if pair.copy < rules.copy_floor * best.copy:
         return "copy"
-    if pair.other > rules.other_share:
-        return "other"
     return None
 
 

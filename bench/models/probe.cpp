@@ -16,7 +16,7 @@ using Vector = float __attribute__((vector_size(16)));
 
 constexpr int kAccumulators = 16;  // enough in flight for four pipes of latency four
 constexpr int64_t kFmaSteps = 2'000'000;
-constexpr size_t kCopyBytes = size_t{32} << 20;
+constexpr size_t kCopyBytes = size_t{64} << 20;
 
 // Runs `work(i)` on so many threads, begun together, and returns the seconds from that beginning to
 // the last end.

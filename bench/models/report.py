@@ -116,10 +116,11 @@ def markdown(document):
     lines = ["# PyC before and after" if before_after else "# Networks beside other engines", ""]
     lines.append(f"{document['date']}, commit {document['commit']}; {machine.signature(stamp)}, {stamp['memory_gib']} GiB, "
                  f"Linux {stamp['kernel']}, load {document['load_average']:.1f} at the start.")
+    lines.append(f"CPU features: {' '.join(stamp['features'])}.")
     lines.append("Engines: " + ", ".join(f"{label} {facts['version']}" for label, facts in document["engines"].items()) + ".")
     s = document["settings"]
     lines.append(f"Pairs of adjacent bursts ({s['burst_ms']:g} ms) in turn, kept at most {s['pairs']} of {s['tries']} tries; dropped: steal time over "
-                 f"{s['steal_share']:.1%}, a probe (fma, copy) under {s['probe_floor']:.0%} of the best, other processes over {s['other_share']:.0%}.")
+                 f"{s['steal_share']:.1%}, the engines' threads waiting for a core over {s['wait_share']:.1%}, a probe under {s['fma_floor']:.0%} (fma) or {s['copy_floor']:.0%} (copy) of the best.")
     meaning = f"below 1: {document['rows'][0]['b']} is faster; at most {s['limit']:g} is wanted" if before_after else "above 1: PyC is faster"
     lines += [f"Ratio: median of the pairs' time of b over time of a, 95 % bootstrap interval ({meaning}). Fewer than "
               f"{MINIMUM_PAIRS} kept pairs decide nothing.", ""]

@@ -107,15 +107,17 @@ class Session:
         return max(1, round(self.plan.burst_ms * 1e6 / shortest))
 
     def _pair(self, a, b, order, runs, threads):
-        pids = ["self", a.pid, b.pid]
         fma_before, copy_before = self.probe.rates(threads)
-        before = machine.usage(pids)
-        times = {}
+        stolen, began = machine.stolen(), time.perf_counter()
+        times, running, waited = {}, 0.0, 0.0
         for worker in order:
+            burst_began, waited_before = time.perf_counter(), machine.waited(worker.pid)
             times[worker] = statistics.median(worker.run(runs[worker]))
+            running += time.perf_counter() - burst_began
+            waited += machine.waited(worker.pid) - waited_before
             time.sleep(self.plan.settle_ms * 1e-3)
-        after = machine.usage(pids)
+        steal = (machine.stolen() - stolen) / ((time.perf_counter() - began) * self.cores)
         fma_after, copy_after = self.probe.rates(threads)
         self.best[threads].see(max(fma_before, fma_after), max(copy_before, copy_after))
-        steal, other = machine.shares(before, after, self.cores)
-        return Pair(times[a], times[b], min(fma_before, fma_after), min(copy_before, copy_after), steal, other)
+        return Pair(times[a], times[b], min(fma_before, fma_after), min(copy_before, copy_after), steal,
+                    max(0.0, waited) / (running * threads))

@@ -102,7 +102,29 @@ class OpenVino:
         return [self.request.get_output_tensor(i).data.copy() for i in range(len(self.compiled.outputs))]
 
 
-ENGINES = {"pyc": Pyc, "pyc-unfused": PycUnfused, "onnxruntime": OnnxRuntime, "openvino": OpenVino}
+class Torch:
+    """PyTorch, eager: call by call."""
+
+    def __init__(self, command, inputs):
+        import torch
+
+        from torch_graph import Graph
+
+        self.version = torch.__version__
+        torch.set_num_threads(command["threads"])
+        self.inputs = {name: torch.from_numpy(array) for name, array in inputs.items()}
+        began = time.perf_counter()
+        self.graph = Graph(command["model"])
+        self.cold_ms, self.warm_ms = (time.perf_counter() - began) * 1e3, None
+
+    def run(self):
+        return self.graph.run(self.inputs)
+
+    def outputs(self):
+        return [output.numpy() for output in self.run()]
+
+
+ENGINES = {"pyc": Pyc, "pyc-unfused": PycUnfused, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": Torch}
 
 
 def load(command):

@@ -1,8 +1,10 @@
 """Which pairs of timings count, and how many are taken."""
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench/models"))
 import machine
@@ -33,9 +35,9 @@ class DropReason(unittest.TestCase):
         self.assertIsNone(self.reason(steal=0.004))
         self.assertEqual(self.reason(steal=0.006), "steal")
 
-    def test_other_processes_drop(self):
-        self.assertIsNone(self.reason(other=0.04))
-        self.assertEqual(self.reason(other=0.06), "other")
+    def test_waiting_for_a_core_drops(self):
+        self.assertIsNone(self.reason(wait=0.009))
+        self.assertEqual(self.reason(wait=0.011), "wait")
 
 
 class SeriesOfPairs(unittest.TestCase):
@@ -83,23 +85,21 @@ class Collect(unittest.TestCase):
         self.assertEqual(order, [0, 1, 0, 1, 1])
 
 
-class Shares(unittest.TestCase):
-    def test_cpu_line(self):
-        ticks = machine.TICKS
-        line = f"cpu  {3 * ticks} {ticks} {2 * ticks} {50 * ticks} 0 0 {ticks} {4 * ticks} 0 0"
-        self.assertEqual(machine.parse_cpu_line(line), (4.0, 7.0))
+class Machine(unittest.TestCase):
+    def test_steal_is_the_eighth_number(self):
+        self.assertEqual(machine.parse_steal(f"cpu  1 2 3 4 5 6 7 {4 * machine.TICKS} 0 0"), 4.0)
+        self.assertEqual(machine.parse_steal("cpu  1 2 3 4"), 0.0)
 
-    def test_steal_and_others(self):
-        before = machine.Usage(clock=10.0, steal=1.0, busy=5.0, own=2.0)
-        after = machine.Usage(clock=11.0, steal=1.1, busy=6.5, own=3.0)
-        steal, other = machine.shares(before, after, 2)
-        self.assertAlmostEqual(steal, 0.05)
-        self.assertAlmostEqual(other, (0.5 - 2 / machine.TICKS) / 2)
+    def test_waiting_is_counted_over_all_threads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for thread, text in (("1", "500 2000000000 3"), ("2", "0 500000000 1")):
+                Path(folder, thread).mkdir()
+                Path(folder, thread, "schedstat").write_text(text, encoding="utf-8")
+            with mock.patch.object(machine, "Path", lambda _: Path(folder)):
+                self.assertEqual(machine.waited(1), 2.5)
 
-    def test_a_tick_per_core_is_not_others(self):
-        before = machine.Usage(10.0, 0.0, 5.0, 2.0)
-        after = machine.Usage(10.1, 0.0, 5.11, 2.1)
-        self.assertEqual(machine.shares(before, after, 2), (0.0, 0.0))
+    def test_a_process_that_is_gone_has_not_waited(self):
+        self.assertEqual(machine.waited(-1), 0.0)
 
 
 if __name__ == "__main__":

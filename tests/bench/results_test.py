@@ -32,8 +32,8 @@ def row(ratio=1.5, spread=0.01, count=20, seed=1, model="mlp", version="1.31.1")
 
 def document(*rows, mode="rivals"):
     figures = [report.row_of(one, mode, 1.03) for one in rows]
-    settings = {"pairs": 20, "tries": 60, "burst_ms": 30.0, "settle_ms": 20.0, "probe_floor": 0.97, "steal_share": 0.005,
-                "other_share": 0.05, "limit": 1.03}
+    settings = {"pairs": 20, "tries": 60, "burst_ms": 30.0, "settle_ms": 20.0, "fma_floor": 0.97, "copy_floor": 0.97,
+                "steal_share": 0.005, "wait_share": 0.01, "limit": 1.03}
     machine = {"architecture": "any", "cpu": "a <CPU>", "features": ["fma"], "cores": 2, "memory_gib": 8.0, "kernel": "6"}
     return {"format": report.FORMAT, "mode": mode, "date": "2026-01-02T03:04:05Z", "commit": "abc", "machine": machine,
             "load_average": 0.1, "settings": settings, "engines": {"PyC": {"version": "0.1.0"}}, "rows": figures,
@@ -95,7 +95,7 @@ class Document(unittest.TestCase):
 
     def test_markdown_has_stamps_and_rows(self):
         text = report.markdown(document(row(), Row("broken", 2, "PyC", "rival", error="no memory")))
-        for part in ("2026-01-02", "abc", "a <CPU>", "PyC 0.1.0", "| mlp | 1 |", "20 of 20", "failed: no memory", "geometric mean"):
+        for part in ("2026-01-02", "abc", "a <CPU>", "features: fma", "PyC 0.1.0", "| mlp | 1 |", "20 of 20", "failed: no memory", "geometric mean"):
             self.assertIn(part, text)
         tables = [line for line in text.splitlines() if line.startswith("|")]
         self.assertEqual({line.count("|") for line in tables}, {10, 7})
@@ -106,6 +106,7 @@ class Document(unittest.TestCase):
             space = "{http://www.w3.org/2000/svg}"
             bars = [rect for rect in root.iter(f"{space}rect") if rect.get("class") != "page"]
             self.assertEqual(len(bars), 4)  # three rows and their mean
+            self.assertIn("PyC 0.1.0; any, Linux 6, 8.0 GiB, fma", root.find(f"{space}desc").text)
             self.assertIn("prefers-color-scheme:dark", root.find(f"{space}style").text)
 
     def test_chart_of_failures_only(self):

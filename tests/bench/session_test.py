@@ -58,7 +58,7 @@ class Measure(unittest.TestCase):
         worker = type("Worker", (PlantedWorker,), {"milliseconds": milliseconds, "calls": [], **planted})
         plan = session.Plan(settle_ms=0.0)
         # The machine that runs this test may be busy; what it does is not what is tested.
-        rules = Rules(steal_share=1.0, other_share=1.0)
+        rules = Rules(steal_share=1e9, wait_share=1e9)
         with mock.patch.object(session, "Worker", worker):
             one = session.Session(PlantedProbe(rates), 2, plan, rules, Path("."))
             rows = one.measure(Path("mlp.onnx"), Path("mlp.npz"), compare, 1, BEFORE, others)
