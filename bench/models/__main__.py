@@ -14,6 +14,7 @@ import functools
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import builds
@@ -28,6 +29,7 @@ from pairs import Rules
 from session import Plan, Session
 
 ROOT = Path(__file__).resolve().parents[2]
+SCRATCH = ROOT / "build/bench"
 BUILT = ROOT / "build/release/libpyc.so"
 RIVALS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "pyc-unfused": "PyC unfused"}
 
@@ -53,6 +55,7 @@ def parse():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--out", type=Path, help="results without suffix (default: build/bench/results/DATE)")
     parser.add_argument("--baseline", type=Path, help="compare with this stored result at the end (check_baseline.py)")
+    parser.add_argument("--realtime", action="store_true", help="run before all other processes (needs the right to)")
     parser.add_argument("--probe", type=Path, default=ROOT / "build/release/libpyc_bench_probe.so")
     for defaults in (Plan(), Rules()):
         for field in dataclasses.fields(defaults):
@@ -76,18 +79,22 @@ def of_args(kind, args):
     return kind(**{field.name: getattr(args, field.name) for field in dataclasses.fields(kind)})
 
 
+def origin(path):
+    """The commit a library was built from, where that is known, or else what tells it from others."""
+    return machine.commit(ROOT) if path in (BUILT, BUILT.resolve()) else f"sha256 {builds.digest(path)}"
+
+
 def engines(args):
-    """The engine that every pair has, the others, and the commits that are known."""
-    now = machine.commit(ROOT)
+    """The engine that every pair has, the others, and where those of PyC come from."""
     if args.mode == "rivals":
-        return Engine("PyC", "pyc", str(args.b)), [Engine(RIVALS[kind], kind, str(args.b)) for kind in args.rivals.split(",")], {"PyC": now}
-    commits = {}
+        rivals = [Engine(RIVALS[kind], kind, str(args.b)) for kind in args.rivals.split(",")]
+        return Engine("PyC", "pyc", str(args.b)), rivals, {"PyC": origin(args.b)}
     if args.before:
         print(f"building {args.before}", flush=True)
-        commits["before"], args.a = builds.build_commit(ROOT, args.before, os.environ.get("PYC_JOBS", os.cpu_count()))
-    if args.b in (BUILT, BUILT.resolve()):
-        commits["after"] = now
-    return Engine("before", "pyc", str(args.a)), [Engine("after", "pyc", str(args.b))], commits
+        before, args.a = builds.build_commit(ROOT, args.before, os.environ.get("PYC_JOBS", os.cpu_count()))
+    else:
+        before = origin(args.a)
+    return Engine("before", "pyc", str(args.a)), [Engine("after", "pyc", str(args.b))], {"before": before, "after": origin(args.b)}
 
 
 def chosen_models(args):
@@ -136,10 +143,11 @@ def make_document(args, rows, commits, date, load):
     for row in rows:
         for label, facts in row.facts.items():
             versions[label] = {"version": facts["version"] + (f" ({commits[label]})" if label in commits else "")}
-    settings = {**dataclasses.asdict(of_args(Plan, args)), **dataclasses.asdict(of_args(Rules, args)), "limit": args.limit}
+    settings = {**dataclasses.asdict(of_args(Plan, args)), **dataclasses.asdict(of_args(Rules, args)), "limit": args.limit,
+                "realtime": args.realtime}
     return {
-        "format": report.FORMAT, "mode": args.mode, "date": date, "commit": machine.commit(ROOT), "machine": machine.describe(), "load_average": load, "settings": settings,
-        "engines": versions, "rows": figures, "means": report.means_of(figures, args.mode, args.limit),
+        "format": report.FORMAT, "mode": args.mode, "date": date, "commit": machine.commit(ROOT), "machine": machine.describe(),
+        "load_average": load, "settings": settings, "engines": versions, "rows": figures, "means": report.means_of(figures, args.mode, args.limit),
     }
 
 
@@ -157,6 +165,24 @@ def exit_code(document):
     return 2 if "inconclusive" in verdicts else 0
 
 
+def run(args, sources):
+    """Measures the models and returns the document."""
+    load = os.getloadavg()[0]
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    out = args.out or SCRATCH / "results" / date.replace(":", "")
+    subject, others, commits = engines(args)
+    if args.realtime:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # the workers inherit it
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SCRATCH, prefix="run-") as folder:
+        session = Session(machine.Probe(args.probe), os.cpu_count(), of_args(Plan, args), of_args(Rules, args), Path(folder))
+        for rows in measure(args, sources, session, subject, others):
+            document = make_document(args, rows, commits, date, load)
+            write(document, out)  # after every model: an interrupted run keeps what it has
+    print(f"written: {out}.json, .md and .svg")
+    return document
+
+
 def main():
     args = parse()
     sources = chosen_models(args)
@@ -165,21 +191,14 @@ def main():
         return 0
     if args.pairs < MINIMUM_PAIRS:
         print(f"fewer than {MINIMUM_PAIRS} pairs: everything will be inconclusive")
-    load = os.getloadavg()[0]
-    subject, others, commits = engines(args)
-    session = Session(machine.Probe(args.probe), os.cpu_count(), of_args(Plan, args), of_args(Rules, args), ROOT / "build/bench/scratch")
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    out = args.out or ROOT / "build/bench/results" / date.replace(":", "")
-    for rows in measure(args, sources, session, subject, others):
-        document = make_document(args, rows, commits, date, load)
-        write(document, out)  # after every model: an interrupted run keeps what it has
-    print(f"written: {out}.json, .md and .svg")
+    document = run(args, sources)
     wrong = report.problems(document)
     for text in wrong:
         print(f"error: {text}", file=sys.stderr)
     code = 1 if wrong else exit_code(document)
     if args.baseline:
-        code = max(code, check_baseline.check(document, json.loads(args.baseline.read_text(encoding="utf-8"))), key=[0, 2, 1].index)
+        baseline = json.loads(args.baseline.read_text(encoding="utf-8"))
+        code = max(code, check_baseline.check(document, baseline), key=[0, 2, 1].index)
     return code
 
 

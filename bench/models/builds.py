@@ -1,5 +1,6 @@
 """Builds of PyC to compare: the libpyc.so of a commit, made in a folder of its own under build/bench/commits."""
 
+import hashlib
 import os
 import subprocess
 
@@ -9,6 +10,11 @@ def _run(command, log, **options):
         done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, **options)
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))} failed: see {log}")
+
+
+def digest(library):
+    """Tells one libpyc.so from another."""
+    return hashlib.sha256(library.read_bytes()).hexdigest()[:12]
 
 
 def build_commit(root, name, jobs):

@@ -1,4 +1,8 @@
-"""Medians of ratios with their 95 % intervals, and what may be said of them. Standard library only; the draws are seeded."""
+"""Medians of ratios with their 95 % intervals, and what may be said of them. Standard library only; the draws are seeded.
+
+Ratios come in groups, a list for each set of processes. Processes differ, since each lies elsewhere in memory, and the pairs of
+one set share that: so groups are drawn first, then ratios within them.
+"""
 
 import math
 import random
@@ -19,8 +23,13 @@ class Estimate:
     high: float
 
 
-def _resampled_median(rng, values):
-    return statistics.median(rng.choices(values, k=len(values)))
+def flat(groups):
+    return [ratio for group in groups for ratio in group]
+
+
+def _resampled_median(rng, groups):
+    picked = rng.choices(groups, k=len(groups))
+    return statistics.median(flat(rng.choices(group, k=len(group)) for group in picked))
 
 
 def _interval(draws):
@@ -29,37 +38,42 @@ def _interval(draws):
     return draws[math.floor(0.025 * last)], draws[math.ceil(0.975 * last)]
 
 
-def median_of(ratios):
-    """The median of ratios and its bootstrap interval."""
-    if not ratios:
+def _check(groups):
+    if not groups or not all(groups):
         raise ValueError("no ratios")
+
+
+def median_of(groups):
+    """The median of all ratios and its bootstrap interval."""
+    _check(groups)
     rng = random.Random(SEED)
-    low, high = _interval(_resampled_median(rng, ratios) for _ in range(RESAMPLES))
-    return Estimate(statistics.median(ratios), low, high)
+    low, high = _interval(_resampled_median(rng, groups) for _ in range(RESAMPLES))
+    return Estimate(statistics.median(flat(groups)), low, high)
 
 
 def quotient_of(now, before):
     """The median of `now` over the median of `before`; both are resampled."""
-    if not now or not before:
-        raise ValueError("no ratios")
+    _check(now)
+    _check(before)
     rng = random.Random(SEED)
     draws = (_resampled_median(rng, now) / _resampled_median(rng, before) for _ in range(RESAMPLES))
     low, high = _interval(draws)
-    return Estimate(statistics.median(now) / statistics.median(before), low, high)
+    return Estimate(statistics.median(flat(now)) / statistics.median(flat(before)), low, high)
 
 
-def geometric_mean_of(lists):
-    """The geometric mean of the lists' medians; every list is resampled."""
-    if not lists or not all(lists):
-        raise ValueError("no ratios")
+def geometric_mean_of(models):
+    """The geometric mean of the models' medians; every model is resampled."""
+    _check(models)
+    for groups in models:
+        _check(groups)
 
     def mean(values):
         return math.exp(statistics.fmean(map(math.log, values)))
 
     rng = random.Random(SEED)
-    draws = (mean([_resampled_median(rng, ratios) for ratios in lists]) for _ in range(RESAMPLES // 4))
+    draws = (mean([_resampled_median(rng, groups) for groups in models]) for _ in range(RESAMPLES // 4))
     low, high = _interval(draws)
-    return Estimate(mean([statistics.median(ratios) for ratios in lists]), low, high)
+    return Estimate(mean([statistics.median(flat(groups)) for groups in models]), low, high)
 
 
 def classify(estimate, tolerance):

@@ -84,7 +84,7 @@ def describe():
         "features": _cpu_features(),
         "cores": os.cpu_count(),
         "memory_gib": round(pages / 2**30, 1),
-        "kernel": platform.release(),
+        "kernel": platform.release().split("-")[0],
     }
 
 

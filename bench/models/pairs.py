@@ -21,6 +21,7 @@ class Pair:
     copy: float
     steal: float = 0.0
     wait: float = 0.0
+    group: int = 0  # pairs of the same processes have the same number
 
     @property
     def ratio(self):

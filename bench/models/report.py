@@ -3,7 +3,7 @@
 import statistics
 
 import machine
-from intervals import MINIMUM_PAIRS, classify, geometric_mean_of, median_of, within_limit
+from intervals import MINIMUM_PAIRS, classify, flat, geometric_mean_of, median_of, within_limit
 
 FORMAT = "pyc.bench.models/1"
 TOLERANCE = 0.03  # what counts as the same speed as a rival's
@@ -36,11 +36,12 @@ def row_of(row, mode, limit):
                 "dropped": row.series.dropped(), "facts": row.facts, "verdict": "inconclusive"}
     if not kept:
         return figures
-    ratios = [_rounded(pair.ratio) for pair in kept]
+    numbers = dict.fromkeys(pair.group for pair in kept)
+    ratios = [[_rounded(pair.ratio) for pair in kept if pair.group == number] for number in numbers]
     estimate = median_of(ratios)
     figures |= {"a_ms": _rounded(statistics.median(pair.a_ns for pair in kept) * 1e-6),
                 "b_ms": _rounded(statistics.median(pair.b_ns for pair in kept) * 1e-6),
-                "ratios": ratios, "ratio_stdev": _rounded(statistics.pstdev(ratios)), **_estimate(estimate)}
+                "ratios": ratios, "ratio_stdev": _rounded(statistics.pstdev(flat(ratios))), **_estimate(estimate)}
     if len(kept) >= MINIMUM_PAIRS:
         figures["verdict"] = _verdict(mode, estimate, limit)
     return figures
@@ -89,7 +90,7 @@ def _row_problems(row, mode):
         return [] if row.get("error") else [f"{verdict} without a reason"]
     found = []
     kept, ratios = row.get("kept", 0), row.get("ratios", [])
-    if kept != len(ratios) or kept + sum(row.get("dropped", {}).values()) != row.get("tries"):
+    if kept != len(flat(ratios)) or kept + sum(row.get("dropped", {}).values()) != row.get("tries"):
         found.append("the counts of pairs do not agree")
     if verdict != "inconclusive" and kept < MINIMUM_PAIRS:
         found.append(f"{verdict} after {kept} pairs")
@@ -105,7 +106,7 @@ def _has_interval(row):
 
 def _times(row):
     if "median" not in row:
-        return "| | | "
+        return "| | "
     return f"{row['a_ms']:.4g} | {row['b_ms']:.4g} | {row['median']:.3f} ({row['low']:.3f}–{row['high']:.3f}) "
 
 
@@ -119,8 +120,9 @@ def markdown(document):
     lines.append(f"CPU features: {' '.join(stamp['features'])}.")
     lines.append("Engines: " + ", ".join(f"{label} {facts['version']}" for label, facts in document["engines"].items()) + ".")
     s = document["settings"]
-    lines.append(f"Pairs of adjacent bursts ({s['burst_ms']:g} ms) in turn, kept at most {s['pairs']} of {s['tries']} tries; dropped: steal time over "
-                 f"{s['steal_share']:.1%}, the engines' threads waiting for a core over {s['wait_share']:.1%}, a probe under {s['fma_floor']:.0%} (fma) or {s['copy_floor']:.0%} (copy) of the best.")
+    lines.append(f"Pairs of adjacent bursts ({s['burst_ms']:g} ms) in turn, new processes after every {s['renew']}, kept at most {s['pairs']} of {s['tries']} tries; dropped: steal time over "
+                 f"{s['steal_share']:.1%}, the engines' threads waiting for a core over {s['wait_share']:.1%}, a probe under {s['fma_floor']:.0%} (fma) or {s['copy_floor']:.0%} (copy) of the best"
+                 + ("; real-time priority." if s.get("realtime") else "."))
     meaning = f"below 1: {document['rows'][0]['b']} is faster; at most {s['limit']:g} is wanted" if before_after else "above 1: PyC is faster"
     lines += [f"Ratio: median of the pairs' time of b over time of a, 95 % bootstrap interval ({meaning}). Fewer than "
               f"{MINIMUM_PAIRS} kept pairs decide nothing.", ""]

@@ -2,7 +2,6 @@
 
 import statistics
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import machine
@@ -19,6 +18,7 @@ class Plan:
     pairs: int = 20
     tries: int = 60
     burst_ms: float = 30.0  # runs of one engine before the other's turn, at least one run
+    renew: int = 4  # pairs of the same processes: where one lies in memory changes its speed by percents
     settle_ms: float = 20.0  # pause after a burst: threads that wait for work spin for a while
 
 
@@ -35,6 +35,34 @@ class Row:
     difference: float = None  # of the outputs, as a part of their largest magnitude
     error: str = ""
     unavailable: bool = False  # the error is the other engine's own
+
+
+class Team:
+    """The worker of each engine; a context manager that ends the processes."""
+
+    def __init__(self, make):
+        self._make = make
+        self.workers = {}
+
+    def start(self, engine):
+        self.workers[engine] = self._make(engine)
+
+    def leave(self, engine):
+        if engine in self.workers:
+            self.workers.pop(engine).close()
+
+    def renew(self):
+        """New processes, started in the other order."""
+        for engine in reversed(list(self.workers)):
+            self.leave(engine)
+            self.start(engine)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self.workers.values():
+            worker.close()
 
 
 class Session:
@@ -56,9 +84,9 @@ class Session:
     def measure(self, model, inputs, compare, threads, subject, others):
         """One row per other engine; compare(subject's outputs, other's) returns a difference or raises ValueError."""
         rows = [Row(model.stem, threads, subject.label, other.label) for other in others]
-        with ExitStack() as stack:
+        with Team(lambda engine: Worker(engine, model, inputs, threads, self._outputs(engine))) as team:
             try:
-                first = stack.enter_context(self._start(subject, model, inputs, threads))
+                team.start(subject)
             except EngineError as error:
                 for row in rows:
                     row.error = str(error)
@@ -66,19 +94,17 @@ class Session:
             running = []
             for row, other in zip(rows, others):
                 try:
-                    worker = stack.enter_context(self._start(other, model, inputs, threads))
+                    team.start(other)
                     row.difference = compare(self._outputs(subject), self._outputs(other))
-                except EngineError as error:
-                    row.error, row.unavailable = str(error), other.kind not in OURS
+                except (EngineError, ValueError) as error:
+                    row.error, row.unavailable = str(error), isinstance(error, EngineError) and other.kind not in OURS
+                    team.leave(other)
                     continue
-                except ValueError as error:
-                    row.error = str(error)
-                    continue
-                row.facts = {row.a: first.facts, row.b: worker.facts}
+                row.facts = {each.label: team.workers[each].facts for each in (subject, other)}
                 row.series = Series(self._best(threads), self.rules)
-                running.append((row, worker))
+                running.append((row, other))
             try:
-                self._collect(first, running, threads)
+                self._collect(team, subject, running, threads)
             except EngineError as error:
                 for row, _ in running:
                     row.error = str(error)
@@ -87,17 +113,19 @@ class Session:
     def _outputs(self, engine):
         return self.scratch / f"outputs-{engine.label.replace(' ', '-')}.npz"
 
-    def _start(self, engine, model, inputs, threads):
-        return Worker(engine, model, inputs, threads, self._outputs(engine))
-
-    def _collect(self, first, running, threads):
-        runs = {worker: self._burst(worker) for worker in [first, *(worker for _, worker in running)]}
+    def _collect(self, team, subject, running, threads):
+        runs = {engine: self._burst(worker) for engine, worker in team.workers.items()}
+        round_now = 0
 
         def measure(i, n):
-            worker = running[i][1]
+            nonlocal round_now
+            if n // self.plan.renew != round_now:
+                round_now = n // self.plan.renew
+                team.renew()
+            other = running[i][1]
             # Who begins changes from pair to pair.
-            order = [first, worker] if n % 2 == 0 else [worker, first]
-            return self._pair(first, worker, order, runs, threads)
+            order = (subject, other) if n % 2 == 0 else (other, subject)
+            return self._pair(team, subject, other, order, runs, threads, round_now)
 
         collect([row.series for row, _ in running], measure, self.plan.pairs, self.plan.tries)
 
@@ -106,13 +134,14 @@ class Session:
         shortest = min(worker.run(2))
         return max(1, round(self.plan.burst_ms * 1e6 / shortest))
 
-    def _pair(self, a, b, order, runs, threads):
+    def _pair(self, team, a, b, order, runs, threads, group):
         fma_before, copy_before = self.probe.rates(threads)
         stolen, began = machine.stolen(), time.perf_counter()
         times, running, waited = {}, 0.0, 0.0
-        for worker in order:
+        for engine in order:
+            worker = team.workers[engine]
             burst_began, waited_before = time.perf_counter(), machine.waited(worker.pid)
-            times[worker] = statistics.median(worker.run(runs[worker]))
+            times[engine] = statistics.median(worker.run(runs[engine]))
             running += time.perf_counter() - burst_began
             waited += machine.waited(worker.pid) - waited_before
             time.sleep(self.plan.settle_ms * 1e-3)
@@ -120,4 +149,4 @@ class Session:
         fma_after, copy_after = self.probe.rates(threads)
         self.best[threads].see(max(fma_before, fma_after), max(copy_before, copy_after))
         return Pair(times[a], times[b], min(fma_before, fma_after), min(copy_before, copy_after), steal,
-                    max(0.0, waited) / (running * threads))
+                    max(0.0, waited) / (running * threads), group)

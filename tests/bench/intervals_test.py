@@ -5,31 +5,39 @@ import statistics
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench/models"))
 import intervals
 
 
-def drawn(centre, spread, count, seed):
-    """Ratios around a centre, as a timing has them: most near, some far above."""
+def drawn(centre, spread, count, seed, group_spread=0.0):
+    """Groups of four ratios around a centre; the groups' own centres may differ."""
     rng = random.Random(seed)
-    return [centre * rng.lognormvariate(0, spread) for _ in range(count)]
+    groups = []
+    while count > 0:
+        middle = centre * rng.lognormvariate(0, group_spread)
+        groups.append([middle * rng.lognormvariate(0, spread) for _ in range(min(4, count))])
+        count -= 4
+    return groups
 
 
 class MedianOf(unittest.TestCase):
     def test_equal_ratios_have_no_width(self):
-        self.assertEqual(intervals.median_of([1.5] * 20), intervals.Estimate(1.5, 1.5, 1.5))
+        self.assertEqual(intervals.median_of([[1.5] * 20]), intervals.Estimate(1.5, 1.5, 1.5))
 
     def test_same_ratios_give_same_interval(self):
         ratios = drawn(1, 0.1, 20, 3)
         self.assertEqual(intervals.median_of(ratios), intervals.median_of(list(ratios)))
 
     def test_interval_is_around_the_median(self):
-        ratios = drawn(2, 0.2, 31, 4)
-        estimate = intervals.median_of(ratios)
+        groups = drawn(2, 0.2, 31, 4)
+        estimate = intervals.median_of(groups)
+        ratios = intervals.flat(groups)
         self.assertEqual(estimate.median, statistics.median(ratios))
         self.assertTrue(min(ratios) <= estimate.low < estimate.median < estimate.high <= max(ratios))
 
+    @mock.patch.object(intervals, "RESAMPLES", 200)
     def test_interval_holds_the_true_median_about_95_times_in_100(self):
         held = 0
         for seed in range(200):
@@ -42,21 +50,35 @@ class MedianOf(unittest.TestCase):
         self.assertLess(many.high - many.low, (few.high - few.low) / 2)
 
     def test_a_few_outliers_do_not_move_it(self):
-        estimate = intervals.median_of([1.0] * 27 + [9.0] * 3)
+        estimate = intervals.median_of([[1.0] * 27 + [9.0] * 3])
         self.assertEqual((estimate.low, estimate.median, estimate.high), (1.0, 1.0, 1.0))
 
     def test_nothing_is_an_error(self):
         self.assertRaises(ValueError, intervals.median_of, [])
+        self.assertRaises(ValueError, intervals.median_of, [[1.0], []])
+
+    @mock.patch.object(intervals, "RESAMPLES", 200)
+    def test_processes_that_differ_widen_it(self):
+        """Where every set of processes has its own speed, pairs of one set say less than as many of different ones."""
+        held, held_without = 0, 0
+        for seed in range(60):
+            groups = drawn(1, 0.002, 20, seed, group_spread=0.02)
+            for one, count in ((groups, 0), ([intervals.flat(groups)], 1)):
+                estimate = intervals.median_of(one)
+                good = estimate.low <= 1 <= estimate.high
+                held, held_without = held + (good and not count), held_without + (good and count)
+        self.assertGreaterEqual(held, 50)
+        self.assertLess(held_without, held)
 
 
 class GeometricMeanOf(unittest.TestCase):
     def test_of_medians(self):
-        estimate = intervals.geometric_mean_of([[0.5] * 20, [2.0] * 20, [8.0] * 20])
+        estimate = intervals.geometric_mean_of([[[0.5] * 20], [[2.0] * 20], [[8.0] * 20]])
         self.assertAlmostEqual(estimate.median, 2.0)
         self.assertAlmostEqual(estimate.low, estimate.high)
 
     def test_a_model_without_pairs_is_an_error(self):
-        self.assertRaises(ValueError, intervals.geometric_mean_of, [[1.0], []])
+        self.assertRaises(ValueError, intervals.geometric_mean_of, [[[1.0]], []])
 
 
 class Classify(unittest.TestCase):

@@ -23,8 +23,8 @@ from session import Row
 def row(ratio=1.5, spread=0.01, count=20, seed=1, model="mlp", version="1.31.1"):
     rng = random.Random(seed)
     series = Series(Best(80.0, 50.0), Rules())
-    for _ in range(count):
-        series.add(Pair(1e6, 1e6 * ratio * rng.lognormvariate(0, spread), 80.0, 50.0))
+    for n in range(count):
+        series.add(Pair(1e6, 1e6 * ratio * rng.lognormvariate(0, spread), 80.0, 50.0, group=n // 4))
     facts = {"PyC": {"version": "0.1.0", "cold_ms": 100.0, "warm_ms": 1.0, "rss_mib": 90.0},
              "rival": {"version": version, "cold_ms": 50.0, "warm_ms": None, "rss_mib": 80.0}}
     return Row(model, 1, "PyC", "rival", series, facts, 1e-6)
@@ -32,7 +32,7 @@ def row(ratio=1.5, spread=0.01, count=20, seed=1, model="mlp", version="1.31.1")
 
 def document(*rows, mode="rivals"):
     figures = [report.row_of(one, mode, 1.03) for one in rows]
-    settings = {"pairs": 20, "tries": 60, "burst_ms": 30.0, "settle_ms": 20.0, "fma_floor": 0.97, "copy_floor": 0.97,
+    settings = {"pairs": 20, "tries": 60, "burst_ms": 30.0, "renew": 4, "settle_ms": 20.0, "fma_floor": 0.97, "copy_floor": 0.97,
                 "steal_share": 0.005, "wait_share": 0.01, "limit": 1.03}
     machine = {"architecture": "any", "cpu": "a <CPU>", "features": ["fma"], "cores": 2, "memory_gib": 8.0, "kernel": "6"}
     return {"format": report.FORMAT, "mode": mode, "date": "2026-01-02T03:04:05Z", "commit": "abc", "machine": machine,
@@ -94,7 +94,7 @@ class Document(unittest.TestCase):
         self.assertIn("faster after 5 pairs", report.problems(damaged)[0])
 
     def test_markdown_has_stamps_and_rows(self):
-        text = report.markdown(document(row(), Row("broken", 2, "PyC", "rival", error="no memory")))
+        text = report.markdown(document(row(), row(count=0, model="busy"), Row("broken", 2, "PyC", "rival", error="no memory")))
         for part in ("2026-01-02", "abc", "a <CPU>", "features: fma", "PyC 0.1.0", "| mlp | 1 |", "20 of 20", "failed: no memory", "geometric mean"):
             self.assertIn(part, text)
         tables = [line for line in text.splitlines() if line.startswith("|")]

@@ -38,11 +38,8 @@ class PlantedWorker:
         centre = self.milliseconds[self.engine.label] * 1e6
         return [centre * self.rng.lognormvariate(0, self.spread) for _ in range(runs)]
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
+    def close(self):
+        self.calls.append(f"end {self.engine.label}")
 
 
 class PlantedProbe:
@@ -87,6 +84,13 @@ class Measure(unittest.TestCase):
         _, calls = self.measure({"before": 40, "after": 40, "rival": 40}, [AFTER, RIVAL], "rivals")
         self.assertEqual(calls[3:11], ["before", "after", "before", "rival", "after", "before", "rival", "before"])
 
+    def test_processes_are_renewed_in_the_other_order(self):
+        rows, calls = self.measure({"before": 40, "after": 40}, [AFTER], "before_after")
+        ends = [call for call in calls if call.startswith("end")]
+        self.assertEqual(ends[:4], ["end after", "end before", "end before", "end after"])
+        self.assertEqual(len(ends), 2 * 5)  # four renewals, and the end
+        self.assertEqual([len(group) for group in rows[0]["ratios"]], [4] * 5)
+
     def test_outputs_that_differ_fail_before_any_time_counts(self):
         def compare(ours, theirs):
             raise ValueError("output 0 differs")
@@ -114,9 +118,10 @@ class Dialogue(unittest.TestCase):
     def test_answers(self):
         program = ('import json, sys\nfor line in sys.stdin:\n    c = json.loads(line)\n'
                    '    print(json.dumps({"ns": [5] * c["runs"]} if c["do"] == "run" else {"version": c["engine"]}), flush=True)\n')
-        with self.worker(program) as worker:
-            self.assertEqual(worker.facts, {"version": "onnxruntime"})
-            self.assertEqual(worker.run(3), [5, 5, 5])
+        worker = self.worker(program)
+        self.assertEqual(worker.facts, {"version": "onnxruntime"})
+        self.assertEqual(worker.run(3), [5, 5, 5])
+        worker.close()
 
     def test_an_error_is_told(self):
         with self.assertRaisesRegex(EngineError, "rival: no such op"):
