@@ -15,7 +15,7 @@ import onnx
 from onnx import numpy_helper
 
 SEED = 7
-TOKENS = 30000  # every vocabulary here is larger
+TOKENS = 8000  # every vocabulary here is larger
 OPEN_DIMS = {"batch": 1, "seq": 128, "past": 127}
 
 

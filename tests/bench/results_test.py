@@ -12,6 +12,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 MODELS = Path(__file__).resolve().parents[2] / "bench/models"
+RESULTS = MODELS.parent / "results"
 sys.path.insert(0, str(MODELS))
 import chart
 import check_baseline
@@ -111,6 +112,16 @@ class Document(unittest.TestCase):
 
     def test_chart_of_failures_only(self):
         xml.etree.ElementTree.fromstring(chart.svg(document(Row("broken", 1, "PyC", "rival", error="no"))))
+
+
+class Stored(unittest.TestCase):
+    def test_stored_results_are_whole_and_their_pages_are_theirs(self):
+        for file in sorted(RESULTS.glob("models_*.json")):
+            with self.subTest(file.name):
+                stored = json.loads(file.read_text(encoding="utf-8"))
+                self.assertEqual(report.problems(stored), [])
+                self.assertEqual(file.with_suffix(".md").read_text(encoding="utf-8"), report.markdown(stored))
+                self.assertEqual(file.with_suffix(".svg").read_text(encoding="utf-8"), chart.svg(stored))
 
 
 class Baseline(unittest.TestCase):
