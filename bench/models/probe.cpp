@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Vector = float __attribute__((vector_size(16)));
 
-constexpr int kAccumulators = 16;  // enough in flight for four pipes of latency four
+constexpr size_t kAccumulators = 16;  // enough in flight for four pipes of latency four
 constexpr int64_t kFmaSteps = 2'000'000;
 constexpr size_t kCopyBytes = size_t{64} << 20;
 
@@ -53,20 +54,18 @@ void forget(Vector& value) {
 #endif
 }
 
-float multiply_adds() {
-  Vector sums[kAccumulators];
-#pragma GCC unroll 16  // all loops over the array: it must live in registers
-  for (int i = 0; i < kAccumulators; ++i) sums[i] = Vector{} + static_cast<float>(i);
+// Every index is a constant, so that the sums live in registers.
+template <size_t... I>
+float multiply_adds(std::index_sequence<I...> /*indices*/) {
+  Vector sums[] = {(Vector{} + static_cast<float>(I))...};
   Vector factor = Vector{} + 0.5F;
-  Vector addend = Vector{} + 0x1p-20F;
+  const Vector addend = Vector{} + 0x1p-20F;
   for (int64_t step = 0; step < kFmaSteps; ++step) {
     forget(factor);
-#pragma GCC unroll 16
-    for (int i = 0; i < kAccumulators; ++i) sums[i] = factor * addend + sums[i];
+    ((sums[I] = factor * addend + sums[I]), ...);
   }
   Vector total{};
-#pragma GCC unroll 16
-  for (int i = 0; i < kAccumulators; ++i) total += sums[i];
+  ((total += sums[I]), ...);
   return total[0];
 }
 
@@ -82,11 +81,12 @@ extern "C" {
 // Multiply-adds per second of all threads together, both operations counted.
 __attribute__((visibility("default"))) double pyc_probe_fma(int32_t threads) {
   std::vector<float> kept(static_cast<size_t>(threads));
-  const double seconds =
-      timed(threads, [&](int i) { kept[static_cast<size_t>(i)] = multiply_adds(); });
+  const double seconds = timed(threads, [&](int i) {
+    kept[static_cast<size_t>(i)] = multiply_adds(std::make_index_sequence<kAccumulators>{});
+  });
   volatile float sink = kept[0];
   (void)sink;
-  return 2.0 * 4 * kAccumulators * static_cast<double>(kFmaSteps) * threads / seconds;
+  return 2.0 * 4 * static_cast<double>(kAccumulators * kFmaSteps) * threads / seconds;
 }
 
 // Bytes per second read and written by all threads together.

@@ -6,7 +6,7 @@ import machine
 from intervals import MINIMUM_PAIRS, classify, flat, geometric_mean_of, median_of, within_limit
 
 FORMAT = "pyc.bench.models/1"
-TOLERANCE = 0.03  # what counts as the same speed as a rival's
+TOLERANCE = 0.01  # what counts as the same speed as a rival's
 VERDICTS = {"rivals": ("faster", "slower", "same", "inconclusive", "unavailable", "failed"),
             "before_after": ("within", "slower", "inconclusive", "failed")}
 STAMPS = ("date", "commit", "machine", "settings", "engines")
@@ -120,7 +120,7 @@ def markdown(document):
     lines.append(f"CPU features: {' '.join(stamp['features'])}.")
     lines.append("Engines: " + ", ".join(f"{label} {facts['version']}" for label, facts in document["engines"].items()) + ".")
     s = document["settings"]
-    lines.append(f"Pairs of adjacent bursts ({s['burst_ms']:g} ms) in turn, new processes after every {s['renew']}, kept at most {s['pairs']} of {s['tries']} tries; dropped: steal time over "
+    lines.append(f"Pairs of adjacent bursts ({s['burst_ms']:g} ms) in turn, new processes after every {s['renew']}, until {s['pairs']} are kept, at most {s['tries']} tries; dropped: steal time over "
                  f"{s['steal_share']:.1%}, the engines' threads waiting for a core over {s['wait_share']:.1%}, a probe under {s['fma_floor']:.0%} (fma) or {s['copy_floor']:.0%} (copy) of the best"
                  + ("; real-time priority." if s.get("realtime") else "."))
     meaning = f"below 1: {document['rows'][0]['b']} is faster; at most {s['limit']:g} is wanted" if before_after else "above 1: PyC is faster"

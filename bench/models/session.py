@@ -15,8 +15,8 @@ CALIBRATION = 20  # probes before the first pair
 class Plan:
     """How long to measure."""
 
-    pairs: int = 20
-    tries: int = 60
+    pairs: int = 24  # to keep: a few more than are needed, since a better rate seen later drops some again
+    tries: int = 72
     burst_ms: float = 30.0  # runs of one engine before the other's turn, at least one run
     renew: int = 4  # pairs of the same processes: where one lies in memory changes its speed by percents
     settle_ms: float = 20.0  # pause after a burst: threads that wait for work spin for a while
