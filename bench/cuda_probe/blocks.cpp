@@ -17,7 +17,7 @@ int tiles_a_round() {
 }
 
 std::vector<float> expected_of(const Tiles& tiles, int segment) {
-  pyc::MatrixUnit unit = *pyc::find_matrix_unit("sm90");
+  pyc::MatrixUnit unit = *pyc::find_matrix_unit("sm90", a_type(tiles.format));
   unit.segment = segment;
   std::vector<float> expected(tiles.results());
   parallel(static_cast<size_t>(tiles.tiles) * kRows, [&](size_t begin, size_t end) {
@@ -48,10 +48,13 @@ long self_check(const Tiles& tiles, const std::vector<float>& expected) {
   return differ;
 }
 
-void show_first(const Tiles& tiles, const std::vector<float>& expected,
-                const std::vector<float>& got, const std::string& where) {
-  for (size_t i = 0; i < got.size(); ++i) {
+// At most 12 results unlike the model, in full.
+void show_some(const Tiles& tiles, const std::vector<float>& expected,
+               const std::vector<float>& got, const std::string& where) {
+  int shown = 0;
+  for (size_t i = 0; i < got.size() && shown < 12; ++i) {
     if (bits_of(got[i]) == bits_of(expected[i])) continue;
+    ++shown;
     const float c = tiles.c.empty() ? 0.0F : tiles.c[i];
     std::printf("   %s: result %zu acc %a (%08x) device %a (%08x) model %a (%08x)\n     products",
                 where.c_str(), i, c, bits_of(c), got[i], bits_of(got[i]), expected[i],
@@ -62,7 +65,6 @@ void show_first(const Tiles& tiles, const std::vector<float>& expected,
       std::printf(" %s%ue%d*%ue%d", a[k].negative != b[k].negative ? "-" : "", a[k].significand,
                   a[k].exponent - 10, b[k].significand, b[k].exponent - 10);
     std::printf("\n");
-    return;
   }
 }
 
@@ -89,9 +91,9 @@ void one_round(Format format, Kind kind, uint64_t seed, Tally& tally) {
   for (size_t p = 0; p < paths.size(); ++p) {
     const std::vector<float> got = run_path(paths[p], tiles);
     const long wrong = differing(got, expected);
-    if (wrong != 0 && tally.wrong[p] == 0 && p == 0)
-      show_first(tiles, expected, got,
-                 text("%s %s %s", format_name(format), kind_name(kind), path_name(paths[p])));
+    if (wrong != 0 && tally.wrong[p] < 12 && p == 0)
+      show_some(tiles, expected, got,
+                text("%s %s %s", format_name(format), kind_name(kind), path_name(paths[p])));
     tally.wrong[p] += wrong;
   }
 }

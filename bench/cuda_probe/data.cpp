@@ -63,6 +63,10 @@ double value(pyc::DType type, Kind kind, bool second, Random& random) {
       return with_exponent(random,
                            bf16 ? between(random, -82, -58)
                                 : between(random, shape.least - shape.fraction, shape.least));
+    case Kind::kFloor:  // products of bf16 around the least E
+      return with_exponent(random,
+                           bf16 ? between(random, -80, -66)
+                                : between(random, shape.least - shape.fraction, shape.least));
     case Kind::kTop:
       return with_exponent(
           random, bf16 ? between(random, 58, 64) : between(random, shape.most - 3, shape.most));
@@ -110,7 +114,7 @@ void fill_row(uint8_t* row, size_t count, pyc::DType type, Kind kind, bool secon
 // An accumulator for a sum of products near `dot` whose largest product is near 2^top.
 float accumulator(Kind kind, double dot, int top, Random& random) {
   const uint64_t choice = random() % 16;
-  if (choice == 0) return random() % 2 != 0 ? -0.0F : 0.0F;
+  if (choice == 0 || kind == Kind::kFloor) return random() % 2 != 0 ? -0.0F : 0.0F;
   if (kind == Kind::kAnyBits || (kind != Kind::kTop && choice == 1)) {
     const auto bits = static_cast<uint32_t>(random());
     const float x = from_bits(bits);
@@ -131,13 +135,14 @@ float accumulator(Kind kind, double dot, int top, Random& random) {
 }  // namespace
 
 const char* kind_name(Kind kind) {
-  const char* names[] = {"normal", "wide", "cancel", "mixed",  "subnormal",
-                         "bottom", "top",  "bits",   "sparse", "edges"};
+  const char* names[] = {"normal", "wide", "cancel", "mixed", "subnormal", "bottom",
+                         "top",    "bits", "sparse", "edges", "floor"};
   return names[static_cast<int>(kind)];
 }
 
 bool reaches_range_ends(Kind kind) {
-  return kind == Kind::kBottom || kind == Kind::kTop || kind == Kind::kAnyBits;
+  return kind == Kind::kBottom || kind == Kind::kTop || kind == Kind::kAnyBits ||
+         kind == Kind::kFloor;
 }
 
 uint16_t operand_bits(pyc::DType type, double x) {

@@ -20,10 +20,11 @@ enum class Kind : uint8_t {
   kAnyBits,
   kSparse,
   kEdges,
+  kFloor,
 };
 inline constexpr Kind kKinds[] = {Kind::kNormal,    Kind::kWide,   Kind::kCancel, Kind::kMixed,
                                   Kind::kSubnormal, Kind::kBottom, Kind::kTop,    Kind::kAnyBits,
-                                  Kind::kSparse,    Kind::kEdges};
+                                  Kind::kSparse,    Kind::kEdges,  Kind::kFloor};
 const char* kind_name(Kind kind);
 // Whether the kind reaches the decisions about the range's ends.
 bool reaches_range_ends(Kind kind);

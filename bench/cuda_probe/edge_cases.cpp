@@ -148,6 +148,12 @@ void add_bf16_ends(Writer& w) {
           std::vector<Writer::Product>(static_cast<size_t>(count),
                                        {-std::ldexp(1.0, -75 - i), 0x1p-74}));
   }
+  // With a zero accumulator: the product at which a unit of the last place is lost says what E is.
+  for (const int high : {-149, -145, -140, -135, -134, -133, -132, -131})
+    for (int low = -161; low <= -155; ++low)
+      for (const double sign : {1.0, -1.0})
+        w.add("floor", text("%s(2^%d - 2^%d)", sign < 0 ? "-" : "", high, low).c_str(), 0,
+              {{std::ldexp(sign, high + 74), 0x1p-74}, {-std::ldexp(sign, low + 74), 0x1p-74}});
   w.add("underflow", "2^-126*1", 0, {{0x1p-126, 1}});
   w.add("underflow", "2^-127*1 (subnormal factor)", 0, {{0x1p-127, 1}});
   w.add("underflow", "2^-133*1 (least factor)", 0, {{0x1p-133, 1}});

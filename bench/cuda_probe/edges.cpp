@@ -100,8 +100,9 @@ const std::vector<Alternative>& alternatives() {
       {"subnormal factors are zeros", [](Hypothesis& h) { h.flush_factors = true; }},
       {"a subnormal accumulator is zero", [](Hypothesis& h) { h.flush_accumulator = true; }},
       {"E is at least -126", [](Hypothesis& h) { h.exponent_floor = -126; }},
-      {"E is at least -133", [](Hypothesis& h) { h.exponent_floor = -133; }},
-      {"E is at least -149", [](Hypothesis& h) { h.exponent_floor = -149; }},
+      {"E is at least -132", [](Hypothesis& h) { h.exponent_floor = -132; }},
+      {"E is at least -134", [](Hypothesis& h) { h.exponent_floor = -134; }},
+      {"E has no floor", [](Hypothesis& h) { h.exponent_floor = Hypothesis::kNoFloor; }},
   };
   return all;
 }
@@ -135,14 +136,15 @@ void fit(Format format, const std::vector<Seen>& edges) {
   std::vector<Seen> sample = edges;
   std::vector<Seen> wide;
   for (const Kind kind :
-       {Kind::kBottom, Kind::kTop, Kind::kAnyBits, Kind::kSubnormal, Kind::kSparse}) {
+       {Kind::kBottom, Kind::kFloor, Kind::kTop, Kind::kAnyBits, Kind::kSubnormal, Kind::kSparse}) {
     const Tiles tiles = random_tiles(format, kind, 2, 1, true, 4000 + static_cast<uint64_t>(kind));
     const std::vector<float> got = run_path(paths_of(format)[0], tiles);
     for (size_t i = 0; i < got.size(); i += 3) wide.push_back(seen_at(tiles, i, got[i]));
     for (size_t i = 0; i < got.size(); i += 163) sample.push_back(seen_at(tiles, i, got[i]));
   }
   std::printf(
-      "%s: each decision by itself: edge cases and random blocks (bottom, top, bits, subnormal, "
+      "%s: each decision by itself: edge cases and random blocks (bottom, floor, top, bits, "
+      "subnormal, "
       "sparse) it explains\n",
       format_name(format));
   std::vector<long> random_hits(alternatives().size());

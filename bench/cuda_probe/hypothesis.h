@@ -25,7 +25,7 @@ struct Hypothesis {
   Align final = kTruncate;
   bool normalised = false;  // a product's exponent is that of its value
   Accumulator accumulator = kAligned;
-  int exponent_floor = kNoFloor;     // the largest exponent is at least this
+  int exponent_floor = -133;         // the largest exponent is at least this
   bool zero_products_count = false;  // the exponent of a zero product counts
   bool flush_factors = false;        // subnormal factors are zeros
   bool flush_accumulator = false;

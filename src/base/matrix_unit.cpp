@@ -124,9 +124,15 @@ float add_sm90_block(float acc, std::span<const Factor> a, std::span<const Facto
   return kSm90Block.add(acc, a, b);
 }
 
-constexpr std::array kHalves = {DType::kF16, DType::kBF16};
+float add_sm90_fp8_block(float acc, std::span<const Factor> a, std::span<const Factor> b) {
+  return kSm90Fp8Block.add(acc, a, b);
+}
 
-constexpr std::array kUnits = {MatrixUnit{"sm90", 16, 1024, kHalves, add_sm90_block}};
+constexpr std::array kHalves = {DType::kF16, DType::kBF16};
+constexpr std::array kFp8 = {DType::kF8E4M3FN, DType::kF8E5M2};
+
+constexpr std::array kUnits = {MatrixUnit{"sm90", 16, 1024, kHalves, add_sm90_block},
+                               MatrixUnit{"sm90", 32, 1024, kFp8, add_sm90_fp8_block}};
 
 constexpr size_t kLargestBlock = 64;
 
@@ -197,9 +203,9 @@ bool MatrixUnit::covers(DType type) const {
 
 std::span<const MatrixUnit> matrix_units() { return kUnits; }
 
-std::optional<MatrixUnit> find_matrix_unit(std::string_view name) {
+std::optional<MatrixUnit> find_matrix_unit(std::string_view name, DType type) {
   for (const MatrixUnit& unit : kUnits)
-    if (unit.name == name) return unit;
+    if (unit.name == name && unit.covers(type)) return unit;
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,13 +19,15 @@ namespace pyc {
 //   total = +0;  total = total + acc for each segment, the first included (one f32 addition each).
 // n = 0 gives +0.
 //
-// An aligned block (AlignedBlock below; the block of sm90 with F = 25 and R = 23), in integers:
+// An aligned block (AlignedBlock below), in integers. sm90: bf16 and f16 have B = 16, F = 25, R =
+// 23; the fp8 types, one or both of them in a product, have B = 32, F = 13, R = 13, so that their
+// sums keep 14 significant bits.
 //   1. The exponent of a number is that of its format's fields: floor(log2 |x|) of a normal number,
 //      the format's least exponent for a subnormal (f32 and bf16: −126, f16: −14).
 //      The exponent of a product is the sum of its factors' exponents; it is not normalised.
 //   2. E = the largest exponent among the products that are not zero and the accumulator if that
-//      is not zero, but at least decision least_exponent. If there is none, the result is a zero
-//      (decision zero_result).
+//      is not zero, but at least least_exponent (sm90: −133, which only products of bf16 with a
+//      zero accumulator can reach). If there is none, the result is a zero (decision zero_result).
 //   3. Every product, exact, and the accumulator become integer multiples of 2^(E−F), truncated
 //      toward zero one by one.
 //   4. The integers are added, exactly. So the order inside a block does not matter.
@@ -67,7 +68,7 @@ struct AlignedBlock {
 
   int fraction_bits = 25;         // F
   int result_fraction_bits = 23;  // R
-  int least_exponent = std::numeric_limits<int>::min();
+  int least_exponent = -133;
   Overflow overflow = Overflow::kInfinity;
   SubnormalResult subnormal_result = SubnormalResult::kKeep;
   ZeroResult zero_result = ZeroResult::kPlus;
@@ -80,11 +81,13 @@ struct AlignedBlock {
 
 // The block of NVIDIA's sm_90 for bf16 and f16 (wgmma of any n, mma.sync.m16n8k16).
 inline constexpr AlignedBlock kSm90Block = {};
+// Its block for fp8 (wgmma alone): 32 products.
+inline constexpr AlignedBlock kSm90Fp8Block = {.fraction_bits = 13, .result_fraction_bits = 13};
 
 // acc plus 16 products, as kSm90Block does it.
 float sm90_block(float acc, std::span<const Factor, 16> a, std::span<const Factor, 16> b);
 
-// One row of the table of named orders.
+// One row of the table of named orders. A device kind may have several, each for its own types.
 struct MatrixUnit {
   std::string_view name;  // of the device kind
   int block;              // B
@@ -96,8 +99,8 @@ struct MatrixUnit {
 };
 
 std::span<const MatrixUnit> matrix_units();
-// The row called `name`, or nothing.
-std::optional<MatrixUnit> find_matrix_unit(std::string_view name);
+// The row of device kind `name` that covers `type`, or nothing.
+std::optional<MatrixUnit> find_matrix_unit(std::string_view name, DType type);
 
 // The sum of a[k]·b[k] in the unit's named order. `a` and `b` have one length.
 float named_order_sum(const MatrixUnit& unit, std::span<const Factor> a, std::span<const Factor> b);

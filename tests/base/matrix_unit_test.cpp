@@ -23,9 +23,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 using Pairs = std::vector<std::pair<float, float>>;
 
-uint16_t half_bits(DType type, float x) {
-  return type == DType::kF16 ? f32_to_f16(x) : f32_to_bf16(x);
-}
+uint16_t half_bits(DType type, float x) { return static_cast<uint16_t>(word_from_double(x, type)); }
 
 Factor half_factor(DType type, float x) { return Factor::from_bits(type, half_bits(type, x)); }
 
@@ -179,6 +177,34 @@ TEST(MatrixUnit, Sm90DecisionsStandApart) {
   EXPECT_EQ(bits_of(block_of(1.0F, {{-kInf, -kInf}}, rules)), 0x7FC00000U);
 }
 
+// With a zero accumulator E is at least −133, so that 2^-158 is the least unit.
+TEST(MatrixUnit, Sm90LeastExponent) {
+  const auto difference = [](float high, float low) {
+    return block_of(0.0F, {{high, 0x1p-74F}, {-low, 0x1p-74F}});
+  };
+  EXPECT_EQ(difference(0x1p-75F, 0x1p-84F), 0.0F);
+  EXPECT_EQ(difference(0x1p-75F, 0x1p-85F), 0x1p-149F);
+  EXPECT_EQ(difference(-0x1p-75F, -0x1p-85F), -0x1p-149F);
+  // E = −132 by itself: 2^-157 counts, 2^-158 does not.
+  EXPECT_EQ(difference(0x1p-58F, 0x1p-83F), 0x1p-132F - 0x1p-149F);
+  EXPECT_EQ(difference(0x1p-58F, 0x1p-84F), 0x1p-132F);
+  AlignedBlock rules = kSm90Block;
+  rules.least_exponent = -200;
+  EXPECT_EQ(block_of(0.0F, {{0x1p-75F, 0x1p-74F}, {-0x1p-85F, 0x1p-74F}}, rules), 0.0F);
+}
+
+// A block that an H200 computed, as it came: its largest exponent is −134.
+TEST(MatrixUnit, Sm90LeastExponentAsMeasured) {
+  const Pairs pairs = {
+      {0x460p-74F, 0x730p-86F},  {0x650p-91F, 0x6d0p-90F},  {0x6d8p-79F, 0x738p-76F},
+      {-0x540p-92F, 0x738p-83F}, {0x778p-85F, 0x720p-85F},  {0x430p-77F, 0x4d0p-89F},
+      {-0x5b0p-78F, 0x7e0p-76F}, {0x520p-71F, 0x670p-91F},  {0x698p-89F, 0x600p-83F},
+      {-0x638p-86F, 0x780p-76F}, {-0x790p-82F, 0x568p-88F}, {-0x7c0p-72F, 0x6c8p-83F},
+      {-0x520p-90F, 0x578p-82F}, {-0x658p-79F, 0x6a8p-75F}, {0x448p-91F, 0x4b0p-90F},
+      {-0x568p-90F, 0x6d8p-81F}};
+  EXPECT_EQ(bits_of(block_of(-0.0F, pairs)), 0x8002C12DU);
+}
+
 TEST(MatrixUnit, FewerBitsOfAResult) {
   AlignedBlock rules = kSm90Block;
   rules.fraction_bits = 13;
@@ -188,6 +214,61 @@ TEST(MatrixUnit, FewerBitsOfAResult) {
   EXPECT_EQ(block_of(0x1p-149F, {}, rules), 0.0F);
   rules.overflow = AlignedBlock::Overflow::kLargest;
   EXPECT_EQ(block_of(0x1p127F, {{0x1p127F, 1.0F}}, rules), 0x1.fff8p127F);
+}
+
+float fp8_block(float acc, const Pairs& pairs, DType a_type, DType b_type) {
+  std::vector<Factor> a(32);
+  std::vector<Factor> b(32);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    a[i] = half_factor(a_type, pairs[i].first);
+    b[i] = half_factor(b_type, pairs[i].second);
+  }
+  return find_matrix_unit("sm90", a_type)->add_block(acc, a, b);
+}
+
+// What an H200 gave for these blocks, for both types and for one of each.
+TEST(MatrixUnit, Sm90Fp8AsMeasured) {
+  const std::vector<std::pair<DType, DType>> types = {{DType::kF8E4M3FN, DType::kF8E4M3FN},
+                                                      {DType::kF8E5M2, DType::kF8E5M2},
+                                                      {DType::kF8E4M3FN, DType::kF8E5M2}};
+  struct Case {
+    float acc;
+    Pairs pairs;
+    uint32_t expected;
+  };
+  const std::vector<Case> cases = {
+      {0x1.fffffep0F, {}, 0x3FFFFC00},
+      {0x1.fffffep0F, {{0x1p-6F, 0x1p-6F}}, 0x40000000},
+      {0x1p-13F, {{1.0F, 1.0F}}, 0x3F800400},
+      {0x1p-14F, {{1.0F, 1.0F}}, 0x3F800000},
+      {0x1p-13F, {{1.0F, 1.0F}, {-1.0F, 1.0F}}, 0x39000000},
+      {0x1p-14F, {{1.0F, 1.0F}, {-1.0F, 1.0F}}, 0},
+      // The exponent of 1.5 · 1.5 is 0.
+      {0x1p-13F, {{1.5F, 1.5F}, {-1.5F, 1.5F}}, 0x39000000},
+      {1.0F, Pairs(2, {0x1p-6F, 0x1p-7F}), 0x3F800800},
+      {1.0F, Pairs(2, {0x1p-7F, 0x1p-7F}), 0x3F800000},
+      {std::nanf(""), {}, 0x7FFFFFFF},
+      {-0.0F, {}, 0},
+      {0x1p-149F, {}, 0},
+      {0x1.fffffcp-127F, {}, 0x007FFC00},
+      {std::numeric_limits<float>::max(), {{-1.0F, 1.0F}}, 0x7F7FFC00},
+  };
+  for (const auto& [a, b] : types)
+    for (size_t i = 0; i < cases.size(); ++i)
+      EXPECT_EQ(bits_of(fp8_block(cases[i].acc, cases[i].pairs, a, b)), cases[i].expected) << i;
+}
+
+// All 32 products are one block: a large one that cancels cuts those at the other end.
+TEST(MatrixUnit, Sm90Fp8BlockIsWhole) {
+  for (const size_t at : {size_t{1}, size_t{16}, size_t{30}}) {
+    Pairs pairs(32, {0.0F, 0.0F});
+    pairs[0] = {256.0F, 1.0F};
+    pairs[at] = {-256.0F, 1.0F};
+    pairs[31] = {0x1p-6F, 0.5F};
+    EXPECT_EQ(fp8_block(0.0F, pairs, DType::kF8E4M3FN, DType::kF8E4M3FN), 0.0F) << at;
+    pairs[31] = {0x1p-5F, 1.0F};
+    EXPECT_EQ(fp8_block(0.0F, pairs, DType::kF8E4M3FN, DType::kF8E4M3FN), 0x1p-5F) << at;
+  }
 }
 
 // A term of the second opinion: a whole number of the least unit any term of its block has.
@@ -280,7 +361,7 @@ float fma_chain(const Operands& operands) {
 TEST(MatrixUnit, TheFmaChainGivesOtherBits) {
   EXPECT_EQ(std::fma(0x1p-24F, 1.5F, 1.0F), 0x1.000002p0F);
   EXPECT_EQ(block_of(1.0F, {{0x1p-24F, 1.5F}}), 1.0F);
-  const MatrixUnit sm90 = *find_matrix_unit("sm90");
+  const MatrixUnit sm90 = *find_matrix_unit("sm90", DType::kBF16);
   int other = 0;
   for (unsigned seed = 0; seed < 100; ++seed) {
     const Operands operands = random_operands(512, seed);
@@ -293,7 +374,7 @@ TEST(MatrixUnit, TheFmaChainGivesOtherBits) {
 }
 
 TEST(MatrixUnit, OrderCountsBetweenBlocksAlone) {
-  const MatrixUnit sm90 = *find_matrix_unit("sm90");
+  const MatrixUnit sm90 = *find_matrix_unit("sm90", DType::kBF16);
   std::mt19937 random(11);
   int other = 0;
   for (unsigned seed = 0; seed < 50; ++seed) {
@@ -321,7 +402,7 @@ TEST(MatrixUnit, OrderCountsBetweenBlocksAlone) {
 }
 
 TEST(MatrixUnit, SegmentsJoinByAddition) {
-  const MatrixUnit sm90 = *find_matrix_unit("sm90");
+  const MatrixUnit sm90 = *find_matrix_unit("sm90", DType::kBF16);
   const auto segment = static_cast<size_t>(sm90.segment);
   const Operands operands = random_operands(2 * segment + 5, 3);
   float total = 0.0F;
@@ -334,7 +415,7 @@ TEST(MatrixUnit, SegmentsJoinByAddition) {
 }
 
 TEST(MatrixUnit, ShortSumsArePaddedWithZeros) {
-  const MatrixUnit sm90 = *find_matrix_unit("sm90");
+  const MatrixUnit sm90 = *find_matrix_unit("sm90", DType::kBF16);
   EXPECT_EQ(bits_of(named_order_sum(sm90, {}, {})), bits_of(0.0F));
   for (const size_t n : {1, 15, 16, 17, 40}) {
     Operands operands = random_operands(n, static_cast<unsigned>(n));
@@ -352,15 +433,21 @@ TEST(MatrixUnit, Table) {
     EXPECT_GE(unit.segment, 256) << unit.name;
     EXPECT_TRUE(std::has_single_bit(static_cast<unsigned>(unit.segment))) << unit.name;
     EXPECT_FALSE(unit.dtypes.empty()) << unit.name;
-    EXPECT_EQ(find_matrix_unit(unit.name)->name, unit.name);
+    for (const DType type : unit.dtypes)
+      EXPECT_EQ(find_matrix_unit(unit.name, type)->add_block, unit.add_block) << unit.name;
   }
-  const MatrixUnit sm90 = *find_matrix_unit("sm90");
+  const MatrixUnit sm90 = *find_matrix_unit("sm90", DType::kBF16);
   EXPECT_EQ(sm90.block, 16);
   EXPECT_TRUE(sm90.covers(DType::kBF16));
   EXPECT_TRUE(sm90.covers(DType::kF16));
   EXPECT_FALSE(sm90.covers(DType::kF32));
   EXPECT_FALSE(sm90.covers(DType::kF8E4M3FN));
-  EXPECT_FALSE(find_matrix_unit("sm80").has_value());
+  const MatrixUnit fp8 = *find_matrix_unit("sm90", DType::kF8E4M3FN);
+  EXPECT_EQ(fp8.block, 32);
+  EXPECT_TRUE(fp8.covers(DType::kF8E5M2));
+  EXPECT_FALSE(fp8.covers(DType::kBF16));
+  EXPECT_FALSE(find_matrix_unit("sm90", DType::kF32).has_value());
+  EXPECT_FALSE(find_matrix_unit("sm80", DType::kBF16).has_value());
 }
 
 }  // namespace
