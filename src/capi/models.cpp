@@ -44,8 +44,8 @@ Status compile(Result<driver::LoadedModel> loaded, const pyc_compile_options* op
                pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!loaded.ok()) return std::move(loaded).status();
-  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
-  PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+  driver::CompileOptions chosen = to_options(options);
+  const driver::ShapeChoice shapes = to_shapes(options);
   auto session = driver::make_session(*loaded, shapes, chosen);
   return give_model(std::move(session), std::move(chosen), out);
 }
@@ -147,7 +147,7 @@ pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(model, "model"));
-    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    const driver::CompileOptions chosen = to_options(options);
     return give_model(driver::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
   });
 }
@@ -283,7 +283,7 @@ pyc_status pyc_dump(const pyc_graph* graph, const pyc_compile_options* options, 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(stage, "stage"));
-    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    const driver::CompileOptions chosen = to_options(options);
     PYC_ASSIGN(const std::string dumped, driver::dump(ir::Graph(graph->graph()), chosen, stage));
     return give_text(dumped, text);
   });
