@@ -51,13 +51,15 @@ typedef struct pyc_run_stats {
    * content and its handle. */
   int64_t value_bytes; /* held when the run ended: outputs, and contents that shaped programs */
   int64_t value_peak_bytes; /* held at a time, at most */
+  int64_t staged_views;     /* inputs and outputs that were copied: not row-major, or not aligned */
+  int64_t staged_bytes;     /* of their elements */
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and
- * _output. Outputs overlap neither inputs nor one another; those of an open model have the shapes
- * the run gives. A refusal leaves the model usable; after
- * PYC_STATUS_RUNTIME_FAILED, _OUT_OF_MEMORY and _INTERNAL the outputs are void, after any other
- * untouched. `stats` may be NULL; it is filled in any case. */
+ * _output. The bytes from an output's first to its last element overlap neither inputs nor other
+ * outputs; outputs of an open model have the shapes the run gives. A refusal leaves the model
+ * usable; after PYC_STATUS_RUNTIME_FAILED, _OUT_OF_MEMORY and _INTERNAL the outputs are void, after
+ * any other untouched. `stats` may be NULL; it is filled in any case. */
 PYC_API pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs,
                                  size_t input_count, const pyc_tensor_view* outputs,
                                  size_t output_count, pyc_run_stats* stats, pyc_error** error);
@@ -118,6 +120,8 @@ typedef struct pyc_memory_report {
   int64_t arena_bytes;          /* temporaries and workspaces after reuse */
   int64_t scratch_bytes;        /* all threads together */
   int64_t measured_arena_bytes; /* allocated for one run: arena and scratch */
+  int64_t
+      staging_bytes; /* held for copies of views that cannot be used in place; beside the peak */
 } pyc_memory_report;
 PYC_API pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* report,
                                         pyc_error** error);

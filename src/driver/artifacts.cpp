@@ -100,7 +100,8 @@ Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileO
   PYC_ASSIGN(Compiled compiled, from_artifact(std::move(artifact), pool->threads()));
   PYC_TRY(check_budget(options, compiled.memory));
   PYC_ASSIGN(out.model, runtime::Model::create(std::move(compiled.program), std::move(pool),
-                                               std::move(compiled.log), compiled.memory));
+                                               std::move(compiled.log), compiled.memory, nullptr,
+                                               run_contract(options)));
   out.model->set_compile_stats(now_ns() - start, false);
   return out;
 }

@@ -171,6 +171,10 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o)
 
 }  // namespace
 
+runtime::RunContract run_contract(const CompileOptions& options) {
+  return {.strict_views = options.strict_views, .memory_budget = options.memory_budget};
+}
+
 int thread_count(const CompileOptions& options) {
   if (options.threads > 0) return options.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -196,9 +200,9 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
     if (o.cache) cache_insert(key, compiled);
   }
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(thread_count(o)));
-  PYC_ASSIGN(
-      std::unique_ptr<runtime::Model> model,
-      runtime::Model::create(compiled->program, std::move(pool), compiled->log, compiled->memory));
+  PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
+             runtime::Model::create(compiled->program, std::move(pool), compiled->log,
+                                    compiled->memory, nullptr, run_contract(o)));
   model->set_compile_stats(now_ns() - start, hit,
                            hit ? runtime::CompileBreakdown{} : compiled->times);
   return model;

@@ -31,6 +31,9 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
 // instead of pointing to them.
 Result<Compiled> compile_ahead(ir::Graph graph, const CompileOptions& options);
 
+// What the options ask of every run.
+runtime::RunContract run_contract(const CompileOptions& options);
+
 // The options' thread count, with one per core for 0.
 int thread_count(const CompileOptions& options);
 

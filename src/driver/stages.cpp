@@ -152,6 +152,7 @@ struct Stages::Stage {
     sum.scratch_bytes += one.scratch_bytes;
     sum.peak_bytes += one.peak_bytes;
     sum.measured_arena_bytes += one.measured_arena_bytes;
+    sum.staging_bytes += one.staging_bytes;
   }
 };
 

@@ -50,10 +50,18 @@ int main(void) {
   pyc_run_stats stats = {.struct_size = sizeof stats};
   pyc_memory_report memory = {.struct_size = sizeof memory};
   pyc_model* model = NULL;
-  const pyc_tensor_view input = {
-      .data = x, .shape = x_shape, .rank = 2, .bytes = sizeof x, .dtype = PYC_DTYPE_F32};
-  const pyc_tensor_view output = {
-      .data = y, .shape = y_shape, .rank = 2, .bytes = sizeof y, .dtype = PYC_DTYPE_F32};
+  const pyc_tensor_view input = {.struct_size = sizeof input,
+                                 .data = x,
+                                 .bytes = sizeof x,
+                                 .shape = x_shape,
+                                 .rank = 2,
+                                 .dtype = PYC_DTYPE_F32};
+  const pyc_tensor_view output = {.struct_size = sizeof output,
+                                  .data = y,
+                                  .bytes = sizeof y,
+                                  .shape = y_shape,
+                                  .rank = 2,
+                                  .dtype = PYC_DTYPE_F32};
 
   require(pyc_compile_options_create(&options, &error), error, "options");
   require(pyc_compile_options_set(options, "device", "cpu", &error), error, "device");

@@ -244,7 +244,7 @@ TEST(OpenModels, OutputsOfOtherKinds) {
   size_t size = 0;
   ASSERT_EQ(pyc_result_string(results[1], 1, &text, &size, nullptr), PYC_STATUS_OK);
   EXPECT_EQ(std::string(text, size), "1.0");
-  pyc_tensor_view view{};
+  auto view = sized<pyc_tensor_view>();
   EXPECT_EQ(pyc_result_tensor(results[0], &view, nullptr), PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_EQ(pyc_result_item(results[0], 2, &item, nullptr), PYC_STATUS_INVALID_ARGUMENT);
 }
@@ -356,7 +356,7 @@ TEST(OpenModels, ResultsShareTheirCopiesOfInputs) {
   const void* data[2] = {};
   for (size_t i = 0; i < 2; ++i) {
     const pyc_result* item = nullptr;
-    pyc_tensor_view view{};
+    auto view = sized<pyc_tensor_view>();
     ASSERT_EQ(pyc_result_item(results[0], i, &item, nullptr), PYC_STATUS_OK);
     ASSERT_EQ(pyc_result_tensor(item, &view, nullptr), PYC_STATUS_OK);
     data[i] = view.data;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "calls.h"
+#include "capi/calls.h"
 
 namespace pyc::test {
 namespace {

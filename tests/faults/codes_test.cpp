@@ -41,15 +41,16 @@ pyc_status run(const char* text, std::vector<int64_t> shape, int64_t bytes, pyc_
   alignas(64) std::array<unsigned char, 256> out{};
   in.fill(0x7f);  // a large index, a finite number
   pyc_model* model = nullptr;
-  const CompileOptions o = options("reference");
+  const CompileOptions o = options("reference").set("strict_views", true);
   pyc_status status = pyc_compile_model_bytes(text, std::strlen(text), o.get(), &model, e);
   if (status == PYC_STATUS_OK) {
     pyc_value_info info{};
     info.struct_size = sizeof info;
     EXPECT_EQ(pyc_model_output(model, 0, &info, nullptr), PYC_STATUS_OK);
-    const pyc_tensor_view input = {
-        in.data() + shift, shape.data(), static_cast<int64_t>(shape.size()), bytes, dtype, 0};
-    const pyc_tensor_view output = {out.data(), info.shape, info.rank, info.bytes, info.dtype, 0};
+    const pyc_tensor_view input =
+        view_of(in.data() + shift, shape.data(), static_cast<int64_t>(shape.size()), bytes, dtype);
+    const pyc_tensor_view output =
+        view_of(out.data(), info.shape, info.rank, info.bytes, info.dtype);
     status = pyc_run_model(model, &input, 1, &output, 1, nullptr, e);
   }
   pyc_destroy_model(model);

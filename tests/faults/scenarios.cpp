@@ -101,7 +101,7 @@ void run_model(Calls& calls, pyc_model* model) {
     if (info.bytes > kMaxBytes) std::abort();
     auto& bytes = memory[is_input ? i : kMost + i];
     bytes.fill(0xA5);
-    view = {bytes.data(), info.shape, info.rank, info.bytes, info.dtype, 0};
+    view = view_of(bytes.data(), info.shape, info.rank, info.bytes, info.dtype);
   };
   for (size_t i = 0; i < input_count; ++i) {
     describe(true, i, inputs[i]);
@@ -155,7 +155,7 @@ Answer tensor_files(const Files& files) {
   Calls calls;
   for (const std::string* path : {&files.npy, &files.pb}) {
     pyc_tensor* tensor = nullptr;
-    pyc_tensor_view view{};
+    pyc_tensor_view view = view_of(nullptr, nullptr, 0, 0, PYC_DTYPE_F32);
     char* digest = nullptr;
     calls.ok([&](pyc_error** e) {
       return pyc_tensor_load_file(path->c_str(), PYC_DTYPE_ANY, &tensor, e);
@@ -307,8 +307,8 @@ Answer open_model(const Files& files) {
   const Options o(calls, "reference", "1");
   std::array<float, 6> x = {1, -2, 3, -4, 5, -6};
   const std::array<int64_t, 2> shape = {2, 3};
-  const pyc_tensor_view input = {x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32, 0};
-  pyc_tensor_view output{};
+  const pyc_tensor_view input = view_of(x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32);
+  pyc_tensor_view output = view_of(nullptr, nullptr, 0, 0, PYC_DTYPE_F32);
   calls.ok([&](pyc_error** e) {
     return pyc_compile_model_file(files.open_model.c_str(), o.get(), &model, e);
   });
@@ -334,7 +334,7 @@ Answer values(const Files& files) {
   const Options o(calls, "reference", "1");
   std::array<float, 6> x = {1, -2, 3, -4, 5, -6};
   const std::array<int64_t, 2> shape = {2, 3};
-  const pyc_tensor_view input = {x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32, 0};
+  const pyc_tensor_view input = view_of(x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32);
   const pyc_string word = {"a word that is too long to be kept in place", 43};
   calls.ok([&](pyc_error** e) { return pyc_result_from_tensor(&input, &made[0], e); });
   calls.ok([&](pyc_error** e) { return pyc_result_from_strings(&word, nullptr, 0, &made[1], e); });

@@ -140,7 +140,8 @@ Json memory_json(const pyc_memory_report& m) {
           {"workspace_bytes", m.workspace_bytes},
           {"arena_bytes", m.arena_bytes},
           {"scratch_bytes", m.scratch_bytes},
-          {"measured_arena_bytes", m.measured_arena_bytes}};
+          {"measured_arena_bytes", m.measured_arena_bytes},
+          {"staging_bytes", m.staging_bytes}};
 }
 
 void print_memory(const pyc_memory_report& m) {
