@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kShownElements = 4;
 
 pyc_tensor_view tensor_of(const pyc_result* result) {
-  pyc_tensor_view view{};
+  auto view = sized<pyc_tensor_view>();
   check([&](pyc_error** e) { return pyc_result_tensor(result, &view, e); });
   return view;
 }
