@@ -35,7 +35,7 @@ double batch_us(pyc::Model& model, const std::vector<pyc_tensor_view>& in,
 
 double median_us(const Workload& workload) {
   pyc::CompileOptions options;
-  options.threads = 1;
+  options.set("threads", 1);
   pyc::Model model(pyc::Graph::parse(workload.text), options);
   const pyc_value_info info = model.input(0);
   const pyc::Tensor x =

@@ -17,8 +17,8 @@ PYC_API size_t pyc_target_count(void);
 PYC_API const char* pyc_target_name(size_t index);
 
 /* Compiles a graph and writes the artefact to `path`, all or nothing. Equal graphs and options give
- * equal bytes. options->target is the machine to make code for; NULL: the widest of the named ones
- * that this machine runs. Only the device "cpu" makes code that can be kept. */
+ * equal bytes. The option target is the machine to make code for; by default the widest of the
+ * named ones that this machine runs. Only the device "cpu" makes code that can be kept. */
 PYC_API pyc_status pyc_compile_to_file(const pyc_graph* graph, const pyc_compile_options* options,
                                        const char* path, pyc_error** error);
 
@@ -51,7 +51,7 @@ PYC_API pyc_status pyc_artifact_input(const pyc_artifact* artifact, size_t index
 PYC_API pyc_status pyc_artifact_output(const pyc_artifact* artifact, size_t index,
                                        pyc_value_info* info, pyc_error** error);
 
-/* The cache of artefacts in a folder (pyc_compile_options.cache_dir); `folder` NULL: the one that
+/* The cache of artefacts in a folder (the option cache_dir); `folder` NULL: the one that
  * PYC_CACHE_DIR names. */
 typedef struct pyc_cache_files pyc_cache_files;
 typedef struct pyc_cache_file {

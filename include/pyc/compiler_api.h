@@ -3,6 +3,7 @@
 #define PYC_COMPILER_API_H_
 
 #include "pyc/common.h"
+#include "pyc/compile_options.h"
 #include "pyc/ir.h"
 #include "pyc/runtime_allocator.h"
 
@@ -12,67 +13,13 @@ extern "C" {
 
 typedef struct pyc_model pyc_model;
 
-enum {
-  PYC_DETERMINISM_DEFAULT = 0, /* balanced */
-  PYC_DETERMINISM_STRICT = 1,
-  PYC_DETERMINISM_BALANCED = 2,
-  PYC_DETERMINISM_FAST = 3
-};
-/* Flags of pyc_compile_options; none of them changes a result. */
-enum {
-  PYC_COMPILE_NO_FUSE = 1,  /* one group per node */
-  PYC_COMPILE_NO_REUSE = 2, /* no two buffers share memory */
-  PYC_COMPILE_NO_CACHE = 4  /* neither look in nor fill the compile cache of this process */
-};
-/* Sizes for dims a model leaves open, by the dim's name or for a whole input. These structs are
- * passed in arrays and have their final form. */
-typedef struct pyc_dim_choice {
-  const char* name;
-  int64_t size;
-} pyc_dim_choice;
-typedef struct pyc_shape_choice {
-  const char* input;
-  const int64_t* shape;
-  int64_t rank;
-} pyc_shape_choice;
-
-typedef struct pyc_compile_options {
-  size_t struct_size;
-  const char* device;  /* a name of pyc_device; NULL: "cpu" */
-  int32_t determinism; /* PYC_DETERMINISM_* */
-  int32_t threads;     /* 0: one per core */
-  int32_t lanes;  /* vector width of generated code in f32 lanes, 4, 8 or 16; 0: the CPU's own */
-  uint32_t flags; /* PYC_COMPILE_* */
-  int64_t
-      memory_budget; /* bytes for everything a run needs, or the compile is refused; 0: no limit */
-  const char* const* excluded_kernels; /* candidates to leave out, by name or family */
-  size_t excluded_kernel_count;
-  const char* target; /* pyc_dump and pyc_compile_to_file only: a machine to make code for, e.g.
-                         "x86_avx2"; NULL: this CPU */
-  /* Iterations all loops that run on the host may take in one run together, or it is refused with
-   * PYC_STATUS_BUDGET_EXCEEDED; 0: 16,777,216. */
-  int64_t loop_limit;
-  /* For models read from files; graphs leave nothing open. What is not chosen stays open until a
-   * run. */
-  const pyc_dim_choice* dims;
-  size_t dim_count;
-  const pyc_shape_choice* shapes;
-  size_t shape_count;
-  const char* cache_dir; /* folder of a cache of artefacts on disk, used beside the cache of this
-                            process; NULL: what the environment's PYC_CACHE_DIR names, or none */
-  /* Bytes that the values one run of an open model makes may hold at a time, or it is refused with
-   * PYC_STATUS_BUDGET_EXCEEDED; memory_budget when that is less. 0: half of the machine's memory,
-   * or of what the process's control group may use. */
-  int64_t value_limit;
-} pyc_compile_options;
-
 /* Compiles a graph, which stays the caller's. `options` NULL asks for the defaults. */
 PYC_API pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* options,
                                      pyc_model** model, pyc_error** error);
 /* The same for a model's bytes or file; their content says which format they have. A model with
  * open shapes, or with parts that are no tensor code, is compiled piece by piece when it runs:
  * pyc_model_is_open. One compiled ahead of time (artifact.h) is loaded; of the options it takes
- * threads and memory_budget, and a determinism that is not stricter than its own. */
+ * those that are PYC_OPTION_LOAD or _RUN, and a determinism that is not stricter than its own. */
 PYC_API pyc_status pyc_compile_model_bytes(const void* data, size_t size,
                                            const pyc_compile_options* options, pyc_model** model,
                                            pyc_error** error);
@@ -104,13 +51,15 @@ typedef struct pyc_run_stats {
    * content and its handle. */
   int64_t value_bytes; /* held when the run ended: outputs, and contents that shaped programs */
   int64_t value_peak_bytes; /* held at a time, at most */
+  int64_t staged_views;     /* inputs and outputs that were copied: not row-major, or not aligned */
+  int64_t staged_bytes;     /* of their elements */
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and
- * _output. Outputs overlap neither inputs nor one another; those of an open model have the shapes
- * the run gives. A refusal leaves the model usable; after
- * PYC_STATUS_RUNTIME_FAILED, _OUT_OF_MEMORY and _INTERNAL the outputs are void, after any other
- * untouched. `stats` may be NULL; it is filled in any case. */
+ * _output. The bytes from an output's first to its last element overlap neither inputs nor other
+ * outputs; outputs of an open model have the shapes the run gives. A refusal leaves the model
+ * usable; after PYC_STATUS_RUNTIME_FAILED, _OUT_OF_MEMORY and _INTERNAL the outputs are void, after
+ * any other untouched. `stats` may be NULL; it is filled in any case. */
 PYC_API pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs,
                                  size_t input_count, const pyc_tensor_view* outputs,
                                  size_t output_count, pyc_run_stats* stats, pyc_error** error);
@@ -171,6 +120,8 @@ typedef struct pyc_memory_report {
   int64_t arena_bytes;          /* temporaries and workspaces after reuse */
   int64_t scratch_bytes;        /* all threads together */
   int64_t measured_arena_bytes; /* allocated for one run: arena and scratch */
+  int64_t
+      staging_bytes; /* held for copies of views that cannot be used in place; beside the peak */
 } pyc_memory_report;
 PYC_API pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* report,
                                         pyc_error** error);

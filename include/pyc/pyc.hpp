@@ -29,52 +29,51 @@ namespace pyc {
 // The names are those of this version of the header: they never meet others of the same spelling.
 inline namespace api1 {
 
-struct CompileOptions {
-  std::string device = "cpu";
-  int32_t determinism = PYC_DETERMINISM_DEFAULT;
-  int32_t threads = 0;
-  int32_t lanes = 0;
-  uint32_t flags = 0;
-  int64_t memory_budget = 0;
-  std::vector<std::string> excluded_kernels = {};
-  std::string target = {};
-  int64_t loop_limit = 0;
-  // For what a model file leaves open: dims by name, inputs by name.
-  std::vector<std::pair<std::string, int64_t>> dims = {};
-  std::vector<std::pair<std::string, Shape>> shapes = {};
-  std::string cache_dir = {};
-  int64_t value_limit = 0;
-
-  // Calls `use` with the options as the C ABI takes them.
-  template <class Use>
-  auto with_c(Use use) const {
-    std::vector<const char*> excluded;
-    for (const std::string& name : excluded_kernels) excluded.push_back(name.c_str());
-    std::vector<pyc_dim_choice> c_dims;
-    for (const auto& [name, size] : dims) c_dims.push_back({name.c_str(), size});
-    std::vector<pyc_shape_choice> c_shapes;
-    for (const auto& [name, shape] : shapes) {
-      c_shapes.push_back({name.c_str(), shape.data(), static_cast<int64_t>(shape.size())});
-    }
-    auto c = sized<pyc_compile_options>();
-    c.device = device.c_str();
-    c.determinism = determinism;
-    c.threads = threads;
-    c.lanes = lanes;
-    c.flags = flags;
-    c.memory_budget = memory_budget;
-    c.excluded_kernels = excluded.data();
-    c.excluded_kernel_count = excluded.size();
-    c.target = target.empty() ? nullptr : target.c_str();
-    c.loop_limit = loop_limit;
-    c.dims = c_dims.data();
-    c.dim_count = c_dims.size();
-    c.shapes = c_shapes.data();
-    c.shape_count = c_shapes.size();
-    c.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
-    c.value_limit = value_limit;
-    return use(&c);
+// Options of a compile by name (docs/options.md): CompileOptions().set("threads", 2).
+class CompileOptions {
+ public:
+  CompileOptions() {
+    check([&](pyc_error** e) { return pyc_compile_options_create(handle_.put(), e); });
   }
+  CompileOptions(const CompileOptions& other) {
+    check([&](pyc_error** e) { return pyc_compile_options_copy(other.get(), handle_.put(), e); });
+  }
+  CompileOptions(CompileOptions&& other) noexcept = default;
+  CompileOptions& operator=(CompileOptions other) noexcept {
+    handle_ = std::move(other.handle_);
+    return *this;
+  }
+  ~CompileOptions() = default;
+
+  // A list gets one more item.
+  CompileOptions& set(const std::string& name, const std::string& value) {
+    check([&](pyc_error** e) {
+      return pyc_compile_options_set(get(), name.c_str(), value.c_str(), e);
+    });
+    return *this;
+  }
+  CompileOptions& set(const std::string& name, const char* value) {
+    return set(name, std::string(value));
+  }
+  CompileOptions& set(const std::string& name, bool on) { return set(name, on ? "on" : "off"); }
+  CompileOptions& set(const std::string& name, std::integral auto number) {
+    return set(name, std::to_string(number));
+  }
+  // Back to the default.
+  CompileOptions& reset(const std::string& name) {
+    check([&](pyc_error** e) { return pyc_compile_options_reset(get(), name.c_str(), e); });
+    return *this;
+  }
+  // The items of a list are lines.
+  std::string text(const std::string& name) const {
+    return take_text([&](char** value, pyc_error** e) {
+      return pyc_compile_options_get(get(), name.c_str(), value, e);
+    });
+  }
+  pyc_compile_options* get() const { return handle_.get(); }
+
+ private:
+  Handle<pyc_compile_options, pyc_compile_options_destroy> handle_;
 };
 
 // A graph: built with ModelBuilder, read from text or a file.
@@ -151,16 +150,14 @@ class Graph {
         [&](char** text, pyc_error** e) { return pyc_graph_fingerprint(get(), text, e); });
   }
   std::string dump(const std::string& stage, const CompileOptions& options = {}) const {
-    return options.with_c([&](const pyc_compile_options* o) {
-      return take_text(
-          [&](char** text, pyc_error** e) { return pyc_dump(get(), o, stage.c_str(), text, e); });
+    return take_text([&](char** text, pyc_error** e) {
+      return pyc_dump(get(), options.get(), stage.c_str(), text, e);
     });
   }
   // Compiles ahead of time, for options.target.
   void compile_to_file(const std::string& path, const CompileOptions& options = {}) const {
-    options.with_c([&](const pyc_compile_options* o) {
-      check([&](pyc_error** e) { return pyc_compile_to_file(get(), o, path.c_str(), e); });
-    });
+    check(
+        [&](pyc_error** e) { return pyc_compile_to_file(get(), options.get(), path.c_str(), e); });
   }
   void verify() const {
     check([&](pyc_error** e) { return pyc_graph_verify(get(), e); });
@@ -223,16 +220,14 @@ class Breaks {
 class Model {
  public:
   explicit Model(const Graph& graph, const CompileOptions& options = {}) {
-    options.with_c([&](const pyc_compile_options* o) {
-      check([&](pyc_error** e) { return pyc_compile_model(graph.get(), o, handle_.put(), e); });
+    check([&](pyc_error** e) {
+      return pyc_compile_model(graph.get(), options.get(), handle_.put(), e);
     });
   }
   static Model load(const std::string& path, const CompileOptions& options = {}) {
     Model out;
-    options.with_c([&](const pyc_compile_options* o) {
-      check([&](pyc_error** e) {
-        return pyc_compile_model_file(path.c_str(), o, out.handle_.put(), e);
-      });
+    check([&](pyc_error** e) {
+      return pyc_compile_model_file(path.c_str(), options.get(), out.handle_.put(), e);
     });
     return out;
   }
@@ -375,29 +370,28 @@ class ModelFile {
   }
   Model compile(const CompileOptions& options = {}) const {
     Model out;
-    options.with_c([&](const pyc_compile_options* o) {
-      check([&](pyc_error** e) { return pyc_model_file_compile(get(), o, out.handle_.put(), e); });
+    check([&](pyc_error** e) {
+      return pyc_model_file_compile(get(), options.get(), out.handle_.put(), e);
     });
     return out;
   }
   Graph graph(const CompileOptions& options = {}) const {
     Graph out;
-    options.with_c([&](const pyc_compile_options* o) {
-      check([&](pyc_error** e) { return pyc_model_file_graph(get(), o, out.handle_.put(), e); });
+    check([&](pyc_error** e) {
+      return pyc_model_file_graph(get(), options.get(), out.handle_.put(), e);
     });
     return out;
   }
   // The model as text: an open graph, or Graph IR.
   std::string text(const CompileOptions& options = {}) const {
-    return options.with_c([&](const pyc_compile_options* o) {
-      return take_text(
-          [&](char** text, pyc_error** e) { return pyc_model_file_text(get(), o, text, e); });
+    return take_text([&](char** text, pyc_error** e) {
+      return pyc_model_file_text(get(), options.get(), text, e);
     });
   }
   Breaks breaks(const CompileOptions& options = {}) const {
     Breaks out;
-    options.with_c([&](const pyc_compile_options* o) {
-      check([&](pyc_error** e) { return pyc_model_file_get_breaks(get(), o, out.put(), e); });
+    check([&](pyc_error** e) {
+      return pyc_model_file_get_breaks(get(), options.get(), out.put(), e);
     });
     return out;
   }

@@ -27,7 +27,8 @@ PYC_API const char* pyc_result_type_text(const pyc_result* result);
 /* Dims of a tensor of numbers or strings. */
 PYC_API pyc_status pyc_result_shape(const pyc_result* result, const int64_t** shape, int64_t* rank,
                                     pyc_error** error);
-/* Of a tensor of numbers; the memory is not to be written to. */
+/* Of a tensor of numbers; fills `view`, whose struct_size is set. The memory is not to be written
+ * to. */
 PYC_API pyc_status pyc_result_tensor(const pyc_result* result, pyc_tensor_view* view,
                                      pyc_error** error);
 /* The strings of a tensor of strings, or the items of a sequence; 0 for others. */

@@ -8,16 +8,34 @@
 extern "C" {
 #endif
 
-/* Row-major elements in anybody's memory. `bytes` is exactly what dtype and shape say. This struct
- * is passed in arrays and has its final form. */
+/* Elements in anybody's memory, as DLPack describes them. Element (i, j, …) is at
+ * data + byte_offset + (i * strides[0] + j * strides[1] + …) * the size of an element, and must be
+ * inside [data, data + bytes). In arrays all entries have the struct_size of the first.
+ *
+ * Memory that is row-major, aligned to the element's size and the host's is used in place. Other
+ * strides and alignments are copied to such memory and back, which pyc_run_stats counts; the option
+ * strict_views refuses them instead. Strides may be 0 or negative; those of memory that is written
+ * to keep all elements apart: sorted by size, each is larger than what the smaller ones reach. */
 typedef struct pyc_tensor_view {
-  void* data; /* aligned to the element's size; may be NULL when bytes is 0 */
-  const int64_t* shape;
+  size_t struct_size;
+  void* data;             /* may be NULL when there is no element */
+  int64_t byte_offset;    /* of the first element; 0 or more */
+  int64_t bytes;          /* of the memory at data */
+  const int64_t* shape;   /* `rank` dims, outermost first */
+  const int64_t* strides; /* `rank` of them, in elements; NULL: row-major */
   int64_t rank;
-  int64_t bytes;
   pyc_dtype dtype;
+  int32_t device_type; /* PYC_DEVICE_*, or another number of DLPack; 0: the host */
+  int32_t device_id;
   int32_t reserved; /* 0 */
 } pyc_tensor_view;
+/* Where memory is, with DLPack's numbers. Models run on the host: memory elsewhere is
+ * PYC_STATUS_UNSUPPORTED. */
+enum {
+  PYC_DEVICE_HOST = 1,
+  PYC_DEVICE_CUDA = 2,
+  PYC_DEVICE_PINNED_HOST = 3 /* the host's, known to a GPU */
+};
 
 /* A tensor with memory of its own, aligned to 64 bytes. */
 typedef struct pyc_tensor pyc_tensor;
@@ -25,7 +43,7 @@ typedef struct pyc_tensor pyc_tensor;
 PYC_API pyc_status pyc_tensor_create(pyc_dtype dtype, const int64_t* shape, int64_t rank,
                                      pyc_tensor** tensor, pyc_error** error);
 PYC_API void pyc_tensor_destroy(pyc_tensor* tensor);
-/* The view's pointers are good as long as the tensor lives. */
+/* Fills `view`, whose struct_size is set; its pointers are good as long as the tensor lives. */
 PYC_API pyc_status pyc_tensor_get_view(const pyc_tensor* tensor, pyc_tensor_view* view,
                                        pyc_error** error);
 

@@ -128,7 +128,7 @@ class Tensor {
   }
 
   pyc_tensor_view view() const {
-    pyc_tensor_view view{};
+    auto view = sized<pyc_tensor_view>();
     check([&](pyc_error** e) { return pyc_tensor_get_view(handle_.get(), &view, e); });
     return view;
   }
@@ -180,7 +180,7 @@ class Results {
   }
   // Of a tensor of numbers; good as long as the results live.
   pyc_tensor_view tensor(size_t i) const {
-    pyc_tensor_view view{};
+    auto view = sized<pyc_tensor_view>();
     check([&](pyc_error** e) { return pyc_result_tensor((*this)[i], &view, e); });
     return view;
   }
@@ -237,7 +237,7 @@ class AnyValue {
 
   // Of a tensor of numbers; good as long as the value or a copy lives, and not to be written to.
   pyc_tensor_view tensor() const {
-    pyc_tensor_view view{};
+    auto view = sized<pyc_tensor_view>();
     check([&](pyc_error** e) { return pyc_result_tensor(get(), &view, e); });
     return view;
   }

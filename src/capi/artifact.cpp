@@ -53,7 +53,7 @@ pyc_status pyc_compile_to_file(const pyc_graph* graph, const pyc_compile_options
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
-    PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
+    driver::CompileOptions chosen = to_options(options);
     PYC_ASSIGN(const artifact::Artifact made,
                driver::compile_artifact(ir::Graph(graph->graph()), std::move(chosen)));
     return driver::write_artifact(made, path);

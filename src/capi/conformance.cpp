@@ -33,7 +33,7 @@ pyc_status pyc_conformance_case(const char* folder, const pyc_compile_options* o
   return guard(error, [&]() -> Status {
     PYC_TRY(require(folder, "folder"));
     PYC_TRY(require(json, "json"));
-    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    const driver::CompileOptions chosen = to_options(options);
     driver::Tolerance allowed;
     if (tolerance != nullptr) {
       pyc_tolerance t;

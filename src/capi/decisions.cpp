@@ -42,13 +42,13 @@ void write(JsonWriter& json, const DecisionLog& log) {
 void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
   json.begin_object();
   json.key("memory_budget");
-  if (budget < 0) {
+  if (budget == 0) {
     json.null();
   } else {
     json.integer(budget);
   }
   json.key("peak_bytes").integer(peak);
-  json.key("kept").boolean(budget < 0 || peak <= budget);
+  json.key("kept").boolean(budget == 0 || peak <= budget);
   json.end_object();
 }
 
@@ -82,6 +82,13 @@ std::string log_document(const pyc_model& model) {
   json.key("schema").text("pyc.decision_log.v1");
   json.key("device").text(model.options.device);
   json.key("determinism").text(driver::determinism_name(model.options.determinism));
+  json.key("options").begin_object();
+  for (const driver::OptionRow& row : driver::option_rows()) {
+    if (row.offer != driver::OptionOffer::kInternal) {
+      json.key(row.name).text(row.text(model.options));
+    }
+  }
+  json.end_object();
   json.key("fingerprint").text(model.session->fingerprint());
   json.key("contract");
   write_contract(json, model.options.memory_budget, model.session->memory().peak_bytes);

@@ -24,7 +24,7 @@ struct pyc_attrs {
 };
 
 struct pyc_tensor {
-  pyc::io::Tensor tensor;
+  pyc::NewTensor tensor;
 };
 
 // Copies share their content.
@@ -78,11 +78,6 @@ struct pyc_refusals {
 };
 
 namespace pyc::capi {
-
-// The view as the runtime takes it; `out` keeps its memory from call to call.
-Status to_view(const pyc_tensor_view& view, runtime::TensorView& out);
-// That the view is whole: a known type, memory, exactly the bytes of its type.
-Result<ir::TensorType> check_view(const pyc_tensor_view* view);
 
 // Values as handles of the caller's.
 pyc_result to_result(DynValue value);

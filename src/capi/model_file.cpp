@@ -264,8 +264,8 @@ pyc_status pyc_model_file_compile(const pyc_model_file* file, const pyc_compile_
                                   pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
-    PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
-    PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+    driver::CompileOptions chosen = to_options(options);
+    const driver::ShapeChoice shapes = to_shapes(options);
     auto session = driver::make_session(file->model, shapes, chosen);
     return give_model(std::move(session), chosen, model);
   });
@@ -276,7 +276,7 @@ pyc_status pyc_model_file_graph(const pyc_model_file* file, const pyc_compile_op
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     PYC_TRY(require(graph, "graph"));
-    PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+    const driver::ShapeChoice shapes = to_shapes(options);
     return give_graph(driver::graph_of(file->model, shapes), graph);
   });
 }
@@ -285,7 +285,7 @@ pyc_status pyc_model_file_text(const pyc_model_file* file, const pyc_compile_opt
                                char** text, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
-    PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+    const driver::ShapeChoice shapes = to_shapes(options);
     PYC_ASSIGN(const std::string printed, driver::text_of(file->model, shapes));
     return give_text(printed, text);
   });
@@ -296,7 +296,7 @@ pyc_status pyc_model_file_get_breaks(const pyc_model_file* file, const pyc_compi
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     PYC_TRY(require(breaks, "breaks"));
-    PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+    const driver::ShapeChoice shapes = to_shapes(options);
     PYC_ASSIGN(driver::BreakReport report, driver::breaks_of_model(file->model, shapes));
     *breaks = new pyc_breaks{std::move(report)};
     return {};

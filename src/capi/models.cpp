@@ -34,6 +34,8 @@ class LiveModels {
 
 // Of the first version of pyc_model_stats, which ended with `reserved`.
 constexpr size_t kFirstModelStats = offsetof(pyc_model_stats, passes_ns);
+// Of the first version of pyc_memory_report, which ended with `measured_arena_bytes`.
+constexpr size_t kFirstMemoryReport = offsetof(pyc_memory_report, staging_bytes);
 
 LiveModels& live_models() {
   static LiveModels instance;
@@ -44,8 +46,8 @@ Status compile(Result<driver::LoadedModel> loaded, const pyc_compile_options* op
                pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!loaded.ok()) return std::move(loaded).status();
-  PYC_ASSIGN(driver::CompileOptions chosen, to_options(options));
-  PYC_ASSIGN(const driver::ShapeChoice shapes, to_shapes(options));
+  driver::CompileOptions chosen = to_options(options);
+  const driver::ShapeChoice shapes = to_shapes(options);
   auto session = driver::make_session(*loaded, shapes, chosen);
   return give_model(std::move(session), std::move(chosen), out);
 }
@@ -147,7 +149,7 @@ pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(model, "model"));
-    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    const driver::CompileOptions chosen = to_options(options);
     return give_model(driver::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
   });
 }
@@ -237,7 +239,7 @@ pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* repor
                                 pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    PYC_TRY(check_out_struct(report, "pyc_memory_report", sizeof(pyc_memory_report)));
+    PYC_TRY(check_out_struct(report, "pyc_memory_report", kFirstMemoryReport));
     const runtime::MemoryReport m = model->session->memory();
     const auto of_class = [&](BufferClass c) { return m.class_bytes[static_cast<size_t>(c)]; };
     pyc_memory_report out{};
@@ -250,6 +252,7 @@ pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* repor
     out.arena_bytes = m.arena_bytes;
     out.scratch_bytes = m.scratch_bytes;
     out.measured_arena_bytes = m.measured_arena_bytes;
+    out.staging_bytes = m.staging_bytes;
     write_struct(report, out);
     return {};
   });
@@ -283,7 +286,7 @@ pyc_status pyc_dump(const pyc_graph* graph, const pyc_compile_options* options, 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(stage, "stage"));
-    PYC_ASSIGN(const driver::CompileOptions chosen, to_options(options));
+    const driver::CompileOptions chosen = to_options(options);
     PYC_ASSIGN(const std::string dumped, driver::dump(ir::Graph(graph->graph()), chosen, stage));
     return give_text(dumped, text);
   });

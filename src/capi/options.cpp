@@ -1,100 +1,146 @@
 #include "capi/options.h"
 
-#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "capi/guard.h"
 
-namespace pyc::capi {
+using namespace pyc;
+using namespace pyc::capi;
+
 namespace {
 
-// Of the first version of pyc_compile_options, which ended with `target`.
-constexpr size_t kFirstOptions = offsetof(pyc_compile_options, loop_limit);
+// A row as the ABI shows it, with the memory that pyc_option_info points to.
+struct ShownOption {
+  std::string name;
+  std::string help;
+  std::string initial;
+  std::string form;
+  std::vector<std::string> words;
+  std::vector<const char*> word_pointers;
+  pyc_option_info info{};
+};
 
-Result<driver::Determinism> to_determinism(int32_t level) {
-  switch (level) {
-    case PYC_DETERMINISM_STRICT:
-      return driver::Determinism::kStrict;
-    case PYC_DETERMINISM_DEFAULT:
-    case PYC_DETERMINISM_BALANCED:
-      return driver::Determinism::kBalanced;
-    case PYC_DETERMINISM_FAST:
-      return driver::Determinism::kFast;
-    default:
-      return Status(Code::kInvalidArgument, fmt::format("determinism: expected 0 to {}, found {}",
-                                                        PYC_DETERMINISM_FAST, level));
+std::unique_ptr<const ShownOption> show(const driver::OptionRow& row) {
+  auto out = std::make_unique<ShownOption>();
+  out->name = row.name;
+  out->help = row.help;
+  out->form = row.accepts.form;
+  out->initial = row.text(driver::CompileOptions());
+  if (row.accepts.words != nullptr) {
+    for (const std::string_view word : row.accepts.words()) out->words.emplace_back(word);
   }
+  for (const int64_t number : row.accepts.among) out->words.push_back(std::to_string(number));
+  for (const std::string& word : out->words) out->word_pointers.push_back(word.c_str());
+  pyc_option_info& info = out->info;
+  info.name = out->name.c_str();
+  info.help = out->help.c_str();
+  info.initial = out->initial.c_str();
+  info.kind = static_cast<int32_t>(row.kind);
+  info.effect = static_cast<int32_t>(row.effect);
+  info.offer = static_cast<int32_t>(row.offer);
+  info.other_bits = row.bits == driver::OptionBits::kOtherBits ? 1 : 0;
+  info.lo = row.accepts.lo;
+  info.hi = row.accepts.hi;
+  info.words = out->word_pointers.data();
+  info.word_count = out->word_pointers.size();
+  info.form = out->form.c_str();
+  return out;
+}
+
+const std::vector<std::unique_ptr<const ShownOption>>& shown_options() {
+  static const auto shown = [] {
+    std::vector<std::unique_ptr<const ShownOption>> all;
+    for (const driver::OptionRow& row : driver::option_rows()) {
+      if (row.offer != driver::OptionOffer::kInternal) all.push_back(show(row));
+    }
+    return all;
+  }();
+  return shown;
 }
 
 }  // namespace
 
-Result<driver::CompileOptions> to_options(const pyc_compile_options* given) {
-  pyc_compile_options o;
-  PYC_TRY(read_struct(given, "pyc_compile_options", kFirstOptions, o));
-  driver::CompileOptions out;
-  if (o.device != nullptr) out.device = o.device;
-  PYC_ASSIGN(out.determinism, to_determinism(o.determinism));
-  out.threads = o.threads;
-  out.lanes = o.lanes;
-  constexpr uint32_t kKnown = PYC_COMPILE_NO_FUSE | PYC_COMPILE_NO_REUSE | PYC_COMPILE_NO_CACHE;
-  if ((o.flags & ~kKnown) != 0) {
-    return Status(Code::kUnknownOption,
-                  fmt::format("flags: expected bits of {:#x}, found {:#x}", kKnown, o.flags));
-  }
-  out.fuse = (o.flags & PYC_COMPILE_NO_FUSE) == 0;
-  out.reuse = (o.flags & PYC_COMPILE_NO_REUSE) == 0;
-  out.cache = (o.flags & PYC_COMPILE_NO_CACHE) == 0;
-  if (o.memory_budget < 0) {
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("memory_budget: expected 0 (none) or more bytes, found {}", o.memory_budget));
-  }
-  out.memory_budget = o.memory_budget == 0 ? -1 : o.memory_budget;
-  PYC_TRY(require_list(o.excluded_kernels, o.excluded_kernel_count, "excluded_kernels"));
-  for (size_t i = 0; i < o.excluded_kernel_count; ++i) {
-    PYC_TRY(require(o.excluded_kernels[i], "an excluded kernel"));
-    out.kernels.emplace_back(o.excluded_kernels[i]);
-  }
-  out.target = to_text(o.target);
-  out.cache_dir = to_text(o.cache_dir);
-  if (o.loop_limit < 0) {
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("loop_limit: expected 0 (the default) or more, found {}", o.loop_limit));
-  }
-  if (o.loop_limit > 0) out.loop_limit = o.loop_limit;
-  if (o.value_limit < 0) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("value_limit: expected 0 (the default) or more bytes, found {}",
-                              o.value_limit));
-  }
-  out.value_limit = o.value_limit;
-  return out;
+namespace pyc::capi {
+
+driver::CompileOptions to_options(const pyc_compile_options* given) {
+  return given == nullptr ? driver::CompileOptions() : given->values;
 }
 
-Result<driver::ShapeChoice> to_shapes(const pyc_compile_options* given) {
-  pyc_compile_options o;
-  PYC_TRY(read_struct(given, "pyc_compile_options", kFirstOptions, o));
-  driver::ShapeChoice out;
-  PYC_TRY(require_list(o.dims, o.dim_count, "dims"));
-  for (size_t i = 0; i < o.dim_count; ++i) {
-    PYC_TRY(require(o.dims[i].name, "the name of a dim"));
-    out.dims.insert_or_assign(o.dims[i].name, o.dims[i].size);
-  }
-  PYC_TRY(require_list(o.shapes, o.shape_count, "shapes"));
-  for (size_t i = 0; i < o.shape_count; ++i) {
-    const pyc_shape_choice& choice = o.shapes[i];
-    PYC_TRY(require(choice.input, "the input of a shape"));
-    if (choice.rank < 0 || choice.rank > ir::kMaxRank) {
-      return Status(Code::kInvalidArgument, fmt::format("shape of '{}': expected a rank from 0 to "
-                                                        "{}, found {}",
-                                                        choice.input, ir::kMaxRank, choice.rank));
-    }
-    PYC_TRY(require_list(choice.shape, static_cast<size_t>(choice.rank), "a shape"));
-    std::vector<int64_t>& shape = out.inputs[choice.input];
-    shape.clear();
-    if (choice.rank > 0) shape.assign(choice.shape, choice.shape + choice.rank);
-  }
-  return out;
+driver::ShapeChoice to_shapes(const pyc_compile_options* given) {
+  if (given == nullptr) return {};
+  return {given->values.dims, given->values.shapes};
 }
 
 }  // namespace pyc::capi
+
+pyc_status pyc_compile_options_create(pyc_compile_options** options, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    *options = new pyc_compile_options();
+    return {};
+  });
+}
+
+pyc_status pyc_compile_options_copy(const pyc_compile_options* from, pyc_compile_options** options,
+                                    pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(from, "from"));
+    PYC_TRY(require(options, "options"));
+    *options = new pyc_compile_options(*from);
+    return {};
+  });
+}
+
+void pyc_compile_options_destroy(pyc_compile_options* options) { delete options; }
+
+pyc_status pyc_compile_options_set(pyc_compile_options* options, const char* name,
+                                   const char* value, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    PYC_TRY(require(name, "name"));
+    PYC_TRY(require(value, "value"));
+    PYC_ASSIGN(const driver::OptionRow* row, driver::find_option(name));
+    return row->set(*row, options->values, value);
+  });
+}
+
+pyc_status pyc_compile_options_reset(pyc_compile_options* options, const char* name,
+                                     pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    PYC_TRY(require(name, "name"));
+    PYC_ASSIGN(const driver::OptionRow* row, driver::find_option(name));
+    row->reset(options->values);
+    return {};
+  });
+}
+
+pyc_status pyc_compile_options_get(const pyc_compile_options* options, const char* name,
+                                   char** value, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    PYC_TRY(require(name, "name"));
+    PYC_ASSIGN(const driver::OptionRow* row, driver::find_option(name));
+    return give_text(row->text(options->values), value);
+  });
+}
+
+size_t pyc_option_count(void) {
+  size_t count = 0;
+  guard(nullptr, [&]() -> Status {
+    count = shown_options().size();
+    return {};
+  });
+  return count;
+}
+
+pyc_status pyc_option(size_t index, pyc_option_info* info, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(check_out_struct(info, "pyc_option_info", sizeof(pyc_option_info)));
+    PYC_TRY(require_index(index, shown_options().size(), "option"));
+    write_struct(info, shown_options()[index]->info);
+    return {};
+  });
+}

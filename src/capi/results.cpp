@@ -7,6 +7,7 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/views.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -98,9 +99,10 @@ pyc_status pyc_result_from_tensor(const pyc_tensor_view* view, pyc_result** resu
                                   pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(result, "result"));
-    PYC_ASSIGN(ir::TensorType type, check_view(view));
+    PYC_ASSIGN(const runtime::TensorView given, to_view(view));
+    PYC_ASSIGN(ir::TensorType type, check_view(given, false));
     PYC_ASSIGN(NewTensor tensor, new_tensor(type.dtype, std::move(type.shape)));
-    if (view->bytes > 0) std::memcpy(tensor.data, view->data, static_cast<size_t>(view->bytes));
+    runtime::gather(given, tensor.data);
     give(to_result(std::move(tensor.value)), result);
     return {};
   });
@@ -189,15 +191,8 @@ pyc_status pyc_result_tensor(const pyc_result* result, pyc_tensor_view* view, py
   return guard(error, [&]() -> Status {
     PYC_TRY(
         require_kind(result, pyc_result_type(result) == PYC_TYPE_TENSOR, "a tensor of numbers"));
-    PYC_TRY(require(view, "view"));
     const DynValue& value = result->value;
-    *view = {};
-    view->data = const_cast<std::byte*>(value.bytes.data());
-    view->shape = value.shape.data();
-    view->rank = static_cast<int64_t>(value.shape.size());
-    view->bytes = static_cast<int64_t>(value.bytes.size());
-    view->dtype = static_cast<pyc_dtype>(value.dtype);
-    return {};
+    return write_view(value.bytes, value.shape, value.dtype, view);
   });
 }
 

@@ -7,32 +7,13 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/views.h"
 #include "pyc/results.h"
 
 using namespace pyc;
 using namespace pyc::capi;
 
 namespace {
-
-// The views as the runtime takes them. Kept per thread, so that a run allocates nothing.
-class Views {
- public:
-  Status set(const pyc_tensor_view* views, size_t count, std::string_view what) {
-    PYC_TRY(require_list(views, count, what));
-    if (views_.size() < count) views_.resize(count);
-    count_ = count;
-    for (size_t i = 0; i < count; ++i) {
-      Status status = to_view(views[i], views_[i]);
-      if (!status.ok()) return std::move(status).with_context(fmt::format("{} {}", what, i));
-    }
-    return {};
-  }
-  std::span<const runtime::TensorView> get() const { return {views_.data(), count_}; }
-
- private:
-  std::vector<runtime::TensorView> views_;
-  size_t count_ = 0;
-};
 
 struct ThreadViews {
   Views inputs;
@@ -58,6 +39,8 @@ Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
   out.allocations = measured.allocations;
   out.value_bytes = measured.value_bytes;
   out.value_peak_bytes = measured.value_peak_bytes;
+  out.staged_views = measured.staged_views;
+  out.staged_bytes = measured.staged_bytes;
   write_struct(stats, out);
   return {};
 }
@@ -69,10 +52,32 @@ Status clear_stats(pyc_run_stats* stats) {
   return write_stats({}, stats);
 }
 
-// The caller's tensors as values, without copies. Refuses inputs that no tensor can be.
-Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_tensor_view* views,
-                                        size_t count) {
-  PYC_TRY(require_list(views, count, "inputs"));
+// What was copied because it was not row-major or not aligned.
+void count_staged(const runtime::TensorView& view, runtime::RunStats& measured) {
+  if (runtime::is_plain(view)) return;
+  ++measured.staged_views;
+  measured.staged_bytes += runtime::element_bytes(view);
+}
+
+// With strict_views: that the view need not be copied.
+Status check_strict(const pyc_model& model, const runtime::TensorView& view) {
+  if (!model.options.strict_views) return {};
+  const auto problem = runtime::why_not_plain(view);
+  if (!problem) return {};
+  return {problem->code, fmt::format("expected {}, found {}", problem->expected, problem->found)};
+}
+
+Result<DynValue> to_strict_value(const pyc_model& model, const runtime::TensorView& view) {
+  PYC_ASSIGN(DynValue value, to_value(view));
+  PYC_TRY(check_strict(model, view));
+  return value;
+}
+
+// The caller's tensors as values, copied only where they are not plain. Refuses inputs that no
+// tensor can be.
+Result<std::vector<DynValue>> to_values(const pyc_model& model,
+                                        std::span<const runtime::TensorView> views,
+                                        runtime::RunStats& measured) {
   for (const auto& input : model.inputs) {
     const int32_t type = input->info.type;
     if (type != PYC_TYPE_STRINGS && type != PYC_TYPE_SEQUENCE) continue;
@@ -81,16 +86,17 @@ Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_tensor
         .with_node(input->name);
   }
   std::vector<DynValue> values;
-  for (size_t i = 0; i < count; ++i) {
-    auto type = check_view(&views[i]);
-    if (!type.ok()) return std::move(type).status().with_context(fmt::format("input {}", i));
-    DynValue value;
-    value.kind = DynValue::Kind::kTensor;
-    value.dtype = type->dtype;
-    value.shape = std::move(type->shape);
-    value.bytes = SharedBytes(nullptr, {static_cast<const std::byte*>(views[i].data),
-                                        static_cast<size_t>(views[i].bytes)});
-    values.push_back(std::move(value));
+  for (size_t i = 0; i < views.size(); ++i) {
+    auto value = to_strict_value(model, views[i]);
+    if (!value.ok()) {
+      const std::string name = i < model.inputs.size() ? model.inputs[i]->name : std::to_string(i);
+      return std::move(value)
+          .status()
+          .with_context(fmt::format("input '{}'", name))
+          .with_node(name);
+    }
+    values.push_back(std::move(*value));
+    count_staged(views[i], measured);
   }
   return values;
 }
@@ -116,15 +122,18 @@ Result<std::vector<DynValue>> to_values(const pyc_model& model, const pyc_result
   return values;
 }
 
+// `staged` has what was copied for it.
 Result<std::vector<DynValue>> run_session(const pyc_model& model, std::span<const DynValue> inputs,
-                                          pyc_run_stats* stats) {
+                                          const runtime::RunStats& staged, pyc_run_stats* stats) {
   runtime::RunStats measured;
   auto outputs = model.session->run(inputs, &measured);
+  measured.staged_views += staged.staged_views;
+  measured.staged_bytes += staged.staged_bytes;
   PYC_TRY(write_stats(measured, stats));
   return outputs;
 }
 
-bool inside(const SharedBytes& bytes, const pyc_tensor_view& view) {
+bool inside(const SharedBytes& bytes, const runtime::TensorView& view) {
   const auto* begin = static_cast<const std::byte*>(view.data);
   return !bytes.empty() && begin <= bytes.data() && bytes.data() < begin + view.bytes;
 }
@@ -132,7 +141,7 @@ bool inside(const SharedBytes& bytes, const pyc_tensor_view& view) {
 // What the caller keeps may not point into the caller's inputs. `copies` of what was there before
 // are shared: a sequence may hold one input many times.
 using Copies = std::map<std::pair<const std::byte*, size_t>, SharedBytes>;
-void own(DynValue& value, std::span<const pyc_tensor_view> inputs, Copies& copies) {
+void own(DynValue& value, std::span<const runtime::TensorView> inputs, Copies& copies) {
   if (value.kind == DynValue::Kind::kSequence) {
     auto items = std::make_shared<std::vector<DynValue>>(*value.items);
     for (DynValue& item : *items) own(item, inputs, copies);
@@ -140,7 +149,7 @@ void own(DynValue& value, std::span<const pyc_tensor_view> inputs, Copies& copie
     return;
   }
   if (std::any_of(inputs.begin(), inputs.end(),
-                  [&](const pyc_tensor_view& view) { return inside(value.bytes, view); })) {
+                  [&](const runtime::TensorView& view) { return inside(value.bytes, view); })) {
     SharedBytes& copy = copies[{value.bytes.data(), value.bytes.size()}];
     if (copy.empty()) copy = SharedBytes(value.bytes.copy());
     value.bytes = copy;
@@ -148,60 +157,56 @@ void own(DynValue& value, std::span<const pyc_tensor_view> inputs, Copies& copie
 }
 
 // Copies the result of an open model into the caller's memory.
-Status copy_out(const DynValue& value, const std::string& name, const pyc_tensor_view& view) {
+Status copy_out(const DynValue& value, const std::string& name, const runtime::TensorView& view) {
   if (!value.is_tensor()) {
     return Status(Code::kUnsupported, fmt::format("output '{}' is {}: pyc_run_model_dynamic gives "
                                                   "it",
                                                   name, value.to_string()))
         .with_node(name);
   }
-  PYC_ASSIGN(const ir::TensorType type, check_view(&view));
   const ir::TensorType found{value.dtype, value.shape};
-  if (type.dtype != found.dtype || type.shape != found.shape) {
+  if (view.dtype != found.dtype || !std::ranges::equal(view.shape, found.shape)) {
+    const ir::TensorType type{view.dtype, {view.shape.begin(), view.shape.end()}};
     return Status(type.dtype != found.dtype ? Code::kDtypeMismatch : Code::kShapeMismatch,
                   fmt::format("output '{}': expected memory for {}, found {}", name,
                               found.to_string(), type.to_string()))
         .with_node(name);
   }
-  if (view.bytes > 0) std::memmove(view.data, value.bytes.data(), value.bytes.size());
+  runtime::scatter(value.bytes.data(), view);
   return {};
 }
 
-Status run_open(const pyc_model& model, const pyc_tensor_view* inputs, size_t input_count,
-                const pyc_tensor_view* outputs, size_t output_count, pyc_run_stats* stats) {
-  PYC_TRY(require_list(outputs, output_count, "outputs"));
-  if (output_count != model.outputs.size()) {
+// Before the run, so that a refusal leaves everything as it was.
+Status check_outputs(const pyc_model& model, std::span<const runtime::TensorView> outputs) {
+  if (outputs.size() != model.outputs.size()) {
     return {Code::kInvalidArgument,
-            fmt::format("outputs: expected {}, found {}", model.outputs.size(), output_count)};
+            fmt::format("outputs: expected {}, found {}", model.outputs.size(), outputs.size())};
   }
-  PYC_ASSIGN(const std::vector<DynValue> values, to_values(model, inputs, input_count));
-  PYC_ASSIGN(const std::vector<DynValue> results, run_session(model, values, stats));
-  for (size_t i = 0; i < output_count; ++i) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = model.outputs[i]->name;
+    Status status = check_view(outputs[i], true).status();
+    if (status.ok()) status = check_strict(model, outputs[i]);
+    if (!status.ok()) {
+      return std::move(status).with_context(fmt::format("output '{}'", name)).with_node(name);
+    }
+  }
+  return {};
+}
+
+Status run_open(const pyc_model& model, const ThreadViews& views, pyc_run_stats* stats) {
+  const auto outputs = views.outputs.get();
+  PYC_TRY(check_outputs(model, outputs));
+  runtime::RunStats staged;
+  PYC_ASSIGN(const std::vector<DynValue> values, to_values(model, views.inputs.get(), staged));
+  for (const runtime::TensorView& view : outputs) count_staged(view, staged);
+  PYC_ASSIGN(const std::vector<DynValue> results, run_session(model, values, staged, stats));
+  for (size_t i = 0; i < outputs.size(); ++i) {
     PYC_TRY(copy_out(results[i], model.outputs[i]->name, outputs[i]));
   }
   return {};
 }
 
 }  // namespace
-
-namespace pyc::capi {
-
-Status to_view(const pyc_tensor_view& view, runtime::TensorView& out) {
-  if (view.rank < 0 || view.rank > ir::kMaxRank) {
-    return {Code::kRankMismatch,
-            fmt::format("rank: expected 0 to {}, found {}", ir::kMaxRank, view.rank)};
-  }
-  PYC_TRY(require_list(view.shape, static_cast<size_t>(view.rank), "shape"));
-  if (!is_dtype(view.dtype)) return to_dtype(view.dtype).status();
-  out.data = view.data;
-  out.dtype = static_cast<DType>(view.dtype);
-  out.shape.clear();
-  if (view.rank > 0) out.shape.assign(view.shape, view.shape + view.rank);
-  out.bytes = view.bytes;
-  return {};
-}
-
-}  // namespace pyc::capi
 
 pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs, size_t input_count,
                          const pyc_tensor_view* outputs, size_t output_count, pyc_run_stats* stats,
@@ -210,10 +215,8 @@ pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs, size_t
     PYC_TRY(require(model, "model"));
     PYC_TRY(clear_stats(stats));
     runtime::Model* const whole = model->session->whole();
-    if (whole == nullptr) {
-      return run_open(*model, inputs, input_count, outputs, output_count, stats);
-    }
     PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, outputs, output_count));
+    if (whole == nullptr) return run_open(*model, *views, stats);
     runtime::RunStats measured;
     Status status = whole->run(views->inputs.get(), views->outputs.get(), &measured);
     PYC_TRY(write_stats(measured, stats));
@@ -228,10 +231,12 @@ pyc_status pyc_run_model_dynamic(pyc_model* model, const pyc_tensor_view* inputs
     PYC_TRY(require(model, "model"));
     PYC_TRY(require(results, "results"));
     PYC_TRY(clear_stats(stats));
-    PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, inputs, input_count));
-    PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, stats));
+    PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, nullptr, 0));
+    runtime::RunStats staged;
+    PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, views->inputs.get(), staged));
+    PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, staged, stats));
     Copies copies;
-    for (DynValue& value : outputs) own(value, {inputs, input_count}, copies);
+    for (DynValue& value : outputs) own(value, views->inputs.get(), copies);
     give_results(std::move(outputs), results);
     return {};
   });
@@ -246,7 +251,7 @@ pyc_status pyc_run_model_values(pyc_model* model, const pyc_result* const* input
     PYC_TRY(require(results, "results"));
     PYC_TRY(clear_stats(stats));
     PYC_ASSIGN(const std::vector<DynValue> values, to_values(*model, inputs, input_count));
-    PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, stats));
+    PYC_ASSIGN(std::vector<DynValue> outputs, run_session(*model, values, {}, stats));
     give_results(std::move(outputs), results);
     return {};
   });

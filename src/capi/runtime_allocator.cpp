@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/views.h"
 #include "driver/seeded_run.h"
 
 using namespace pyc;
@@ -18,8 +19,8 @@ std::atomic<int64_t> live_tensors{0};
 std::atomic<int64_t> live_bytes{0};
 std::atomic<int64_t> peak_bytes{0};
 
-void give_tensor(io::Tensor tensor, pyc_tensor** out) {
-  const auto bytes = static_cast<int64_t>(tensor.data.size());
+void give_tensor(NewTensor tensor, pyc_tensor** out) {
+  const auto bytes = static_cast<int64_t>(tensor.value.bytes.size());
   *out = new pyc_tensor{std::move(tensor)};
   live_tensors.fetch_add(1);
   const int64_t now = live_bytes.fetch_add(bytes) + bytes;
@@ -34,35 +35,21 @@ Result<std::optional<DType>> expected_dtype(pyc_dtype dtype) {
   return std::optional<DType>(known);
 }
 
-std::span<const std::byte> bytes_of(const pyc_tensor_view& view) {
-  return {static_cast<const std::byte*>(view.data), static_cast<size_t>(view.bytes)};
+Result<DynValue> value_of(const pyc_tensor_view* view) {
+  PYC_ASSIGN(const runtime::TensorView given, to_view(view));
+  return to_value(given);
 }
 
 }  // namespace
-
-namespace pyc::capi {
-
-Result<ir::TensorType> check_view(const pyc_tensor_view* view) {
-  PYC_TRY(require(view, "view"));
-  PYC_ASSIGN(ir::TensorType type, to_type(view->dtype, view->shape, view->rank));
-  if (view->bytes != type.bytes()) {
-    return Status(Code::kSizeMismatch, fmt::format("view: expected {} bytes for {}, found {}",
-                                                   type.bytes(), type.to_string(), view->bytes));
-  }
-  if (view->bytes != 0) PYC_TRY(require(view->data, "the view's data"));
-  return type;
-}
-
-}  // namespace pyc::capi
 
 pyc_status pyc_tensor_create(pyc_dtype dtype, const int64_t* shape, int64_t rank,
                              pyc_tensor** tensor, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(tensor, "tensor"));
     PYC_ASSIGN(ir::TensorType type, to_type(dtype, shape, rank));
-    PYC_ASSIGN(AlignedBuffer data, AlignedBuffer::create(static_cast<size_t>(type.bytes())));
-    std::memset(data.data(), 0, data.size());
-    give_tensor({"", std::move(type), std::move(data)}, tensor);
+    PYC_ASSIGN(NewTensor made, new_tensor(type.dtype, std::move(type.shape)));
+    std::memset(made.data, 0, made.value.bytes.size());
+    give_tensor(std::move(made), tensor);
     return {};
   });
 }
@@ -70,23 +57,15 @@ pyc_status pyc_tensor_create(pyc_dtype dtype, const int64_t* shape, int64_t rank
 void pyc_tensor_destroy(pyc_tensor* tensor) {
   if (tensor == nullptr) return;
   live_tensors.fetch_sub(1);
-  live_bytes.fetch_sub(static_cast<int64_t>(tensor->tensor.data.size()));
+  live_bytes.fetch_sub(static_cast<int64_t>(tensor->tensor.value.bytes.size()));
   delete tensor;
 }
 
 pyc_status pyc_tensor_get_view(const pyc_tensor* tensor, pyc_tensor_view* view, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(tensor, "tensor"));
-    PYC_TRY(require(view, "view"));
-    const io::Tensor& t = tensor->tensor;
-    *view = {};
-    // The handle owns writable memory; a const handle only means that it is not replaced.
-    view->data = const_cast<std::byte*>(t.data.data());
-    view->shape = t.type.shape.data();
-    view->rank = t.type.rank();
-    view->bytes = t.type.bytes();
-    view->dtype = static_cast<pyc_dtype>(t.type.dtype);
-    return {};
+    const DynValue& value = tensor->tensor.value;
+    return write_view(value.bytes, value.shape, value.dtype, view);
   });
 }
 
@@ -96,7 +75,7 @@ pyc_status pyc_tensor_load_file(const char* path, pyc_dtype dtype, pyc_tensor** 
     PYC_TRY(require(path, "path"));
     PYC_TRY(require(tensor, "tensor"));
     PYC_ASSIGN(const auto expected, expected_dtype(dtype));
-    PYC_ASSIGN(io::Tensor read, io::read_tensor(path, expected));
+    PYC_ASSIGN(NewTensor read, io::read_tensor(path, expected));
     give_tensor(std::move(read), tensor);
     return {};
   });
@@ -108,7 +87,7 @@ pyc_status pyc_tensor_load_bytes(const void* data, size_t size, pyc_dtype dtype,
     PYC_TRY(require_list(data, size, "data"));
     PYC_TRY(require(tensor, "tensor"));
     PYC_ASSIGN(const auto expected, expected_dtype(dtype));
-    PYC_ASSIGN(io::Tensor read, io::parse_tensor({static_cast<const char*>(data), size}, expected));
+    PYC_ASSIGN(NewTensor read, io::parse_tensor({static_cast<const char*>(data), size}, expected));
     give_tensor(std::move(read), tensor);
     return {};
   });
@@ -116,42 +95,42 @@ pyc_status pyc_tensor_load_bytes(const void* data, size_t size, pyc_dtype dtype,
 
 pyc_status pyc_tensor_save_npy(const pyc_tensor_view* view, const char* path, pyc_error** error) {
   return guard(error, [&]() -> Status {
-    PYC_ASSIGN(const ir::TensorType type, check_view(view));
+    PYC_ASSIGN(const DynValue value, value_of(view));
     PYC_TRY(require(path, "path"));
-    return io::write_npy(path, type, bytes_of(*view));
+    return io::write_npy(path, {value.dtype, value.shape}, value.bytes);
   });
 }
 
 pyc_status pyc_tensor_fill_random(const pyc_tensor_view* view, uint64_t seed, pyc_error** error) {
   return guard(error, [&]() -> Status {
-    PYC_ASSIGN(const ir::TensorType type, check_view(view));
-    const auto data = driver::seeded_data(type, seed);
-    if (view->bytes != 0) std::memcpy(view->data, data->bytes.data(), data->bytes.size());
+    PYC_ASSIGN(const runtime::TensorView given, to_view(view));
+    PYC_ASSIGN(const ir::TensorType type, check_view(given, true));
+    runtime::scatter(driver::seeded_data(type, seed)->bytes.data(), given);
     return {};
   });
 }
 
 pyc_status pyc_tensor_digest(const pyc_tensor_view* view, char** text, pyc_error** error) {
   return guard(error, [&]() -> Status {
-    PYC_TRY(check_view(view).status());
-    return give_text(hash128(bytes_of(*view)).hex(), text);
+    PYC_ASSIGN(const DynValue value, value_of(view));
+    return give_text(hash128(value.bytes).hex(), text);
   });
 }
 
 pyc_status pyc_tensor_read_f64(const pyc_tensor_view* view, int64_t first, int64_t count,
                                double* numbers, pyc_error** error) {
   return guard(error, [&]() -> Status {
-    PYC_ASSIGN(const ir::TensorType type, check_view(view));
-    const DType part = part_dtype(type.dtype);
+    PYC_ASSIGN(const DynValue value, value_of(view));
+    const DType part = part_dtype(value.dtype);
     const int64_t size = dtype_size(part);
-    const int64_t whole = type.bytes() / size;
+    const int64_t whole = static_cast<int64_t>(value.bytes.size()) / size;
     if (first < 0 || count < 0 || first > whole || count > whole - first) {
       return {Code::kInvalidArgument,
               fmt::format("expected a range within {} elements, found {} from {} on", whole, count,
                           first)};
     }
     PYC_TRY(require_list(numbers, static_cast<size_t>(count), "numbers"));
-    const auto* at = static_cast<const std::byte*>(view->data) + first * size;
+    const auto* at = value.bytes.data() + first * size;
     for (int64_t i = 0; i < count; ++i, at += size) {
       numbers[i] = word_to_double(load_word(at, part), part);
     }

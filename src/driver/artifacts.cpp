@@ -25,26 +25,23 @@ Result<Determinism> determinism_of(const std::string& name) {
                 fmt::format("the artefact's determinism level '{}' is not known", name));
 }
 
-Status check_options(const CompileOptions& o, Determinism level) {
-  const CompileOptions defaults;
-  const std::pair<bool, std::string_view> decided[] = {
-      {o.device != defaults.device, "device"}, {o.lanes != 0, "lanes"},
-      {!o.target.empty(), "target"},           {!o.kernels.empty(), "excluded kernels"},
-      {!o.passes_off.empty(), "passes"},       {!o.fuse, "fusion"},
-      {!o.reuse, "reuse of memory"},           {o.determinism < level, "determinism"},
-  };
-  for (const auto& [asked, what] : decided) {
-    if (!asked) continue;
-    return {Code::kInvalidArgument,
-            fmt::format("{}: an artefact is compiled already, with determinism {} for the device "
-                        "{}; compile the model again with other options",
-                        what, determinism_name(level), defaults.device)};
-  }
-  return {};
+// What the compile decided must be left alone, but for a level that promises less than the program
+// keeps.
+Status check_decided(CompileOptions o, Determinism level) {
+  std::vector<std::string_view> decided;
+  if (o.determinism < level) decided.push_back("determinism");
+  o.determinism = CompileOptions().determinism;
+  const std::vector<std::string_view> others = decided_options(o);
+  decided.insert(decided.end(), others.begin(), others.end());
+  if (decided.empty()) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("{}: an artefact is compiled already, with determinism {} for the device "
+                      "{}; compile the model again with other options",
+                      decided.front(), determinism_name(level), CompileOptions().device)};
 }
 
 Status check_budget(const CompileOptions& o, const runtime::MemoryReport& memory) {
-  if (o.memory_budget < 0 || memory.peak_bytes <= o.memory_budget) return {};
+  if (o.memory_budget == 0 || memory.peak_bytes <= o.memory_budget) return {};
   return {Code::kBudgetExceeded, fmt::format("the artefact's runs need {} bytes, the budget is {}",
                                              memory.peak_bytes, o.memory_budget)};
 }
@@ -92,7 +89,8 @@ Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileO
   LoadedArtifact out;
   PYC_ASSIGN(out.determinism, determinism_of(artifact.determinism));
   out.fingerprint = artifact.fingerprint;
-  PYC_TRY(check_options(options, out.determinism));
+  PYC_TRY(check_options(options));
+  PYC_TRY(check_decided(options, out.determinism));
   artifact.log.push_back({.what = "artefact",
                           .chosen = artifact.target,
                           .reason = "compiled_ahead",
@@ -102,7 +100,8 @@ Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileO
   PYC_ASSIGN(Compiled compiled, from_artifact(std::move(artifact), pool->threads()));
   PYC_TRY(check_budget(options, compiled.memory));
   PYC_ASSIGN(out.model, runtime::Model::create(std::move(compiled.program), std::move(pool),
-                                               std::move(compiled.log), compiled.memory));
+                                               std::move(compiled.log), compiled.memory, nullptr,
+                                               run_contract(options)));
   out.model->set_compile_stats(now_ns() - start, false);
   return out;
 }

@@ -29,9 +29,8 @@ struct LoadedArtifact {
 };
 
 // A model from an artefact; no compiler is needed. Options that a compile decided already
-// (device, lanes, kernels, fusion, reuse, target) must be at their defaults, the determinism level
-// must not be stricter than the artefact's: kInvalidArgument. Threads and the memory budget are
-// free.
+// (OptionEffect::kProgram) must be at their defaults, the determinism level must not be stricter
+// than the artefact's: kInvalidArgument. The others are free.
 Result<LoadedArtifact> load_artifact(artifact::Artifact artifact, const CompileOptions& options);
 // The same for its bytes.
 Result<LoadedArtifact> load_artifact(SharedBytes file, const CompileOptions& options);

@@ -1,8 +1,5 @@
 #include "driver/cache.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <list>
 #include <map>
 #include <mutex>
@@ -24,16 +21,13 @@ Cache& cache() {
 
 }  // namespace
 
-std::string options_key(const CompileOptions& o, int threads) {
-  return fmt::format(
-      "device={} determinism={} threads={} lanes={} budget={} fuse={} reuse={} excluded={} "
-      "off={}\n",
-      o.device, determinism_name(o.determinism), threads, o.lanes, o.memory_budget, o.fuse, o.reuse,
-      fmt::join(o.kernels, ","), fmt::join(o.passes_off, ","));
+std::string program_key(CompileOptions options) {
+  options.threads = thread_count(options);
+  return options_key(options);
 }
 
-std::string cache_key(const ir::Graph& graph, const CompileOptions& o, int threads) {
-  return options_key(o, threads) + ir::fingerprint_key(graph);
+std::string cache_key(const ir::Graph& graph, const CompileOptions& options) {
+  return program_key(options) + ir::fingerprint_key(graph);
 }
 
 std::shared_ptr<const Compiled> cache_find(const std::string& key) {

@@ -11,9 +11,9 @@
 
 namespace pyc::driver {
 
-// Every option that reaches the program, as one line.
-std::string options_key(const CompileOptions& options, int threads);
-std::string cache_key(const ir::Graph& graph, const CompileOptions& options, int threads);
+// Every option that reaches the program, as one line, with the threads it runs on.
+std::string program_key(CompileOptions options);
+std::string cache_key(const ir::Graph& graph, const CompileOptions& options);
 // The entry whose key equals `key` byte for byte, or null.
 std::shared_ptr<const Compiled> cache_find(const std::string& key);
 // Keeps it; the entry least recently found goes when there are more than kCacheEntries.

@@ -24,24 +24,6 @@
 namespace pyc::driver {
 namespace {
 
-Status check_options(const CompileOptions& o) {
-  if (o.threads < 0 || o.threads > ThreadPool::kMaxThreads) {
-    return {Code::kInvalidArgument, fmt::format("threads must be between 1 and {} (or 0 for one "
-                                                "per core), found {}",
-                                                ThreadPool::kMaxThreads, o.threads)};
-  }
-  if (o.lanes != 0 && o.lanes != 4 && o.lanes != 8 && o.lanes != 16) {
-    return {Code::kInvalidArgument,
-            fmt::format("lanes must be 4, 8 or 16 (or 0 for the CPU's own), found {}", o.lanes)};
-  }
-  const auto targets = target_names();
-  if (!o.target.empty() && std::find(targets.begin(), targets.end(), o.target) == targets.end()) {
-    return {Code::kUnknownOption, fmt::format("target '{}' is not known; known targets: {}",
-                                              o.target, fmt::join(targets, ", "))};
-  }
-  return {};
-}
-
 // Everything up to the plan: what compile and dump share.
 struct Front {
   ir::VerifiedGraph given;
@@ -66,10 +48,20 @@ class Lap {
   int64_t last_ = now_ns();
 };
 
+// As the plan takes it: a negative budget is none.
+int64_t budget_or_none(const CompileOptions& o) {
+  return o.memory_budget == 0 ? -1 : o.memory_budget;
+}
+
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   DecisionLog log;
   log.push_back({.what = "determinism",
                  .chosen = std::string(determinism_name(o.determinism)),
+                 .reason = "caller_or_default",
+                 .detail = "",
+                 .alternatives = {}});
+  log.push_back({.what = "options",
+                 .chosen = options_summary(o),
                  .reason = "caller_or_default",
                  .detail = "",
                  .alternatives = {}});
@@ -89,7 +81,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   times.select_ns = lap();
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
-                                                         .memory_budget = o.memory_budget,
+                                                         .memory_budget = budget_or_none(o),
                                                          .reuse = o.reuse}));
   times.plan_ns = lap();
 
@@ -131,9 +123,9 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                   .times = front.times};
 }
 
-std::string disk_key(const ir::Graph& graph, const CompileOptions& o, std::string_view target) {
-  return fmt::format("pyc={} target={} graph={} {}", artifact::version(), target,
-                     ir::fingerprint(graph).hex(), options_key(o, thread_count(o)));
+std::string disk_key(const ir::Graph& graph, const CompileOptions& o) {
+  return fmt::format("pyc={} graph={} {}", artifact::version(), ir::fingerprint(graph).hex(),
+                     program_key(o));
 }
 
 Decision disk_decision(std::string_view chosen, std::string_view reason, std::string detail) {
@@ -145,7 +137,7 @@ Decision disk_decision(std::string_view chosen, std::string_view reason, std::st
 Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, CompileOptions o,
                                const DiskCache& disk) {
   o.target = native_target(host_target());
-  const std::string key = disk_key(*given, o, o.target);
+  const std::string key = disk_key(*given, o);
   auto found = disk.find(key);
   if (found.ok()) {
     auto compiled = from_artifact(std::move(*found), thread_count(o));
@@ -179,9 +171,8 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o)
 
 }  // namespace
 
-std::string_view determinism_name(Determinism level) {
-  constexpr std::string_view kNames[] = {"strict", "balanced", "fast"};
-  return kNames[static_cast<int>(level)];
+runtime::RunContract run_contract(const CompileOptions& options) {
+  return {.strict_views = options.strict_views, .memory_budget = options.memory_budget};
 }
 
 int thread_count(const CompileOptions& options) {
@@ -200,7 +191,7 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
                   fmt::format("code for '{}' cannot run here: leave out the target", o.target));
   }
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
-  const std::string key = o.cache ? cache_key(*given, o, thread_count(o)) : "";
+  const std::string key = o.cache ? cache_key(*given, o) : "";
   std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
   const bool hit = compiled != nullptr;
   if (!hit) {
@@ -209,9 +200,9 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph, const CompileOp
     if (o.cache) cache_insert(key, compiled);
   }
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(thread_count(o)));
-  PYC_ASSIGN(
-      std::unique_ptr<runtime::Model> model,
-      runtime::Model::create(compiled->program, std::move(pool), compiled->log, compiled->memory));
+  PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
+             runtime::Model::create(compiled->program, std::move(pool), compiled->log,
+                                    compiled->memory, nullptr, run_contract(o)));
   model->set_compile_stats(now_ns() - start, hit,
                            hit ? runtime::CompileBreakdown{} : compiled->times);
   return model;

@@ -25,7 +25,7 @@ Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynV
   std::vector<runtime::TensorView> in;
   for (DynValue& value : inputs) {
     PYC_ASSIGN(runtime::TensorView view, view_of(value));
-    in.push_back(std::move(view));
+    in.push_back(view);
   }
   std::vector<runtime::TensorView> out;
   std::vector<DynValue> results;

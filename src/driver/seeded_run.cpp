@@ -23,17 +23,19 @@ Result<SeededRun> SeededRun::create(const runtime::Model& model, uint64_t seed,
   const auto add = [&](const runtime::IoSpec& spec) -> Result<runtime::TensorView> {
     PYC_ASSIGN(AlignedBuffer memory, AlignedBuffer::create(static_cast<size_t>(spec.bytes), mode));
     run.memory_.push_back(std::move(memory));
-    return runtime::TensorView{run.memory_.back().data(), spec.dtype, spec.shape, spec.bytes};
+    run.shapes_.push_back(spec.shape);
+    return runtime::TensorView{run.memory_.back().data(), spec.dtype, run.shapes_.back(),
+                               spec.bytes};
   };
   for (const runtime::IoSpec& spec : model.inputs()) {
     PYC_ASSIGN(runtime::TensorView view, add(spec));
     const auto data = seeded_input(spec, seed + run.inputs_.size());
     std::copy(data->bytes.begin(), data->bytes.end(), static_cast<std::byte*>(view.data));
-    run.inputs_.push_back(std::move(view));
+    run.inputs_.push_back(view);
   }
   for (const runtime::IoSpec& spec : model.outputs()) {
     PYC_ASSIGN(runtime::TensorView view, add(spec));
-    run.outputs_.push_back(std::move(view));
+    run.outputs_.push_back(view);
   }
   return run;
 }

@@ -33,6 +33,7 @@ class SeededRun {
 
  private:
   std::vector<AlignedBuffer> memory_;
+  std::vector<std::vector<int64_t>> shapes_;  // that the views point to
   std::vector<runtime::TensorView> inputs_;
   std::vector<runtime::TensorView> outputs_;
 };

@@ -75,7 +75,7 @@ bool closes_later(const ir::OpenNode& node, BreakReason why, const State& state)
 // What values may hold: what was asked for, and no more than the whole run may.
 std::shared_ptr<ValueMeter> meter_of(const CompileOptions& options) {
   const int64_t limit = options.value_limit > 0 ? options.value_limit : default_value_limit();
-  if (options.memory_budget >= 0 && options.memory_budget < limit) {
+  if (options.memory_budget > 0 && options.memory_budget < limit) {
     return std::make_shared<ValueMeter>(options.memory_budget, "the memory budget");
   }
   return std::make_shared<ValueMeter>(limit, "the value limit");
@@ -152,6 +152,7 @@ struct Stages::Stage {
     sum.scratch_bytes += one.scratch_bytes;
     sum.peak_bytes += one.peak_bytes;
     sum.measured_arena_bytes += one.measured_arena_bytes;
+    sum.staging_bytes += one.staging_bytes;
   }
 };
 

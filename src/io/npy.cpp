@@ -164,17 +164,17 @@ Result<DType> dtype_of(std::string_view descr, std::optional<DType> expected) {
 }
 
 // Elements whose first index runs fastest, put in row-major order.
-void transpose_elements(const char* from, Tensor& tensor) {
-  const auto size = static_cast<size_t>(dtype_size(tensor.type.dtype));
-  const ir::Shape& shape = tensor.type.shape;
+void transpose_elements(const char* from, const NewTensor& tensor) {
+  const auto size = static_cast<size_t>(dtype_size(tensor.value.dtype));
+  const ir::Shape& shape = tensor.value.shape;
   ir::Shape index(shape.size());
-  const int64_t elements = tensor.type.elements();
+  const int64_t elements = tensor.value.elements();
   const ir::Shape strides = ir::strides_of(shape);
   for (int64_t i = 0; i < elements; ++i) {
     int64_t to = 0;
     for (size_t d = 0; d < shape.size(); ++d) to += index[d] * strides[d];
-    std::memcpy(tensor.data.data() + static_cast<size_t>(to) * size,
-                from + static_cast<size_t>(i) * size, size);
+    std::memcpy(tensor.data + static_cast<size_t>(to) * size, from + static_cast<size_t>(i) * size,
+                size);
     for (size_t d = 0; d < shape.size() && ++index[d] == shape[d]; ++d) index[d] = 0;
   }
 }
@@ -201,21 +201,22 @@ Result<std::pair<size_t, size_t>> header_place(std::string_view bytes) {
 
 bool is_npy(std::string_view bytes) { return bytes.starts_with(kMagic); }
 
-Result<Tensor> parse_npy(std::string_view bytes, std::optional<DType> expected) {
+Result<NewTensor> parse_npy(std::string_view bytes, std::optional<DType> expected) {
   if (!is_npy(bytes)) return malformed("it does not start with its magic");
   PYC_ASSIGN(const auto place, header_place(bytes));
   PYC_ASSIGN(Header header, HeaderParser(bytes.substr(place.first, place.second)).run());
   PYC_ASSIGN(const DType dtype, dtype_of(header.descr, expected));
   const std::string_view elements = bytes.substr(place.first + place.second);
-  PYC_ASSIGN(Tensor tensor, make_tensor(dtype, std::move(header.shape), elements.size()));
-  if (tensor.data.size() != elements.size()) {
+  PYC_ASSIGN(NewTensor tensor, make_tensor(dtype, std::move(header.shape), elements.size()));
+  const DynValue& value = tensor.value;
+  if (value.bytes.size() != elements.size()) {
     return malformed(fmt::format("expected {} bytes of elements for {}, found {}",
-                                 tensor.data.size(), tensor.type.to_string(), elements.size()));
+                                 value.bytes.size(), value.to_string(), elements.size()));
   }
-  if (header.fortran_order && tensor.type.rank() > 1) {
+  if (header.fortran_order && value.shape.size() > 1) {
     transpose_elements(elements.data(), tensor);
   } else if (!elements.empty()) {
-    std::memcpy(tensor.data.data(), elements.data(), elements.size());
+    std::memcpy(tensor.data, elements.data(), elements.size());
   }
   return tensor;
 }

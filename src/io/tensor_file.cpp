@@ -13,16 +13,6 @@ using Kind = ir::OpenType::Kind;
 
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 40;
 
-DynValue to_value(Tensor tensor) {
-  auto owner = std::make_shared<const AlignedBuffer>(std::move(tensor.data));
-  DynValue value;
-  value.kind = DynValue::Kind::kTensor;
-  value.dtype = tensor.type.dtype;
-  value.shape = std::move(tensor.type.shape);
-  value.bytes = SharedBytes(owner, {owner->data(), owner->size()});
-  return value;
-}
-
 // The tensor in bytes that may hold something else. The file of a tensor reads as an empty sequence
 // or optional, whose fields have other numbers.
 std::optional<DynValue> tensor_in(std::string_view bytes) {
@@ -58,7 +48,7 @@ Result<DynValue> parse_strings(std::string_view bytes, const ir::OpenType& decla
 
 }  // namespace
 
-Result<Tensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room) {
+Result<NewTensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room) {
   ir::TensorType type{dtype, std::move(shape)};
   const Status accepted = ir::check_value_type(type);
   if (!accepted.ok()) return Status(Code::kParseError, accepted.message());
@@ -66,22 +56,21 @@ Result<Tensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room) {
     return Status(Code::kParseError, fmt::format("expected {} bytes of elements for {}, found {}",
                                                  type.bytes(), type.to_string(), room));
   }
-  PYC_ASSIGN(AlignedBuffer data, AlignedBuffer::create(static_cast<size_t>(type.bytes())));
-  return Tensor{"", std::move(type), std::move(data)};
+  return new_tensor(type.dtype, std::move(type.shape));
 }
 
-Result<Tensor> parse_tensor(std::string_view bytes, std::optional<DType> expected) {
+Result<NewTensor> parse_tensor(std::string_view bytes, std::optional<DType> expected) {
   auto tensor = is_npy(bytes) ? parse_npy(bytes, expected) : parse_tensor_proto(bytes);
   if (!tensor.ok()) return tensor;
-  if (expected && tensor->type.dtype != *expected) {
+  if (expected && tensor->value.dtype != *expected) {
     return Status(Code::kDtypeMismatch,
                   fmt::format("expected elements of type {}, found {}", dtype_name(*expected),
-                              tensor->type.to_string()));
+                              tensor->value.to_string()));
   }
   return tensor;
 }
 
-Result<Tensor> read_tensor(const std::string& path, std::optional<DType> expected) {
+Result<NewTensor> read_tensor(const std::string& path, std::optional<DType> expected) {
   PYC_ASSIGN(const std::string bytes, read_file(path, kMaxFileBytes));
   auto tensor = parse_tensor(bytes, expected);
   if (!tensor.ok()) return std::move(tensor).status().with_context(path);
@@ -96,8 +85,8 @@ Result<DynValue> parse_value(std::string_view bytes, const ir::OpenType& declare
                     fmt::format("expected {} from an ONNX file (.pb), found a .npy file",
                                 declared.to_string()));
     }
-    PYC_ASSIGN(Tensor tensor, parse_tensor(bytes, declared.dtype));
-    return to_value(std::move(tensor));
+    PYC_ASSIGN(NewTensor tensor, parse_tensor(bytes, declared.dtype));
+    return std::move(tensor.value);
   }
   if (declared.kind == Kind::kStrings) return parse_strings(bytes, declared);
   if (declared.kind == Kind::kSequence) return parse_sequence(bytes, declared);

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/aligned_buffer.h"
 #include "base/dyn_value.h"
 #include "base/status.h"
 #include "ir/open_graph.h"
@@ -15,20 +14,13 @@
 
 namespace pyc::io {
 
-// A tensor in memory of its own, row-major.
-struct Tensor {
-  std::string name;  // as the file gives it; often ""
-  ir::TensorType type;
-  AlignedBuffer data;
-};
-
-// The tensor in `bytes`: .npy, which begins with its magic, or else an ONNX TensorProto. With
-// `expected` its dtype must be that (kDtypeMismatch), and .npy elements without a named type (numpy
-// writes bf16 and fp8 so) are taken as it. kParseError: malformed, or of a size that does not fit
-// the bytes; kUnsupported: valid, but of a kind PyC does not have.
-Result<Tensor> parse_tensor(std::string_view bytes, std::optional<DType> expected);
+// The tensor in `bytes`, in memory of its own: .npy, which begins with its magic, or else an ONNX
+// TensorProto. With `expected` its dtype must be that (kDtypeMismatch), and .npy elements without a
+// named type (numpy writes bf16 and fp8 so) are taken as it. kParseError: malformed, or of a size
+// that does not fit the bytes; kUnsupported: valid, but of a kind PyC does not have.
+Result<NewTensor> parse_tensor(std::string_view bytes, std::optional<DType> expected);
 // The same for a file; messages start with its path.
-Result<Tensor> read_tensor(const std::string& path, std::optional<DType> expected);
+Result<NewTensor> read_tensor(const std::string& path, std::optional<DType> expected);
 
 // The value in `bytes`, as a model declares it: a tensor of numbers as above, strings from an ONNX
 // TensorProto, a sequence from a SequenceProto, an optional from an OptionalProto or the bytes of
@@ -38,8 +30,8 @@ Result<DynValue> read_value(const std::string& path, const ir::OpenType& declare
 
 // One format each.
 bool is_npy(std::string_view bytes);
-Result<Tensor> parse_npy(std::string_view bytes, std::optional<DType> expected);
-Result<Tensor> parse_tensor_proto(std::string_view bytes);
+Result<NewTensor> parse_npy(std::string_view bytes, std::optional<DType> expected);
+Result<NewTensor> parse_tensor_proto(std::string_view bytes);
 // An ONNX TensorProto, SequenceProto or OptionalProto, whichever is declared.
 Result<DynValue> parse_value_proto(std::string_view bytes, const ir::OpenType& declared);
 
@@ -50,6 +42,6 @@ Status write_npy(const std::string& path, const ir::TensorType& type,
 
 // For the formats: memory for a tensor of an accepted type, and the type itself, checked. `room` is
 // the most bytes of elements that the file can hold.
-Result<Tensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room);
+Result<NewTensor> make_tensor(DType dtype, ir::Shape shape, uint64_t room);
 
 }  // namespace pyc::io

@@ -36,7 +36,7 @@ Result<DynValue> own_tensors(const DynValue& value) {
 
 }  // namespace
 
-Result<Tensor> parse_tensor_proto(std::string_view bytes) {
+Result<NewTensor> parse_tensor_proto(std::string_view bytes) {
   const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
   const SharedBytes file(nullptr, {data, bytes.size()});
   auto proto = onnx::parse_tensor(file);
@@ -51,9 +51,8 @@ Result<Tensor> parse_tensor_proto(std::string_view bytes) {
   if (!value.is_tensor()) {
     return Status(Code::kUnsupported, "a tensor of strings is not supported");
   }
-  PYC_ASSIGN(Tensor tensor, make_tensor(value.dtype, value.shape, value.bytes.size()));
-  tensor.name = std::string(proto->name);
-  std::copy(value.bytes.begin(), value.bytes.end(), tensor.data.data());
+  PYC_ASSIGN(NewTensor tensor, make_tensor(value.dtype, value.shape, value.bytes.size()));
+  std::copy(value.bytes.begin(), value.bytes.end(), tensor.data);
   return tensor;
 }
 

@@ -67,6 +67,7 @@ std::byte* RunContext::thread_scratch(int thread) {
 }
 
 Result<RunContext*> ContextPool::acquire(int64_t& allocations) {
+  if (RunContext* spare = spare_.exchange(nullptr, std::memory_order_acq_rel)) return spare;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -85,6 +86,8 @@ Result<RunContext*> ContextPool::acquire(int64_t& allocations) {
 }
 
 void ContextPool::release(RunContext* context) {
+  RunContext* none = nullptr;
+  if (spare_.compare_exchange_strong(none, context, std::memory_order_acq_rel)) return;
   const std::lock_guard lock(mutex_);
   free_.push_back(context);
 }

@@ -2,6 +2,7 @@
 
 // The memory of one run, and the pool that runs take it from.
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/aligned_buffer.h"
 #include "base/status.h"
 #include "runtime/program.h"
+#include "runtime/staging.h"
 
 namespace pyc::runtime {
 
@@ -41,6 +43,7 @@ struct RunContext {
   AlignedBuffer scratch;           // all threads', one behind the other
   int64_t scratch_per_thread = 0;  // a multiple of 64
   std::vector<void*> pointers;
+  Staging staging;
   std::vector<int32_t> faults;  // per thread; all zero between steps
 };
 
@@ -62,6 +65,9 @@ class ContextPool {
   const Program& program_;
   const PointerLayout layout_;
   const int threads_;
+  // One free context that is taken and given back without the lock: all that a model needs whose
+  // runs do not overlap.
+  std::atomic<RunContext*> spare_{nullptr};
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<RunContext>> all_;
   std::vector<RunContext*> free_;  // has room for all of them, so that release never allocates

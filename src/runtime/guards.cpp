@@ -39,50 +39,60 @@ struct Subject {
   }
 };
 
-uintptr_t address(const TensorView& view) { return reinterpret_cast<uintptr_t>(view.data); }
+// The common case at once: the type that is expected, row-major, aligned, on the host.
+bool fits_plainly(const IoSpec& spec, const TensorView& view) {
+  return view.dtype == spec.dtype && std::ranges::equal(view.shape, spec.shape) &&
+         view.strides.empty() && view.data != nullptr && view.byte_offset >= 0 &&
+         view.bytes - view.byte_offset >= spec.bytes && view.device.on_host() && is_aligned(view);
+}
 
-Status check_view(const Subject& s) {
+Status check_view(const Subject& s, bool written, bool strict, int64_t& staged) {
   if (s.view.data == nullptr && s.spec.bytes != 0) {
     return s.refuse(Code::kNullPointer, s.expected(), "a null pointer");
   }
   if (s.view.dtype != s.spec.dtype) return s.refuse_type(Code::kDtypeMismatch);
   if (s.view.shape.size() != s.spec.shape.size()) return s.refuse_type(Code::kRankMismatch);
-  if (s.view.shape != s.spec.shape) return s.refuse_type(Code::kShapeMismatch);
-  if (s.view.bytes != s.spec.bytes) {
-    return s.refuse(Code::kSizeMismatch, fmt::format("{} bytes for {}", s.spec.bytes, s.expected()),
-                    fmt::format("{}", s.view.bytes));
+  if (!std::ranges::equal(s.view.shape, s.spec.shape)) return s.refuse_type(Code::kShapeMismatch);
+  std::optional<ViewProblem> problem = find_problem(s.view, written);
+  if (!problem && is_plain(s.view)) return {};
+  if (!problem && strict) problem = why_not_plain(s.view);
+  if (problem) {
+    return s.refuse(problem->code, fmt::format("{} for {}", problem->expected, s.expected()),
+                    problem->found);
   }
-  const auto size = static_cast<uintptr_t>(dtype_size(s.spec.dtype));
-  if (s.spec.bytes != 0 && address(s.view) % size != 0) {
-    return s.refuse(Code::kMisaligned,
-                    fmt::format("{} at a multiple of {} bytes", s.expected(), size),
-                    fmt::format("an address {} past one", address(s.view) % size));
-  }
+  ++staged;
   return {};
 }
 
 Status check_list(std::string_view what, std::span<const IoSpec> specs,
-                  std::span<const TensorView> views) {
+                  std::span<const TensorView> views, bool strict, int64_t& staged) {
   if (views.size() != specs.size()) {
     return {Code::kInvalidArgument,
             fmt::format("expected {} {}s, found {}", specs.size(), what, views.size())};
   }
-  for (size_t i = 0; i < specs.size(); ++i) PYC_TRY(check_view({what, specs[i], views[i]}));
+  const bool written = what == "output";
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (fits_plainly(specs[i], views[i])) continue;
+    PYC_TRY(check_view({what, specs[i], views[i]}, written, strict, staged));
+  }
   return {};
 }
 
-bool overlap(const TensorView& a, const TensorView& b) {
-  if (a.bytes == 0 || b.bytes == 0) return false;
-  const uintptr_t start_a = address(a);
-  const uintptr_t start_b = address(b);
-  return start_a <= start_b ? start_b - start_a < static_cast<uintptr_t>(a.bytes)
-                            : start_a - start_b < static_cast<uintptr_t>(b.bytes);
+ByteRange bytes_of(const IoSpec& spec, const TensorView& view) {
+  if (!view.strides.empty()) return range_of(view);
+  const auto begin = reinterpret_cast<uintptr_t>(view.origin());
+  return {begin, begin + static_cast<uintptr_t>(spec.bytes)};
+}
+
+bool overlap(ByteRange a, ByteRange b) {
+  return a.begin != a.end && b.begin != b.end && a.begin < b.end && b.begin < a.end;
 }
 
 Status check_apart(std::string_view what, std::span<const IoSpec> specs,
                    std::span<const TensorView> views, const Subject& output) {
+  const ByteRange written = bytes_of(output.spec, output.view);
   for (size_t i = 0; i < views.size(); ++i) {
-    if (!overlap(views[i], output.view)) continue;
+    if (!overlap(bytes_of(specs[i], views[i]), written)) continue;
     return output.refuse(Code::kInvalidArgument, "memory of its own",
                          fmt::format("memory shared with {} '{}'", what, specs[i].name));
   }
@@ -92,9 +102,10 @@ Status check_apart(std::string_view what, std::span<const IoSpec> specs,
 }  // namespace
 
 Status check_views(const Program& program, std::span<const TensorView> inputs,
-                   std::span<const TensorView> outputs) {
-  PYC_TRY(check_list("input", program.inputs, inputs));
-  PYC_TRY(check_list("output", program.outputs, outputs));
+                   std::span<const TensorView> outputs, bool strict, int64_t& staged) {
+  staged = 0;
+  PYC_TRY(check_list("input", program.inputs, inputs, strict, staged));
+  PYC_TRY(check_list("output", program.outputs, outputs, strict, staged));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Subject output{"output", program.outputs[i], outputs[i]};
     PYC_TRY(check_apart("input", program.inputs, inputs, output));

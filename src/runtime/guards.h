@@ -3,14 +3,16 @@
 #include <span>
 
 #include "base/status.h"
-#include "runtime/model.h"
+#include "runtime/program.h"
+#include "runtime/tensor_view.h"
 
 namespace pyc::runtime {
 
 // Accepts the caller's tensors for a run of `program`, or refuses them with the codes that
 // Model::run lists. The first problem counts: all inputs are looked at before all outputs, and
-// overlaps last. Allocates nothing when it accepts.
+// overlaps last. `staged` becomes the number of views that kernels cannot take as they are; with
+// `strict` such a view is refused. Allocates nothing when all are plain.
 Status check_views(const Program& program, std::span<const TensorView> inputs,
-                   std::span<const TensorView> outputs);
+                   std::span<const TensorView> outputs, bool strict, int64_t& staged);
 
 }  // namespace pyc::runtime

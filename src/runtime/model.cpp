@@ -96,20 +96,25 @@ class Lease {
 
 struct Model::Impl {
   Impl(std::shared_ptr<const Program> p, std::shared_ptr<ThreadPool> threads, DecisionLog decisions,
-       MemoryReport report, std::shared_ptr<Clock> c)
+       MemoryReport report, std::shared_ptr<Clock> c, RunContract terms)
       : program(std::move(p)),
         pool(std::move(threads)),
         log(std::move(decisions)),
         memory(report),
         clock(std::move(c)),
+        contract(terms),
         contexts(*program, pool->threads()) {}
 
   Status make_first_context();
   // One run; `step_ns` is empty or gets the time of each step.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
              RunStats& measured, std::span<int64_t> step_ns) noexcept;
+  // `staged`: some views are not plain.
   Status execute(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                 RunStats& measured, std::span<int64_t> step_ns);
+                 bool staged, RunStats& measured, std::span<int64_t> step_ns);
+  Status stage(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+               RunContext& context, RunStats& measured);
+  Status run_steps(RunContext& context, RunStats& measured, std::span<int64_t> step_ns);
   Status run_step(size_t s, RunContext& context);
   void record_refusal(const Status& status) noexcept;
 
@@ -118,10 +123,12 @@ struct Model::Impl {
   const DecisionLog log;
   MemoryReport memory;
   const std::shared_ptr<Clock> clock;
+  const RunContract contract;
   ContextPool contexts;
   std::atomic<int64_t> runs{0};
   std::atomic<int64_t> failed_runs{0};
   std::atomic<int64_t> guard_misses{0};
+  std::atomic<int64_t> staging_bytes{0};
   std::atomic<int64_t> compile_ns{0};
   std::atomic<bool> cache_hit{false};
   CompileBreakdown compile;
@@ -148,9 +155,10 @@ Status Model::Impl::run(std::span<const TensorView> inputs, std::span<const Tens
   runs.fetch_add(1, std::memory_order_relaxed);
   try {
     const int64_t start = clock->now_ns();
-    status = check_views(*program, inputs, outputs);
+    int64_t staged = 0;
+    status = check_views(*program, inputs, outputs, contract.strict_views, staged);
     if (status.ok()) {
-      status = execute(inputs, outputs, measured, step_ns);
+      status = execute(inputs, outputs, staged > 0, measured, step_ns);
     } else {
       guard_misses.fetch_add(1, std::memory_order_relaxed);
     }
@@ -164,19 +172,56 @@ Status Model::Impl::run(std::span<const TensorView> inputs, std::span<const Tens
 }
 
 Status Model::Impl::execute(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                            RunStats& measured, std::span<int64_t> step_ns) {
+                            bool staged, RunStats& measured, std::span<int64_t> step_ns) {
   PYC_ASSIGN(RunContext * acquired, contexts.acquire(measured.allocations));
   const Lease context(contexts, acquired);
+  if (staged) {
+    PYC_TRY(stage(inputs, outputs, *context, measured));
+    PYC_TRY(run_steps(*context, measured, step_ns));
+    context->staging.copy_back(outputs);
+    return {};
+  }
   for (const PointerLayout::Slot& slot : contexts.layout().inputs) {
-    context->pointers[slot.position] = inputs[slot.index].data;
+    context->pointers[slot.position] = inputs[slot.index].origin();
   }
   for (const PointerLayout::Slot& slot : contexts.layout().outputs) {
-    context->pointers[slot.position] = outputs[slot.index].data;
+    context->pointers[slot.position] = outputs[slot.index].origin();
   }
+  return run_steps(*context, measured, step_ns);
+}
+
+Status Model::Impl::stage(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                          RunContext& context, RunStats& measured) {
+  const Staging::Need need = Staging::need_of(inputs, outputs);
+  const int64_t needed = memory.peak_bytes + need.memory_bytes;
+  if (contract.memory_budget > 0 && needed > contract.memory_budget) {
+    return {
+        Code::kBudgetExceeded,
+        fmt::format("{} views that are not row-major and aligned need {} bytes of copies beside "
+                    "the {} of the run, the budget is {}",
+                    need.views, need.memory_bytes, memory.peak_bytes, contract.memory_budget)};
+  }
+  int64_t grown = 0;
+  Status filled = context.staging.fill(need, inputs, outputs, grown);
+  staging_bytes.fetch_add(grown, std::memory_order_relaxed);
+  if (!filled.ok()) return filled;
+  measured.allocations += grown > 0 ? 1 : 0;
+  measured.staged_views = need.views;
+  measured.staged_bytes = need.copied_bytes;
+  for (const PointerLayout::Slot& slot : contexts.layout().inputs) {
+    context.pointers[slot.position] = context.staging.input(slot.index);
+  }
+  for (const PointerLayout::Slot& slot : contexts.layout().outputs) {
+    context.pointers[slot.position] = context.staging.output(slot.index);
+  }
+  return {};
+}
+
+Status Model::Impl::run_steps(RunContext& context, RunStats& measured, std::span<int64_t> step_ns) {
   const FpStateGuard fp_state;
   for (size_t s = 0; s < program->steps.size(); ++s) {
     const int64_t start = step_ns.empty() ? 0 : clock->now_ns();
-    PYC_TRY(run_step(s, *context));
+    PYC_TRY(run_step(s, context));
     if (!step_ns.empty()) step_ns[s] = clock->now_ns() - start;
     ++measured.steps;
   }
@@ -210,13 +255,14 @@ Model::~Model() = default;
 
 Result<std::unique_ptr<Model>> Model::create(std::shared_ptr<const Program> program,
                                              std::shared_ptr<ThreadPool> pool, DecisionLog log,
-                                             MemoryReport memory, std::shared_ptr<Clock> clock) {
+                                             MemoryReport memory, std::shared_ptr<Clock> clock,
+                                             RunContract contract) {
   if (program == nullptr) return Status(Code::kNullPointer, "model: no program");
   if (pool == nullptr) return Status(Code::kNullPointer, "model: no thread pool");
   PYC_TRY(check_program(*program));
   if (clock == nullptr) clock = std::make_shared<MonotonicClock>();
   auto impl = std::make_unique<Impl>(std::move(program), std::move(pool), std::move(log), memory,
-                                     std::move(clock));
+                                     std::move(clock), contract);
   PYC_TRY(impl->make_first_context());
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
@@ -225,7 +271,12 @@ const std::vector<IoSpec>& Model::inputs() const { return impl_->program->inputs
 const std::vector<IoSpec>& Model::outputs() const { return impl_->program->outputs; }
 const Program& Model::program() const { return *impl_->program; }
 const DecisionLog& Model::decisions() const { return impl_->log; }
-const MemoryReport& Model::memory() const { return impl_->memory; }
+
+MemoryReport Model::memory() const {
+  MemoryReport report = impl_->memory;
+  report.staging_bytes = impl_->staging_bytes.load(std::memory_order_relaxed);
+  return report;
+}
 
 Status Model::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                   RunStats* stats) {

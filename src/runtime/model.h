@@ -15,17 +15,9 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "runtime/program.h"
+#include "runtime/tensor_view.h"
 
 namespace pyc::runtime {
-
-// Caller-owned memory, row-major. Data must be aligned to the dtype's size; `bytes` must be exactly
-// what dtype and shape say. Outputs may not overlap inputs or one another.
-struct TensorView {
-  void* data = nullptr;
-  DType dtype = DType::kF32;
-  std::vector<int64_t> shape;
-  int64_t bytes = 0;
-};
 
 struct MemoryReport {
   std::array<int64_t, kBufferClasses> class_bytes{};
@@ -33,12 +25,17 @@ struct MemoryReport {
   int64_t scratch_bytes = 0;         // all threads together
   int64_t peak_bytes = 0;            // everything: inputs, outputs, parameters, arena, scratch
   int64_t measured_arena_bytes = 0;  // what the allocator handed out for one run (arena + scratch)
+  // Held for views that are not plain, of all runs at a time; none until such a view comes. Beside
+  // the peak, which is planned before any view is seen.
+  int64_t staging_bytes = 0;
 };
 
 struct RunStats {
-  int64_t wall_ns = 0;      // from entry to return, guards included
-  int64_t steps = 0;        // that ran to their end
-  int64_t allocations = 0;  // blocks of memory made for this run; 0 on the hot path
+  int64_t wall_ns = 0;       // from entry to return, guards included
+  int64_t steps = 0;         // that ran to their end
+  int64_t allocations = 0;   // blocks of memory made for this run; 0 on the hot path
+  int64_t staged_views = 0;  // inputs and outputs that had to be copied: not plain (tensor_view.h)
+  int64_t staged_bytes = 0;  // of their elements
   // Of a run in stages: bytes of the values it made (base/value_meter.h) that were held at its end,
   // outputs and contents that entered programs, and at most.
   int64_t value_bytes = 0;
@@ -68,6 +65,12 @@ struct ModelStats {
   CompileBreakdown compile = {};
 };
 
+// What a model's runs must keep, besides its plan.
+struct RunContract {
+  bool strict_views = false;  // views that are not plain are refused
+  int64_t memory_budget = 0;  // bytes for the peak and staging of one run; 0: no limit
+};
+
 class Model {
  public:
   // Refusals that refusals() keeps; older ones are dropped.
@@ -80,18 +83,23 @@ class Model {
   static Result<std::unique_ptr<Model>> create(std::shared_ptr<const Program> program,
                                                std::shared_ptr<ThreadPool> pool, DecisionLog log,
                                                MemoryReport memory,
-                                               std::shared_ptr<Clock> clock = nullptr);
+                                               std::shared_ptr<Clock> clock = nullptr,
+                                               RunContract contract = {});
   ~Model();
 
   const std::vector<IoSpec>& inputs() const;
   const std::vector<IoSpec>& outputs() const;
 
-  // Runs once. Any number of threads may call it at the same time. A refusal leaves the model
-  // usable: kInvalidArgument (wrong count), kNullPointer, kDtypeMismatch, kRankMismatch,
-  // kShapeMismatch, kSizeMismatch, kMisaligned, kInvalidArgument (overlap), kRuntimeFailed (a
-  // kernel's check failed; the message names the node), kOutOfMemory (no memory for one more run at
-  // the same time), kInternal (a kernel is wrong). Only the last three touch the outputs, which are
-  // then void. Never throws. `stats` is filled in any case.
+  // Runs once. Any number of threads may call it at the same time. Views that are not plain are
+  // copied (Staging) unless the contract is strict. The bytes from an output's first to its last
+  // element overlap no other view's. A refusal leaves the model usable: kInvalidArgument (wrong
+  // count), kNullPointer, kDtypeMismatch, kRankMismatch, kShapeMismatch, kUnsupported (memory that
+  // is not the host's), kSizeMismatch (elements outside of the memory), kInvalidArgument (an output
+  // that overlaps itself or others), kMisaligned and kInvalidArgument (strict views),
+  // kBudgetExceeded (staging), kRuntimeFailed (a kernel's check failed; the message names the
+  // node), kOutOfMemory (no memory for one more run at the same time), kInternal (a kernel is
+  // wrong). Only the last three touch the outputs, which are then void. Never throws. `stats` is
+  // filled in any case.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
              RunStats* stats = nullptr);
 
@@ -99,7 +107,7 @@ class Model {
   // One decision per run that was refused or failed, oldest first, with the code's name as reason
   // and the message as detail.
   DecisionLog refusals() const;
-  const MemoryReport& memory() const;
+  MemoryReport memory() const;
   ModelStats stats() const;
   // Before the first call of stats().
   void set_compile_stats(int64_t compile_ns, bool cache_hit, const CompileBreakdown& parts = {});

@@ -39,13 +39,13 @@ TEST(Artifacts, AreDescribed) {
   const Graph graph = small_graph();
   for (size_t i = 0; i < pyc_target_count(); ++i) {
     CompileOptions options;
-    options.target = pyc_target_name(i);
-    options.determinism = PYC_DETERMINISM_STRICT;
+    options.set("target", pyc_target_name(i));
+    options.set("determinism", "strict");
     graph.compile_to_file(path, options);
     const Artifact artifact(path);
     const pyc_artifact_info info = artifact.info();
     EXPECT_STREQ(info.version, pyc_version());
-    EXPECT_EQ(info.target, options.target);
+    EXPECT_EQ(info.target, options.text("target"));
     EXPECT_STREQ(info.determinism, "strict");
     EXPECT_EQ(info.fingerprint, graph.fingerprint());
     EXPECT_EQ(info.file_bytes, static_cast<int64_t>(std::filesystem::file_size(path)));

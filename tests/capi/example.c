@@ -46,18 +46,28 @@ int main(void) {
   const float expected[] = {14.5f, 0, 0, 14.5f};
   pyc_error* error = NULL;
   pyc_graph* graph = build();
-  pyc_compile_options options = {.struct_size = sizeof options};
+  pyc_compile_options* options = NULL;
   pyc_run_stats stats = {.struct_size = sizeof stats};
   pyc_memory_report memory = {.struct_size = sizeof memory};
   pyc_model* model = NULL;
-  const pyc_tensor_view input = {
-      .data = x, .shape = x_shape, .rank = 2, .bytes = sizeof x, .dtype = PYC_DTYPE_F32};
-  const pyc_tensor_view output = {
-      .data = y, .shape = y_shape, .rank = 2, .bytes = sizeof y, .dtype = PYC_DTYPE_F32};
+  const pyc_tensor_view input = {.struct_size = sizeof input,
+                                 .data = x,
+                                 .bytes = sizeof x,
+                                 .shape = x_shape,
+                                 .rank = 2,
+                                 .dtype = PYC_DTYPE_F32};
+  const pyc_tensor_view output = {.struct_size = sizeof output,
+                                  .data = y,
+                                  .bytes = sizeof y,
+                                  .shape = y_shape,
+                                  .rank = 2,
+                                  .dtype = PYC_DTYPE_F32};
 
-  options.device = "cpu";
-  options.determinism = PYC_DETERMINISM_STRICT;
-  require(pyc_compile_model(graph, &options, &model, &error), error, "compile");
+  require(pyc_compile_options_create(&options, &error), error, "options");
+  require(pyc_compile_options_set(options, "device", "cpu", &error), error, "device");
+  require(pyc_compile_options_set(options, "determinism", "strict", &error), error, "determinism");
+  require(pyc_compile_model(graph, options, &model, &error), error, "compile");
+  pyc_compile_options_destroy(options);
   pyc_graph_destroy(graph);
   require(pyc_run_model(model, &input, 1, &output, 1, &stats, &error), error, "run");
   for (int i = 0; i < 4; ++i) {

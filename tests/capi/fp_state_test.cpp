@@ -24,8 +24,8 @@ constexpr std::string_view kText =
 
 std::string digest_on(const char* device) {
   CompileOptions options;
-  options.device = device;
-  options.flags = PYC_COMPILE_NO_CACHE;
+  options.set("device", device);
+  options.set("cache", false);
   Model model(Graph::parse(kText), options);
   return model(Tensor::random(PYC_DTYPE_F32, {4}, 3))[0].digest();
 }

@@ -8,7 +8,7 @@ namespace {
 
 TEST(Gateway, RunsAllocateNothing) {
   CompileOptions options;
-  options.threads = 1;
+  options.set("threads", 1);
   Model model(Graph::parse("graph @tiny(%x: f32[1]) -> (%y) {\n  %y = relu(%x)\n}\n"), options);
   const Tensor x = Tensor::random(PYC_DTYPE_F32, {1}, 1);
   const Tensor y(PYC_DTYPE_F32, {1});

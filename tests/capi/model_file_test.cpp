@@ -106,12 +106,10 @@ TEST(ModelFiles, TextIsWholeAndHasNothingToChoose) {
   EXPECT_EQ(breaks.summary().compilability_score, 1.0);
   EXPECT_EQ(breaks.summary().break_count, 0);
   CompileOptions options;
-  options.dims = {{"n", 2}};
-  const pyc_status status = options.with_c([&](const pyc_compile_options* o) {
-    Handle<pyc_graph, pyc_graph_destroy> graph;
-    return pyc_model_file_graph(file.handle.get(), o, graph.put(), nullptr);
-  });
-  EXPECT_EQ(status, PYC_STATUS_INVALID_ARGUMENT);
+  options.set("dim", "n=2");
+  Handle<pyc_graph, pyc_graph_destroy> graph;
+  EXPECT_EQ(pyc_model_file_graph(file.handle.get(), options.get(), graph.put(), nullptr),
+            PYC_STATUS_INVALID_ARGUMENT);
 }
 
 std::string text_of(const File& file) {

@@ -11,7 +11,7 @@ namespace {
 
 pyc_tensor_view view(void* data, const Shape& shape, int64_t bytes,
                      pyc_dtype dtype = PYC_DTYPE_F32) {
-  pyc_tensor_view out{};
+  auto out = sized<pyc_tensor_view>();
   out.data = data;
   out.shape = shape.data();
   out.rank = static_cast<int64_t>(shape.size());
@@ -93,10 +93,11 @@ TEST(Models, WrongTensorsAreRefusedByNameAndCounted) {
   EXPECT_EQ(run(view(x, {3, 2}, sizeof x), good_out).status, PYC_STATUS_SHAPE_MISMATCH);
   EXPECT_EQ(run(view(x, in_shape, 20), good_out).status, PYC_STATUS_SIZE_MISMATCH);
   EXPECT_EQ(run(good_in, view(x, out_shape, sizeof y)).status, PYC_STATUS_INVALID_ARGUMENT);
-  char* odd = reinterpret_cast<char*>(x) + 1;
-  const Refusal misaligned = run(view(odd, in_shape, sizeof x), good_out);
-  EXPECT_EQ(misaligned.status, PYC_STATUS_MISALIGNED);
-  EXPECT_EQ(misaligned.node, "x");
+  pyc_tensor_view elsewhere = good_in;
+  elsewhere.device_type = PYC_DEVICE_CUDA;
+  const Refusal unreachable = run(elsewhere, good_out);
+  EXPECT_EQ(unreachable.status, PYC_STATUS_UNSUPPORTED);
+  EXPECT_EQ(unreachable.node, "x");
 
   const pyc_model_stats stats = model.stats();
   EXPECT_EQ(stats.runs, 16);  // each call above ran twice; one was refused before the gateway
@@ -129,7 +130,7 @@ TEST(Models, NullPointersAreRefused) {
             PYC_STATUS_NULL_POINTER);
   EXPECT_EQ(pyc_run_model(model.get(), nullptr, 0, nullptr, 0, nullptr, nullptr),
             PYC_STATUS_INVALID_ARGUMENT);
-  pyc_tensor_view shapeless{};
+  auto shapeless = sized<pyc_tensor_view>();
   shapeless.rank = 2;
   EXPECT_EQ(pyc_run_model(model.get(), &shapeless, 1, &shapeless, 1, nullptr, nullptr),
             PYC_STATUS_NULL_POINTER);
@@ -143,42 +144,13 @@ TEST(Models, NullPointersAreRefused) {
 }
 
 TEST(Models, StructSizesOfOtherVersionsAreHandled) {
-  const Graph graph = small_graph();
-  const auto compile = [&](const pyc_compile_options* options) {
-    return refusal([&](pyc_error** e) {
-      pyc_model* model = nullptr;
-      const pyc_status status = pyc_compile_model(graph.get(), options, &model, e);
-      pyc_destroy_model(model);
-      return status;
-    });
-  };
-  pyc_compile_options options{};
-  EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);     // no size
-  options.struct_size = offsetof(pyc_compile_options, loop_limit) - 1;  // the first version's
-  EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);
-  options.struct_size = offsetof(pyc_compile_options, cache_dir);
-  options.cache_dir = reinterpret_cast<const char*>(1);
-  EXPECT_EQ(compile(&options).status, PYC_STATUS_OK) << "what lies behind the struct is not read";
-  options.struct_size = size_t{1} << 40;
-  EXPECT_EQ(compile(&options).status, PYC_STATUS_INVALID_ARGUMENT);
-
-  // A later version's struct: fine as long as what it adds is not used.
-  struct Later {
-    pyc_compile_options known;
-    int64_t added;
-  } later{};
-  later.known.struct_size = sizeof later;
-  EXPECT_EQ(compile(&later.known).status, PYC_STATUS_OK);
-  later.added = 1;
-  EXPECT_EQ(compile(&later.known).status, PYC_STATUS_UNKNOWN_OPTION);
-
   struct LaterStats {
     pyc_model_stats known;
     int64_t added;
   } stats{};
   stats.known.struct_size = sizeof stats;
   stats.added = 7;
-  const Model model(graph);
+  const Model model = small_model();
   ASSERT_EQ(pyc_model_get_stats(model.get(), &stats.known, nullptr), PYC_STATUS_OK);
   EXPECT_EQ(stats.added, 0);
   EXPECT_EQ(stats.known.struct_size, sizeof stats);
@@ -188,31 +160,9 @@ TEST(Models, StructSizesOfOtherVersionsAreHandled) {
             PYC_STATUS_INVALID_ARGUMENT);
 }
 
-TEST(Models, OptionsOutOfRangeAreRefused) {
-  const auto compile = [](auto change) {
-    CompileOptions options;
-    change(options);
-    try {
-      small_model(options);
-    } catch (const Error& e) {
-      return e.code();
-    }
-    return static_cast<pyc_status>(PYC_STATUS_OK);
-  };
-  EXPECT_EQ(compile([](auto& o) { o.device = "gpu9"; }), PYC_STATUS_UNKNOWN_OPTION);
-  EXPECT_EQ(compile([](auto& o) { o.determinism = 9; }), PYC_STATUS_INVALID_ARGUMENT);
-  EXPECT_EQ(compile([](auto& o) { o.threads = -1; }), PYC_STATUS_INVALID_ARGUMENT);
-  EXPECT_EQ(compile([](auto& o) { o.lanes = 5; }), PYC_STATUS_INVALID_ARGUMENT);
-  EXPECT_EQ(compile([](auto& o) { o.flags = 1u << 31; }), PYC_STATUS_UNKNOWN_OPTION);
-  EXPECT_EQ(compile([](auto& o) { o.memory_budget = -5; }), PYC_STATUS_INVALID_ARGUMENT);
-  EXPECT_EQ(compile([](auto& o) { o.memory_budget = 1; }), PYC_STATUS_BUDGET_EXCEEDED);
-  EXPECT_EQ(compile([](auto& o) { o.value_limit = -1; }), PYC_STATUS_INVALID_ARGUMENT);
-  EXPECT_EQ(compile([](auto& o) { o.target = "x86_avx2"; }), PYC_STATUS_UNSUPPORTED);
-}
-
 TEST(Models, StatsMemoryStepsAndKernelsAreFilled) {
   CompileOptions options;
-  options.threads = 1;
+  options.set("threads", 1);
   Model model = small_model(options);
   const Tensor x = Tensor::random(PYC_DTYPE_F32, {2, 3}, 1);
   const Tensor y(PYC_DTYPE_F32, {2, 2});
@@ -266,7 +216,7 @@ TEST(Models, StatsMemoryStepsAndKernelsAreFilled) {
 
 TEST(Models, DecisionsAreTheSameOnReplay) {
   CompileOptions options;
-  options.flags = PYC_COMPILE_NO_CACHE;
+  options.set("cache", false);
   const Model a = small_model(options);
   const Model b = small_model(options);
   ASSERT_GT(pyc_model_decision_count(a.get()), 0u);
@@ -297,7 +247,7 @@ TEST(Models, TheCacheOfTheProcessIsCounted) {
 
 TEST(Models, EightThreadsCompileAndRunModelsOfTheirOwnAndOneTogether) {
   CompileOptions options;
-  options.threads = 2;
+  options.set("threads", 2);
   Model shared = small_model(options);
   const std::string expected = shared(Tensor::random(PYC_DTYPE_F32, {2, 3}, 9))[0].digest();
   std::vector<std::thread> threads;
@@ -305,8 +255,8 @@ TEST(Models, EightThreadsCompileAndRunModelsOfTheirOwnAndOneTogether) {
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       CompileOptions own = options;
-      own.device = t % 2 == 0 ? "cpu" : "reference";
-      if (t % 4 == 0) own.flags = PYC_COMPILE_NO_CACHE;
+      own.set("device", t % 2 == 0 ? "cpu" : "reference");
+      if (t % 4 == 0) own.set("cache", false);
       for (int i = 0; i < 5; ++i) {
         Model mine = small_model(own);
         const Tensor x = Tensor::random(PYC_DTYPE_F32, {2, 3}, 9);

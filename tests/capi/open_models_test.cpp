@@ -152,15 +152,14 @@ TEST(OpenModels, RefuseContradictionsByName) {
 
 TEST(OpenModels, ChosenDimsMakeOneProgram) {
   CompileOptions options;
-  options.dims = {{"batch", 2}};
+  options.set("dim", "batch=2");
   Model model = compiled(open_linear(), options);
   EXPECT_FALSE(model.is_open());
   EXPECT_EQ(model.stats().segments_compiled, 1);
   EXPECT_EQ(model.output(0).bytes, 16);
   EXPECT_EQ(model(ramp({2, 3}), ramp({2, 2}))[0].elements<float>()[0], 13);
 
-  options.dims.clear();
-  options.shapes = {{"x", {2, 3}}};
+  options.reset("dim").set("shape", "x=2,3");
   EXPECT_FALSE(compiled(open_linear(), options).is_open()) << "batch is known from x";
 }
 
@@ -174,21 +173,17 @@ TEST(OpenModels, WrongChoicesAreRefused) {
     return std::pair(pyc_status{PYC_STATUS_OK}, std::string());
   };
   CompileOptions options;
-  options.dims = {{"bach", 2}};
+  options.set("dim", "bach=2");
   auto [code, message] = status_of(options);
   EXPECT_EQ(code, PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_NE(message.find("did you mean 'batch'?"), std::string::npos) << message;
-  options.dims = {{"batch", 2}};
-  options.shapes = {{"x", {5, 3}}};
+  options.reset("dim").set("dim", "batch=2").set("shape", "x=5,3");
   std::tie(code, message) = status_of(options);
   EXPECT_EQ(code, PYC_STATUS_SHAPE_MISMATCH);
   EXPECT_NE(message.find("2 in the chosen dims and 5 in input 'x'"), std::string::npos) << message;
-  options.dims = {{"batch", -2}};
-  EXPECT_EQ(status_of(options).first, PYC_STATUS_INVALID_ARGUMENT);
-  options.dims.clear();
-  options.shapes = {{"x", {2, 3, 4}}};
+  options.reset("dim").set("shape", "x=2,3,4");
   EXPECT_EQ(status_of(options).first, PYC_STATUS_RANK_MISMATCH);
-  options.shapes = {{"z", {2, 3}}};
+  options.reset("shape").set("shape", "z=2,3");
   EXPECT_EQ(status_of(options).first, PYC_STATUS_INVALID_ARGUMENT);
 }
 
@@ -249,7 +244,7 @@ TEST(OpenModels, OutputsOfOtherKinds) {
   size_t size = 0;
   ASSERT_EQ(pyc_result_string(results[1], 1, &text, &size, nullptr), PYC_STATUS_OK);
   EXPECT_EQ(std::string(text, size), "1.0");
-  pyc_tensor_view view{};
+  auto view = sized<pyc_tensor_view>();
   EXPECT_EQ(pyc_result_tensor(results[0], &view, nullptr), PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_EQ(pyc_result_item(results[0], 2, &item, nullptr), PYC_STATUS_INVALID_ARGUMENT);
 }
@@ -298,7 +293,7 @@ TEST(OpenModels, EndlessLoopsEndAtTheLimit) {
                 .nodes = {w::node("Loop", {"", "go_on", "x"}, {"y"}, {w::attr_graph("body", body)},
                                   "round")}});
   CompileOptions options;
-  options.loop_limit = 100;
+  options.set("loop_limit", 100);
   Model model = compiled(bytes, options);
   const Tensor x = ramp({1});
   const Tensor go = Tensor::of<uint8_t>(PYC_DTYPE_BOOL, {}, std::vector<uint8_t>{1});
@@ -324,7 +319,7 @@ w::Bytes doubling() {
 
 TEST(OpenModels, ValuesEndAtTheirLimit) {
   CompileOptions options;
-  options.value_limit = 1 << 20;
+  options.set("value_limit", 1 << 20);
   Model model = compiled(doubling(), options);
   const Tensor x = ramp({4});
   const Tensor many = Tensor::of<int64_t>(PYC_DTYPE_I64, {}, std::vector<int64_t>{60});
@@ -361,7 +356,7 @@ TEST(OpenModels, ResultsShareTheirCopiesOfInputs) {
   const void* data[2] = {};
   for (size_t i = 0; i < 2; ++i) {
     const pyc_result* item = nullptr;
-    pyc_tensor_view view{};
+    auto view = sized<pyc_tensor_view>();
     ASSERT_EQ(pyc_result_item(results[0], i, &item, nullptr), PYC_STATUS_OK);
     ASSERT_EQ(pyc_result_tensor(item, &view, nullptr), PYC_STATUS_OK);
     data[i] = view.data;

@@ -73,7 +73,7 @@ std::vector<std::string> strings_of(const pyc_result* result) {
 }
 
 std::vector<float> floats_of(const pyc_result* result) {
-  pyc_tensor_view view{};
+  auto view = sized<pyc_tensor_view>();
   check([&](pyc_error** e) { return pyc_result_tensor(result, &view, e); });
   const auto* numbers = static_cast<const float*>(view.data);
   return {numbers, numbers + view.bytes / 4};
@@ -301,7 +301,12 @@ TEST(Values, ThatCannotBeMadeAreRefused) {
   EXPECT_NE(pyc_result_from_strings(strings, &negative, 1, &made, nullptr), PYC_STATUS_OK);
   EXPECT_NE(pyc_result_from_strings(strings, &two, 1000, &made, nullptr), PYC_STATUS_OK);
   float number = 0;
-  const pyc_tensor_view small = {&number, &two, 1, sizeof number, PYC_DTYPE_F32, 0};
+  auto small = sized<pyc_tensor_view>();
+  small.data = &number;
+  small.bytes = sizeof number;
+  small.shape = &two;
+  small.rank = 1;
+  small.dtype = PYC_DTYPE_F32;
   EXPECT_EQ(pyc_result_from_tensor(&small, &made, nullptr), PYC_STATUS_SIZE_MISMATCH);
   EXPECT_EQ(made, nullptr);
 }

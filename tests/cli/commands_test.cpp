@@ -239,6 +239,7 @@ void check_page(const std::string& page, const std::string& command) {
 }
 
 TEST(GeneratedPages, Ops) { check_page("ops.md", "ops"); }
+TEST(GeneratedPages, Options) { check_page("options.md", "options"); }
 TEST(GeneratedPages, Errors) { check_page("errors.md", "errors"); }
 TEST(GeneratedPages, Capabilities) {
   if (kSanitized) GTEST_SKIP() << "tries every op on every device: half a minute of what others do";

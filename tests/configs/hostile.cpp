@@ -202,7 +202,9 @@ bool sound(Views views, std::span<const runtime::IoSpec> specs) {
     const auto address = reinterpret_cast<uintptr_t>(views[i].data);
     const auto unit = static_cast<uintptr_t>(dtype_size(specs[i].dtype));
     if (views[i].dtype != specs[i].dtype || views[i].bytes != specs[i].bytes) return false;
-    if (views[i].shape != specs[i].shape || address == 0 || address % unit != 0) return false;
+    if (!std::ranges::equal(views[i].shape, specs[i].shape)) return false;
+    if (!views[i].strides.empty() || views[i].byte_offset != 0) return false;
+    if (address == 0 || address % unit != 0) return false;
   }
   return true;
 }

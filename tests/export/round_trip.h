@@ -41,7 +41,8 @@ inline Result<std::vector<Output>> outputs_of(ir::Graph graph) {
   std::vector<Output> out;
   for (const runtime::TensorView& view : data.outputs()) {
     const auto* first = static_cast<const std::byte*>(view.data);
-    out.push_back({{view.dtype, view.shape}, {first, first + view.bytes}});
+    out.push_back(
+        {{view.dtype, {view.shape.begin(), view.shape.end()}}, {first, first + view.bytes}});
   }
   return out;
 }

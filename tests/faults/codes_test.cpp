@@ -9,19 +9,15 @@
 #include "capi/guard.h"
 #include "faults/inject.h"
 #include "faults/scenarios.h"
+#include "pyc/pyc.hpp"
 
 namespace pyc::faults {
 namespace {
 
 using Call = std::function<pyc_status(pyc_error**)>;
 
-pyc_compile_options options(const char* device) {
-  pyc_compile_options o{};
-  o.struct_size = sizeof o;
-  o.device = device;
-  o.threads = 1;
-  o.flags = PYC_COMPILE_NO_CACHE;
-  return o;
+CompileOptions options(const char* device) {
+  return CompileOptions().set("device", device).set("threads", 1).set("cache", false);
 }
 
 pyc_status parse(const char* text, pyc_error** e) {
@@ -31,9 +27,9 @@ pyc_status parse(const char* text, pyc_error** e) {
   return status;
 }
 
-pyc_status compile(const char* text, const pyc_compile_options& o, pyc_error** e) {
+pyc_status compile(const char* text, const CompileOptions& o, pyc_error** e) {
   pyc_model* model = nullptr;
-  const pyc_status status = pyc_compile_model_bytes(text, std::strlen(text), &o, &model, e);
+  const pyc_status status = pyc_compile_model_bytes(text, std::strlen(text), o.get(), &model, e);
   pyc_destroy_model(model);
   return status;
 }
@@ -45,15 +41,16 @@ pyc_status run(const char* text, std::vector<int64_t> shape, int64_t bytes, pyc_
   alignas(64) std::array<unsigned char, 256> out{};
   in.fill(0x7f);  // a large index, a finite number
   pyc_model* model = nullptr;
-  const pyc_compile_options o = options("reference");
-  pyc_status status = pyc_compile_model_bytes(text, std::strlen(text), &o, &model, e);
+  const CompileOptions o = options("reference").set("strict_views", true);
+  pyc_status status = pyc_compile_model_bytes(text, std::strlen(text), o.get(), &model, e);
   if (status == PYC_STATUS_OK) {
     pyc_value_info info{};
     info.struct_size = sizeof info;
     EXPECT_EQ(pyc_model_output(model, 0, &info, nullptr), PYC_STATUS_OK);
-    const pyc_tensor_view input = {
-        in.data() + shift, shape.data(), static_cast<int64_t>(shape.size()), bytes, dtype, 0};
-    const pyc_tensor_view output = {out.data(), info.shape, info.rank, info.bytes, info.dtype, 0};
+    const pyc_tensor_view input =
+        view_of(in.data() + shift, shape.data(), static_cast<int64_t>(shape.size()), bytes, dtype);
+    const pyc_tensor_view output =
+        view_of(out.data(), info.shape, info.rank, info.bytes, info.dtype);
     status = pyc_run_model(model, &input, 1, &output, 1, nullptr, e);
   }
   pyc_destroy_model(model);
@@ -77,19 +74,20 @@ pyc_status load(const std::string& path, pyc_error** e) {
 }
 
 std::map<pyc_status, Call> provocations(const Files& files) {
-  const auto with = [](auto change) {
-    return [change](pyc_error** e) {
-      pyc_compile_options o = options("reference");
-      change(o);
-      return compile(kRelu, o, e);
+  const auto set = [](const char* name, const char* value) {
+    return [=](pyc_error** e) {
+      return pyc_compile_options_set(options("reference").get(), name, value, e);
     };
+  };
+  const auto with = [](const char* name, const char* value) {
+    return [=](pyc_error** e) { return compile(kRelu, options("reference").set(name, value), e); };
   };
   const auto run_relu = [](std::vector<int64_t> shape, int64_t bytes, pyc_dtype dtype,
                            size_t shift) {
     return [=](pyc_error** e) { return run(kRelu, shape, bytes, dtype, shift, e); };
   };
   return {
-      {PYC_STATUS_INVALID_ARGUMENT, with([](auto& o) { o.threads = -1; })},
+      {PYC_STATUS_INVALID_ARGUMENT, set("threads", "-1")},
       {PYC_STATUS_PARSE_ERROR, [](pyc_error** e) { return parse("graph @g(", e); }},
       {PYC_STATUS_VERIFY_FAILED,
        [](pyc_error** e) { return compile(kNoOutput, options("reference"), e); }},
@@ -100,17 +98,18 @@ std::map<pyc_status, Call> provocations(const Files& files) {
       {PYC_STATUS_MISALIGNED, run_relu({4}, 16, PYC_DTYPE_F32, 1)},
       {PYC_STATUS_NULL_POINTER,
        [](pyc_error** e) { return pyc_compile_model(nullptr, nullptr, nullptr, e); }},
-      {PYC_STATUS_UNKNOWN_OPTION, with([](auto& o) { o.device = "abacus"; })},
+      {PYC_STATUS_UNKNOWN_OPTION, set("device", "abacus")},
       {PYC_STATUS_UNKNOWN_OP,
        [](pyc_error** e) {
          return parse("graph @g(%x: f32[4]) -> (%y) {\n  %y = rleu(%x)\n}\n", e);
        }},
-      {PYC_STATUS_UNSUPPORTED, with([](auto& o) { o.target = "x86_avx2"; })},
-      {PYC_STATUS_BUDGET_EXCEEDED, with([](auto& o) { o.memory_budget = 1; })},
+      {PYC_STATUS_UNSUPPORTED, with("target", "x86_avx2")},
+      {PYC_STATUS_BUDGET_EXCEEDED, with("memory_budget", "1")},
       {PYC_STATUS_OUT_OF_MEMORY,
        [](pyc_error** e) {
+         const CompileOptions o = options("reference");
          arm(1);
-         const pyc_status status = compile(kRelu, options("reference"), e);
+         const pyc_status status = compile(kRelu, o, e);
          disarm();
          return status;
        }},

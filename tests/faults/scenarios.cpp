@@ -63,14 +63,27 @@ class Calls {
   pyc_error* error_ = nullptr;
 };
 
-pyc_compile_options options(const char* device, int32_t threads, uint32_t flags = 0) {
-  pyc_compile_options o{};
-  o.struct_size = sizeof o;
-  o.device = device;
-  o.threads = threads;
-  o.flags = flags;
-  return o;
-}
+// Options that are made while faults may strike: without memory for them there are none.
+class Options {
+ public:
+  Options(Calls& calls, const char* device, const char* threads) : calls_(calls) {
+    calls_.ok([&](pyc_error** e) { return pyc_compile_options_create(&handle_, e); });
+    set("device", device);
+    set("threads", threads);
+  }
+  ~Options() { pyc_compile_options_destroy(handle_); }
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  void set(const char* name, const char* value) {
+    calls_.ok([&](pyc_error** e) { return pyc_compile_options_set(handle_, name, value, e); });
+  }
+  const pyc_compile_options* get() const { return handle_; }
+
+ private:
+  Calls& calls_;
+  pyc_compile_options* handle_ = nullptr;
+};
 
 // Runs the model on seeded inputs and says the digests of its outputs.
 void run_model(Calls& calls, pyc_model* model) {
@@ -88,7 +101,7 @@ void run_model(Calls& calls, pyc_model* model) {
     if (info.bytes > kMaxBytes) std::abort();
     auto& bytes = memory[is_input ? i : kMost + i];
     bytes.fill(0xA5);
-    view = {bytes.data(), info.shape, info.rank, info.bytes, info.dtype, 0};
+    view = view_of(bytes.data(), info.shape, info.rank, info.bytes, info.dtype);
   };
   for (size_t i = 0; i < input_count; ++i) {
     describe(true, i, inputs[i]);
@@ -108,11 +121,15 @@ void run_model(Calls& calls, pyc_model* model) {
   }
 }
 
-Answer compile_and_run_file(const std::string& path, const pyc_compile_options& o) {
+Answer compile_and_run_file(const std::string& path, const char* device, const char* threads,
+                            const char* option = "cache", const char* value = "on") {
   Calls calls;
+  Options o(calls, device, threads);
+  o.set(option, value);
   pyc_model* model = nullptr;
-  if (calls.ok(
-          [&](pyc_error** e) { return pyc_compile_model_file(path.c_str(), &o, &model, e); })) {
+  if (calls.ok([&](pyc_error** e) {
+        return pyc_compile_model_file(path.c_str(), o.get(), &model, e);
+      })) {
     run_model(calls, model);
   }
   pyc_destroy_model(model);
@@ -121,24 +138,24 @@ Answer compile_and_run_file(const std::string& path, const pyc_compile_options& 
 }
 
 Answer text_on_reference(const Files& files) {
-  return compile_and_run_file(files.text_model, options("reference", 1));
+  return compile_and_run_file(files.text_model, "reference", "1");
 }
 // Two kernels: one is compiled by a helper thread.
 Answer two_kernels_on_cpu(const Files& files) {
-  return compile_and_run_file(files.small_model, options("cpu", 2));
+  return compile_and_run_file(files.small_model, "cpu", "2");
 }
 Answer onnx_on_reference(const Files& files) {
-  return compile_and_run_file(files.onnx_model, options("reference", 2, PYC_COMPILE_NO_CACHE));
+  return compile_and_run_file(files.onnx_model, "reference", "2", "cache", "off");
 }
 Answer onnx_on_cpu(const Files& files) {
-  return compile_and_run_file(files.onnx_model, options("cpu", 1));
+  return compile_and_run_file(files.onnx_model, "cpu", "1");
 }
 
 Answer tensor_files(const Files& files) {
   Calls calls;
   for (const std::string* path : {&files.npy, &files.pb}) {
     pyc_tensor* tensor = nullptr;
-    pyc_tensor_view view{};
+    pyc_tensor_view view = view_of(nullptr, nullptr, 0, 0, PYC_DTYPE_F32);
     char* digest = nullptr;
     calls.ok([&](pyc_error** e) {
       return pyc_tensor_load_file(path->c_str(), PYC_DTYPE_ANY, &tensor, e);
@@ -185,7 +202,7 @@ void build_graph(Calls& calls, pyc_graph* graph) {
 }
 
 // A refusal in the middle of a healthy life: it is what the caller asks for here.
-void provoke_refusals(Calls& calls, pyc_graph* graph, pyc_model* model) {
+void provoke_refusals(Calls& calls, pyc_model* model) {
   const auto refused = [&](pyc_status expected, auto call) {
     calls.ok([&](pyc_error** e) -> pyc_status {
       const pyc_status status = call(e);
@@ -196,9 +213,12 @@ void provoke_refusals(Calls& calls, pyc_graph* graph, pyc_model* model) {
     });
   };
   refused(PYC_STATUS_UNKNOWN_OPTION, [&](pyc_error** e) {
-    pyc_model* none = nullptr;
-    const pyc_compile_options wrong = options("refrence", 1);
-    return pyc_compile_model(graph, &wrong, &none, e);
+    pyc_compile_options* none = nullptr;
+    const pyc_status made = pyc_compile_options_create(&none, e);
+    if (made != PYC_STATUS_OK) return made;
+    const pyc_status status = pyc_compile_options_set(none, "device", "refrence", e);
+    pyc_compile_options_destroy(none);
+    return status;
   });
   refused(PYC_STATUS_INVALID_ARGUMENT,
           [&](pyc_error** e) { return pyc_run_model(model, nullptr, 0, nullptr, 0, nullptr, e); });
@@ -214,15 +234,15 @@ Answer builder_life(const Files&) {
   pyc_graph* graph = nullptr;
   pyc_model* model = nullptr;
   char* text = nullptr;
-  const pyc_compile_options o = options("reference", 1);
+  const Options o(calls, "reference", "1");
   if (calls.ok([&](pyc_error** e) { return pyc_graph_create("layer", &graph, e); })) {
     build_graph(calls, graph);
   }
   if (calls.ok([&](pyc_error** e) { return pyc_graph_fingerprint(graph, &text, e); })) {
     calls.say_and_free(text);
   }
-  if (calls.ok([&](pyc_error** e) { return pyc_compile_model(graph, &o, &model, e); })) {
-    provoke_refusals(calls, graph, model);
+  if (calls.ok([&](pyc_error** e) { return pyc_compile_model(graph, o.get(), &model, e); })) {
+    provoke_refusals(calls, model);
     run_model(calls, model);
     if (calls.ok([&](pyc_error** e) { return pyc_model_last_decision_log(model, &text, e); })) {
       pyc_text_destroy(text);
@@ -241,9 +261,10 @@ Answer builder_life(const Files&) {
 Answer open_shapes(const Files& files) {
   Calls calls;
   char* json = nullptr;
-  const pyc_compile_options o = options("reference", 1);
+  const Options o(calls, "reference", "1");
   calls.ok([&](pyc_error** e) -> pyc_status {
-    const pyc_status status = pyc_conformance_case(files.onnx_case.c_str(), &o, nullptr, &json, e);
+    const pyc_status status =
+        pyc_conformance_case(files.onnx_case.c_str(), o.get(), nullptr, &json, e);
     if (status != PYC_STATUS_OK) return status;
     for (const pyc_status s : {PYC_STATUS_OUT_OF_MEMORY, PYC_STATUS_IO_ERROR}) {
       if (std::strstr(json, pyc_status_name(s)) != nullptr) return s;
@@ -259,14 +280,15 @@ Answer artifact(const Files& files) {
   Calls calls;
   pyc_graph* graph = nullptr;
   pyc_model* model = nullptr;
-  const pyc_compile_options o = options("cpu", 1);
+  const Options o(calls, "cpu", "1");
   calls.ok(
       [&](pyc_error** e) { return pyc_graph_load_file(files.small_model.c_str(), &graph, e); });
-  calls.ok(
-      [&](pyc_error** e) { return pyc_compile_to_file(graph, &o, files.artifact.c_str(), e); });
+  calls.ok([&](pyc_error** e) {
+    return pyc_compile_to_file(graph, o.get(), files.artifact.c_str(), e);
+  });
   pyc_graph_destroy(graph);
   if (calls.ok([&](pyc_error** e) {
-        return pyc_compile_model_file(files.artifact.c_str(), &o, &model, e);
+        return pyc_compile_model_file(files.artifact.c_str(), o.get(), &model, e);
       })) {
     run_model(calls, model);
   }
@@ -282,13 +304,13 @@ Answer open_model(const Files& files) {
   pyc_results* results = nullptr;
   const pyc_result* first = nullptr;
   char* digest = nullptr;
-  const pyc_compile_options o = options("reference", 1);
+  const Options o(calls, "reference", "1");
   std::array<float, 6> x = {1, -2, 3, -4, 5, -6};
   const std::array<int64_t, 2> shape = {2, 3};
-  const pyc_tensor_view input = {x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32, 0};
-  pyc_tensor_view output{};
+  const pyc_tensor_view input = view_of(x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32);
+  pyc_tensor_view output = view_of(nullptr, nullptr, 0, 0, PYC_DTYPE_F32);
   calls.ok([&](pyc_error** e) {
-    return pyc_compile_model_file(files.open_model.c_str(), &o, &model, e);
+    return pyc_compile_model_file(files.open_model.c_str(), o.get(), &model, e);
   });
   calls.ok(
       [&](pyc_error** e) { return pyc_run_model_dynamic(model, &input, 1, &results, nullptr, e); });
@@ -309,10 +331,10 @@ Answer values(const Files& files) {
   pyc_model* model = nullptr;
   pyc_results* results = nullptr;
   std::array<pyc_result*, 5> made{};
-  const pyc_compile_options o = options("reference", 1);
+  const Options o(calls, "reference", "1");
   std::array<float, 6> x = {1, -2, 3, -4, 5, -6};
   const std::array<int64_t, 2> shape = {2, 3};
-  const pyc_tensor_view input = {x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32, 0};
+  const pyc_tensor_view input = view_of(x.data(), shape.data(), 2, sizeof x, PYC_DTYPE_F32);
   const pyc_string word = {"a word that is too long to be kept in place", 43};
   calls.ok([&](pyc_error** e) { return pyc_result_from_tensor(&input, &made[0], e); });
   calls.ok([&](pyc_error** e) { return pyc_result_from_strings(&word, nullptr, 0, &made[1], e); });
@@ -320,7 +342,7 @@ Answer values(const Files& files) {
   calls.ok([&](pyc_error** e) { return pyc_result_from_items(made.data(), 3, &made[3], e); });
   calls.ok([&](pyc_error** e) { return pyc_result_copy(made[3], &made[4], e); });
   calls.ok([&](pyc_error** e) {
-    return pyc_compile_model_file(files.open_model.c_str(), &o, &model, e);
+    return pyc_compile_model_file(files.open_model.c_str(), o.get(), &model, e);
   });
   if (calls.ok([&](pyc_error** e) {
         return pyc_run_model_values(model, made.data(), 1, &results, nullptr, e);
@@ -336,10 +358,11 @@ Answer values(const Files& files) {
 
 // The same model twice, with a cache on disk, which is emptied again.
 Answer disk_cache(const Files& files) {
-  pyc_compile_options o = options("cpu", 1);
-  o.cache_dir = files.cache.c_str();
-  Answer answer = compile_and_run_file(files.small_model, o);
-  if (answer.status == PYC_STATUS_OK) answer = compile_and_run_file(files.small_model, o);
+  const auto run = [&] {
+    return compile_and_run_file(files.small_model, "cpu", "1", "cache_dir", files.cache.c_str());
+  };
+  Answer answer = run();
+  if (answer.status == PYC_STATUS_OK) answer = run();
   Calls calls;
   int64_t removed = 0;
   calls.ok([&](pyc_error** e) { return pyc_cache_files_clear(files.cache.c_str(), &removed, e); });

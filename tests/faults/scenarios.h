@@ -16,6 +16,19 @@ struct Answer {
   std::array<char, 256> text{};  // digest or verdict; of a refusal: its message
 };
 
+// Row-major memory.
+inline pyc_tensor_view view_of(void* data, const int64_t* shape, int64_t rank, int64_t bytes,
+                               pyc_dtype dtype) {
+  pyc_tensor_view view{};
+  view.struct_size = sizeof view;
+  view.data = data;
+  view.bytes = bytes;
+  view.shape = shape;
+  view.rank = rank;
+  view.dtype = dtype;
+  return view;
+}
+
 // The files the scenarios read, in a folder that goes away with the object.
 class Files {
  public:

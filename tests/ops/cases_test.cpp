@@ -97,13 +97,13 @@ struct Setting {
 };
 
 // Memory that faults or tells when a kernel leaves it.
-Result<runtime::TensorView> make_view(const ir::TensorType& type, const Bytes& content,
+Result<runtime::TensorView> make_view(const runtime::IoSpec& spec, const Bytes& content,
                                       std::vector<AlignedBuffer>& memory) {
-  PYC_ASSIGN(AlignedBuffer buffer, AlignedBuffer::create(static_cast<size_t>(type.bytes()),
-                                                         AlignedBuffer::Mode::kGuarded));
+  PYC_ASSIGN(AlignedBuffer buffer,
+             AlignedBuffer::create(static_cast<size_t>(spec.bytes), AlignedBuffer::Mode::kGuarded));
   std::copy(content.begin(), content.end(), buffer.data());
   memory.push_back(std::move(buffer));
-  return runtime::TensorView{memory.back().data(), type.dtype, type.shape, type.bytes()};
+  return runtime::TensorView{memory.back().data(), spec.dtype, spec.shape, spec.bytes};
 }
 
 Status run(const Case& c, const std::vector<Tensor>& inputs, const Setting& setting,
@@ -113,11 +113,11 @@ Status run(const Case& c, const std::vector<Tensor>& inputs, const Setting& sett
   std::vector<AlignedBuffer> memory;
   std::vector<runtime::TensorView> input_views;
   for (size_t i = 0; i < model->inputs().size(); ++i) {
-    PYC_ASSIGN(input_views.emplace_back(), make_view(inputs[i].type, inputs[i].bytes, memory));
+    PYC_ASSIGN(input_views.emplace_back(), make_view(model->inputs()[i], inputs[i].bytes, memory));
   }
   std::vector<runtime::TensorView> output_views;
   for (const runtime::IoSpec& spec : model->outputs()) {
-    PYC_ASSIGN(output_views.emplace_back(), make_view({spec.dtype, spec.shape}, {}, memory));
+    PYC_ASSIGN(output_views.emplace_back(), make_view(spec, {}, memory));
   }
   Status status = model->run(input_views, output_views);
   for (const AlignedBuffer& buffer : memory) {
@@ -126,7 +126,8 @@ Status run(const Case& c, const std::vector<Tensor>& inputs, const Setting& sett
   outputs->clear();
   for (const runtime::TensorView& v : output_views) {
     const auto* begin = static_cast<const std::byte*>(v.data);
-    outputs->push_back({{v.dtype, v.shape}, Bytes(begin, begin + v.bytes)});
+    outputs->push_back(
+        {{v.dtype, {v.shape.begin(), v.shape.end()}}, Bytes(begin, begin + v.bytes)});
   }
   return status;
 }

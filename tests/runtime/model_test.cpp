@@ -360,7 +360,8 @@ std::string replay() {
     Tensors t;
     std::fill(t.x.begin(), t.x.end(), i == 1 ? 1.0F : 0.0F);
     static_cast<void>(model->run(t.inputs, t.outputs));
-    t.inputs[0].shape = {kRows, i};
+    const std::vector<int64_t> narrower = {kRows, i};
+    t.inputs[0].shape = narrower;
     static_cast<void>(model->run(t.inputs, t.outputs));
   }
   return text(model->decisions()) + text(model->refusals());

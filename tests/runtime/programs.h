@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ inline constexpr int64_t kColumns = 64;
 inline constexpr int64_t kElements = kRows * kColumns;
 inline constexpr int64_t kTensorBytes = kElements * 4;
 inline constexpr float kScale = 3.0F;
+inline constexpr std::array<int64_t, 2> kShape = {kRows, kColumns};
 
 // buffers: x, parameter (one f32), t; one parallel point per row: t = x · parameter.
 inline void scale_rows(const pyc_kernel_args* args, int64_t begin, int64_t end) {
@@ -103,9 +105,11 @@ inline MemoryReport planned_memory(const Program& program, int threads) {
 inline std::unique_ptr<Model> make_model(const std::shared_ptr<const Program>& program,
                                          const std::shared_ptr<ThreadPool>& pool,
                                          DecisionLog log = {},
-                                         std::shared_ptr<Clock> clock = nullptr) {
-  Result<std::unique_ptr<Model>> model = Model::create(
-      program, pool, std::move(log), planned_memory(*program, pool->threads()), std::move(clock));
+                                         std::shared_ptr<Clock> clock = nullptr,
+                                         RunContract contract = {}) {
+  Result<std::unique_ptr<Model>> model =
+      Model::create(program, pool, std::move(log), planned_memory(*program, pool->threads()),
+                    std::move(clock), contract);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
   return std::move(model).value();
 }
@@ -114,8 +118,8 @@ inline std::unique_ptr<Model> make_model(const std::shared_ptr<const Program>& p
 struct Tensors {
   std::vector<float> x = std::vector<float>(kElements);
   std::vector<float> y = std::vector<float>(kElements, -1.0F);
-  std::vector<TensorView> inputs = {{x.data(), DType::kF32, {kRows, kColumns}, kTensorBytes}};
-  std::vector<TensorView> outputs = {{y.data(), DType::kF32, {kRows, kColumns}, kTensorBytes}};
+  std::vector<TensorView> inputs = {{x.data(), DType::kF32, kShape, kTensorBytes}};
+  std::vector<TensorView> outputs = {{y.data(), DType::kF32, kShape, kTensorBytes}};
 
   explicit Tensors(int seed = 0) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 7 + seed * 13) % 101);

@@ -33,7 +33,7 @@ struct Roofs {
 };
 
 Roofs probe_roofs(const CompileOptions& options) {
-  const bool generated = options.device == "cpu";
+  const bool generated = options.text("device") == "cpu";
   const int64_t n = generated ? 384 : 48;
   const int64_t elements = generated ? int64_t{8} << 20 : int64_t{1} << 15;
   constexpr int kRuns = 5;

@@ -4,6 +4,7 @@
 // alone; every refusal travels as pyc::Error and ends in main.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,19 +80,33 @@ std::unique_ptr<Command> make_reduce();
 std::unique_ptr<Command> make_inspect();
 std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_ops();
+std::unique_ptr<Command> make_options();
 std::unique_ptr<Command> make_errors();
 std::unique_ptr<Command> make_capabilities();
 
 struct InputOptions;
 
-// Sizes for what a model leaves open.
-struct ShapeOptions {
-  std::vector<std::string> shapes;  // INPUT=2,3
-  std::vector<std::string> dims;    // NAME=4
+// The flags of compile options, made from the library's list of them.
+class CompileFlags {
+ public:
+  // Declares the flag of every option that `wanted` takes.
+  void declare(Options& options, const std::function<bool(const pyc_option_info&)>& wanted);
+  // Puts what was given into `compile`.
+  void finish(CompileOptions& compile) const;
 
+ private:
+  struct Flag;
+  std::vector<std::shared_ptr<Flag>> flags_;
+};
+
+// Sizes for what a model leaves open, for commands that compile nothing.
+struct ShapeOptions {
   void declare(Options& options);
   // Puts what was parsed into `compile`.
-  void finish(CompileOptions& compile) const;
+  void finish(CompileOptions& compile) const { flags_.finish(compile); }
+
+ private:
+  CompileFlags flags_;
 };
 
 // The model and the options that every command that compiles takes.
@@ -99,21 +114,22 @@ struct ModelOptions {
   std::string model;
   CompileOptions compile;
 
-  void declare(Options& options, bool device = true);
+  enum class Offer : uint8_t {
+    kCompile,
+    kNoDevice,  // the command chooses devices itself
+    kAhead      // code for other machines too
+  };
+  void declare(Options& options, Offer offer = Offer::kCompile);
   // To be called first: puts what was parsed into `compile`.
-  void finish();
+  void finish() { flags_.finish(compile); }
 
  private:
-  ShapeOptions shapes_;
-  int64_t threads_ = 0;
-  int64_t lanes_ = 0;
-  int64_t memory_budget_ = 0;
-  int64_t loop_limit_ = 0;
-  int64_t value_limit_ = 0;
-  std::string determinism_ = "balanced";
-  bool no_fuse_ = false;
-  bool no_reuse_ = false;
+  CompileFlags flags_;
 };
+
+// "--memory-budget", "--no-fuse": how the program calls an option.
+std::string flag_name(const pyc_option_info& option);
+std::vector<pyc_option_info> compile_options();
 
 // Inputs for a model: files named by the user, the rest from a seed. Sequences and optionals that
 // no file gives are empty.
@@ -180,6 +196,7 @@ class ShapeChoice {
   bool is_given(const std::string& name) const;
   void list_guesses();
   void choose(size_t choice);
+  void set_shape(const std::string& name, const Shape& shape);
   void note() const;
 
   const ModelFile& file_;
@@ -198,7 +215,6 @@ Graph settled_graph(const ModelFile& file, CompileOptions& compile);
 std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& options);
 
 std::vector<std::string> device_names();
-std::vector<std::string> target_names();
 // Whether the file starts with these bytes.
 bool starts_with(const std::string& path, std::string_view bytes);
 std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors);

@@ -47,56 +47,11 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-std::vector<std::string> target_names() {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < pyc_target_count(); ++i) names.emplace_back(pyc_target_name(i));
-  return names;
-}
-
 bool starts_with(const std::string& path, std::string_view bytes) {
   std::string start(bytes.size(), '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   return start == bytes;
-}
-
-void ModelOptions::declare(Options& options, bool device) {
-  options.positional("model", model, "Model file; its content says which format it has");
-  if (device) options.choice("--device", compile.device, "Where to run", device_names());
-  options.integer("--threads", threads_, "Threads; 0: one per core", 0, 4096);
-  options.integer("--lanes", lanes_,
-                  "Vector width of generated code in f32 lanes: 4, 8, 16; 0: the CPU's own", 0, 16);
-  options.choice("--determinism", determinism_, "How far bits are fixed",
-                 {"strict", "balanced", "fast"});
-  options.integer("--memory-budget", memory_budget_,
-                  "Bytes all memory of a run may take, or the compile is refused; 0: no limit", 0,
-                  INT64_MAX);
-  options.list("--exclude", compile.excluded_kernels,
-               "Kernel candidates to leave out, by name or family", true);
-  options.text("--cache-dir", compile.cache_dir,
-               "Folder to keep compiled models in; default: what PYC_CACHE_DIR names, or none");
-  options.integer("--loop-limit", loop_limit_,
-                  "Iterations all loops of one run may take together; 0: 16777216", 0, INT64_MAX);
-  options.integer("--value-limit", value_limit_,
-                  "Bytes the values between the programs of a run may hold; 0: half of the memory",
-                  0, INT64_MAX);
-  shapes_.declare(options);
-  options.flag("--no-fuse", no_fuse_, "One group per node");
-  options.flag("--no-reuse", no_reuse_, "No two buffers share memory");
-}
-
-void ModelOptions::finish() {
-  static const std::map<std::string, int32_t> kLevels = {{"strict", PYC_DETERMINISM_STRICT},
-                                                         {"balanced", PYC_DETERMINISM_BALANCED},
-                                                         {"fast", PYC_DETERMINISM_FAST}};
-  compile.determinism = kLevels.at(determinism_);
-  compile.threads = static_cast<int32_t>(threads_);
-  compile.lanes = static_cast<int32_t>(lanes_);
-  compile.memory_budget = memory_budget_;
-  compile.loop_limit = loop_limit_;
-  compile.value_limit = value_limit_;
-  shapes_.finish(compile);
-  compile.flags |= (no_fuse_ ? PYC_COMPILE_NO_FUSE : 0) | (no_reuse_ ? PYC_COMPILE_NO_REUSE : 0);
 }
 
 std::vector<pyc_tensor_view> views_of(const std::vector<Tensor>& tensors) {

@@ -71,7 +71,7 @@ class Compare final : public Command {
            "  pyc compare model.ir --a reference --b cpu --rtol 1e-5 --atol 1e-7\n";
   }
   void declare(Options& options) override {
-    model_.declare(options, false);
+    model_.declare(options, ModelOptions::Offer::kNoDevice);
     inputs_.declare(options);
     options.choice("--a", a_, "First device", device_names());
     options.choice("--b", b_, "Second device", device_names());
@@ -118,7 +118,7 @@ class Compare final : public Command {
   std::vector<Difference> compare_outputs(const ModelFile& file) const {
     const auto run_on = [&](const std::string& device) {
       CompileOptions options = model_.compile;
-      options.device = device;
+      options.set("device", device);
       Model model = file.compile(options);
       return model.run_values(inputs_.make(model));
     };
@@ -156,8 +156,8 @@ class Compare final : public Command {
   // Unfused, so that every node's value is computed on its own. The added outputs stand last.
   std::vector<Tensor> values_on(const std::string& device, const Graph& graph, size_t count) const {
     CompileOptions options = model_.compile;
-    options.device = device;
-    options.flags |= PYC_COMPILE_NO_FUSE;
+    options.set("device", device);
+    options.set("fuse", false);
     Model model(graph, options);
     const std::vector<AnyValue> inputs = inputs_.make(model);
     std::vector<Tensor> outputs = model.make_outputs();

@@ -16,11 +16,8 @@ class Compile final : public Command {
            "  pyc compile tests/models/mlp.ir -o mlp.pycm --target x86_avx512\n";
   }
   void declare(Options& options) override {
-    model_.declare(options);
+    model_.declare(options, ModelOptions::Offer::kAhead);
     options.text("-o,--output", output_, "The file to write");
-    options.choice("--target", model_.compile.target,
-                   "Machine to make code for; default: the widest of these that this one is",
-                   target_names());
   }
 
   int run() override {

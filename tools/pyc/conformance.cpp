@@ -46,17 +46,17 @@ std::vector<std::string> find_cases(const Request& command) {
 void load_compiler(const Request& command) {
   const Graph graph = Graph::parse("graph @g(%x: f32[1]) -> (%y) {\n  %y = relu(%x)\n}\n");
   CompileOptions options = command.compile;
-  options.flags |= PYC_COMPILE_NO_CACHE;
+  options.set("cache", false);
   const Model model(graph, options);
 }
 
 // The work of one child process: the result as a line of JSON.
 void run_child(const std::string& folder, const Request& command, int out) {
-  const std::string text = command.compile.with_c([&](const pyc_compile_options* options) {
-    return take_text([&](char** json, pyc_error** error) {
-      return pyc_conformance_case(folder.c_str(), options, &command.tolerance, json, error);
-    });
-  }) + "\n";
+  const std::string text = take_text([&](char** json, pyc_error** error) {
+                             return pyc_conformance_case(folder.c_str(), command.compile.get(),
+                                                         &command.tolerance, json, error);
+                           }) +
+                           "\n";
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = ::write(out, text.data() + done, text.size() - done);
@@ -210,8 +210,8 @@ class Conformance final : public Command {
 };
 
 int Conformance::run() {
-  request_.compile.device = device_;
-  request_.compile.threads = static_cast<int>(threads_);
+  request_.compile.set("device", device_);
+  request_.compile.set("threads", threads_);
   const std::vector<std::string> cases = find_cases(request_);
   const std::map<std::string, std::string> explained = read_explained(request_.explained);
   load_compiler(request_);

@@ -20,9 +20,9 @@ std::string digest_on(const std::string& device) {
   const Value bias = b.random("bias", PYC_DTYPE_F32, {24}, 2, -0.5, 0.5);
   b.output(b.softmax(b.relu(b.matmul(x, w) + bias), 1));
   CompileOptions options;
-  options.device = device;
-  options.determinism = PYC_DETERMINISM_STRICT;
-  options.flags = PYC_COMPILE_NO_CACHE;
+  options.set("device", device);
+  options.set("determinism", "strict");
+  options.set("cache", false);
   Model model = b.compile(options);
   return model(Tensor::random(PYC_DTYPE_F32, {5, 16}, 3)).front().digest();
 }

@@ -16,11 +16,9 @@ class Dump final : public Command {
            "  pyc dump model.onnx --stage open\n";
   }
   void declare(Options& options) override {
-    model_.declare(options);
+    model_.declare(options, ModelOptions::Offer::kAhead);
     options.choice("--stage", stage_, "Which",
                    {"open", "graph", "passes", "groups", "loop", "plan", "llvm", "asm"});
-    options.choice("--target", model_.compile.target, "Show code for another machine",
-                   target_names());
   }
 
   int run() override {

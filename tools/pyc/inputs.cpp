@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
+#include <sstream>
 
 #include "command.h"
 
@@ -21,24 +21,18 @@ std::pair<std::string, std::string> split(const std::string& option, const std::
   return {given.substr(0, equal), given.substr(equal + 1)};
 }
 
-int64_t size_of(const std::string& option, std::string_view text) {
-  int64_t size = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error == std::errc() && end == text.data() + text.size() && size >= 0) return size;
-  throw Error(PYC_STATUS_INVALID_ARGUMENT,
-              fmt::format("{}: expected a size of 0 or more, found '{}'", option, text), "");
-}
-
-// "2,3" or "2x3"; "" is the shape of a scalar.
-Shape parse_shape(std::string text) {
-  std::replace(text.begin(), text.end(), 'x', ',');
-  Shape shape;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    shape.push_back(size_of("--shape", std::string_view(text).substr(at, end - at)));
-    at = end + 1;
+// What the options choose, by name: "x=2,3" in lines.
+std::vector<std::pair<std::string, Shape>> chosen(const CompileOptions& compile,
+                                                  const std::string& option) {
+  std::vector<std::pair<std::string, Shape>> out;
+  std::istringstream lines(compile.text(option));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t equal = line.rfind('=');
+    Shape& shape = out.emplace_back(line.substr(0, equal), Shape()).second;
+    std::istringstream sizes(line.substr(equal + 1));
+    for (std::string size; std::getline(sizes, size, ',');) shape.push_back(std::stoll(size));
   }
-  return shape;
+  return out;
 }
 
 bool is_open(const pyc_value_info& info) {
@@ -108,25 +102,9 @@ std::vector<std::string> names_of(const ModelFile& file) {
 
 }  // namespace
 
-void ShapeOptions::declare(Options& options) {
-  options.list("--shape", shapes, "INPUT=2,3: the shape of an input that is open; may be repeated");
-  options.list("--dim", dims, "NAME=4: the size of an open dim; may be repeated");
-}
-
-void ShapeOptions::finish(CompileOptions& compile) const {
-  for (const std::string& given : shapes) {
-    const auto [name, text] = split("--shape", given, "INPUT=2,3", given.rfind('='));
-    compile.shapes.emplace_back(name, parse_shape(text));
-  }
-  for (const std::string& given : dims) {
-    const auto [name, text] = split("--dim", given, "NAME=4", given.rfind('='));
-    compile.dims.emplace_back(name, size_of("--dim", text));
-  }
-}
-
 ShapeChoice::ShapeChoice(const ModelFile& file, CompileOptions& compile, const InputOptions* inputs)
-    : file_(file), compile_(compile), given_(compile.shapes) {
-  for (const auto& [name, size] : compile.dims) known_[name] = size;
+    : file_(file), compile_(compile), given_(chosen(compile, "shape")) {
+  for (const auto& [name, size] : chosen(compile, "dim")) known_[name] = size.front();
   for (const auto& [name, shape] : given_) take(name, shape);
   for (size_t i = 0; i < file.input_count(); ++i) {
     const pyc_value_info info = file.input(i);
@@ -183,12 +161,13 @@ void ShapeChoice::choose(size_t choice) {
   for (auto& [key, guess] : guesses_) {
     guess.size = guess.outermost ? choices_[choice].outermost : choices_[choice].others;
   }
-  compile_.shapes = given_;
+  compile_.reset("shape");
+  for (const auto& [name, shape] : given_) set_shape(name, shape);
   for (size_t i = 0; i < file_.input_count(); ++i) {
     const pyc_value_info info = file_.input(i);
     if (is_given(info.name) || !has_shape(info) || !is_open(info)) continue;
     if (info.rank < 0) {
-      compile_.shapes.emplace_back(info.name, Shape{guesses_.at(info.name).size});
+      set_shape(info.name, {guesses_.at(info.name).size});
       continue;
     }
     Shape shape(info.shape, info.shape + info.rank);
@@ -198,8 +177,12 @@ void ShapeChoice::choose(size_t choice) {
       const auto known = known_.find(key);
       shape[d] = known != known_.end() ? known->second : guesses_.at(key).size;
     }
-    compile_.shapes.emplace_back(info.name, std::move(shape));
+    set_shape(info.name, shape);
   }
+}
+
+void ShapeChoice::set_shape(const std::string& name, const Shape& shape) {
+  compile_.set("shape", fmt::format("{}={}", name, fmt::join(shape, ",")));
 }
 
 void ShapeChoice::note() const {

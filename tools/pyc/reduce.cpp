@@ -148,11 +148,11 @@ class Reduce final : public Command {
   int check(const std::string& text) const {
     const Graph graph = Graph::parse(text);
     if (check_ == "differs") {
-      return digests(graph, reference_) == digests(graph, model_.compile.device) ? kShowsNot
-                                                                                 : kShows;
+      return digests(graph, reference_) == digests(graph, model_.compile.text("device")) ? kShowsNot
+                                                                                         : kShows;
     }
     try {
-      digests(graph, model_.compile.device);
+      digests(graph, model_.compile.text("device"));
     } catch (const Error& e) {
       return pyc_status_name(e.code()) == check_ ? kShows : kShowsNot;
     }
@@ -161,7 +161,7 @@ class Reduce final : public Command {
 
   std::vector<std::string> digests(const Graph& graph, const std::string& device) const {
     CompileOptions options = model_.compile;
-    options.device = device;
+    options.set("device", device);
     Model model(graph, options);
     InputOptions inputs;
     inputs.seed = seed_;

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kShownElements = 4;
 
 pyc_tensor_view tensor_of(const pyc_result* result) {
-  pyc_tensor_view view{};
+  auto view = sized<pyc_tensor_view>();
   check([&](pyc_error** e) { return pyc_result_tensor(result, &view, e); });
   return view;
 }
@@ -140,7 +140,8 @@ Json memory_json(const pyc_memory_report& m) {
           {"workspace_bytes", m.workspace_bytes},
           {"arena_bytes", m.arena_bytes},
           {"scratch_bytes", m.scratch_bytes},
-          {"measured_arena_bytes", m.measured_arena_bytes}};
+          {"measured_arena_bytes", m.measured_arena_bytes},
+          {"staging_bytes", m.staging_bytes}};
 }
 
 void print_memory(const pyc_memory_report& m) {

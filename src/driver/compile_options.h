@@ -1,0 +1,88 @@
+#pragma once
+
+// What a caller may choose about a compile. compile_options.inc is the table; this makes the struct
+// of it, and lists its rows for those that go by names: the C ABI, the command line, the cache key.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace pyc::driver {
+
+enum class Determinism : uint8_t { kStrict, kBalanced, kFast };
+// "strict", "balanced", "fast".
+std::string_view determinism_name(Determinism level);
+std::vector<std::string_view> determinism_names();
+
+using Names = std::vector<std::string>;
+using DimSizes = std::map<std::string, int64_t>;
+using InputShapes = std::map<std::string, std::vector<int64_t>>;
+
+inline constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
+
+struct CompileOptions {
+#define PYC_OPTION(type, field, initial, ...) type field = initial;
+#include "driver/compile_options.inc"
+#undef PYC_OPTION
+};
+
+// Fields of a row; compile_options.inc says what each means.
+enum class OptionKind : uint8_t {
+  kSwitch,   // "on" or "off"
+  kInteger,  // decimal
+  kWord,     // one of its words
+  kText,
+  kList,  // set once per item
+};
+enum class OptionEffect : uint8_t { kProgram, kLoad, kRun };
+enum class OptionBits : uint8_t { kSameBits, kOtherBits };
+enum class OptionOffer : uint8_t { kEverywhere, kAhead, kLibrary, kInternal };
+
+// What values a row takes.
+struct OptionAccepts {
+  int64_t lo = INT64_MIN;
+  int64_t hi = INT64_MAX;
+  std::vector<int64_t> among = {};
+  std::vector<std::string_view> (*words)() = nullptr;
+  std::string_view form = {};
+};
+
+struct OptionRow {
+  std::string_view name;
+  OptionKind kind;
+  OptionAccepts accepts;
+  OptionEffect effect;
+  OptionBits bits;
+  OptionOffer offer;
+  std::string_view help;
+  // The value as text; items of a list are lines.
+  std::string (*text)(const CompileOptions& options);
+  // From text; a list gets one more item. kInvalidArgument or kUnknownOption, naming the option.
+  Status (*set)(const OptionRow& row, CompileOptions& options, std::string_view text);
+  // The row's default.
+  void (*reset)(CompileOptions& options);
+  // That the value is one the row accepts: fields can be written without set.
+  Status (*check)(const OptionRow& row, const CompileOptions& options);
+};
+
+// All rows, in the table's order.
+std::span<const OptionRow> option_rows();
+// kUnknownOption with the nearest name; internal rows have none.
+Result<const OptionRow*> find_option(std::string_view name);
+
+// That every option has a value its row accepts.
+Status check_options(const CompileOptions& options);
+// "name=value" of every row that is part of the program, in one line.
+std::string options_key(const CompileOptions& options);
+// The same of all rows that differ from their defaults; "defaults" when none does.
+std::string options_summary(const CompileOptions& options);
+// Rows decided by a compile that differ from their defaults: what a program that was compiled
+// already cannot take.
+std::vector<std::string_view> decided_options(const CompileOptions& options);
+
+}  // namespace pyc::driver
