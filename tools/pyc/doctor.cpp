@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -77,16 +78,16 @@ class Doctor final : public Command {
  private:
   static void print_text(const pyc_cpu_info& cpu, const pyc_cuda_info& cuda,
                          const std::vector<Check>& checks, bool ok) {
-    fmt::print("pyc     {} (ABI {})\n", pyc_version(), pyc_abi_version());
-    fmt::print("cpu     {}, {} cores, {}-byte vectors, {}\n", cpu.arch, cpu.cores, cpu.vector_bytes,
-               cpu.features);
-    fmt::print("caches  L1 {}, L2 {}, L3 {}\n", bytes_text(cpu.l1_bytes), bytes_text(cpu.l2_bytes),
-               bytes_text(cpu.l3_bytes));
+    say("pyc     {} (ABI {})\n", pyc_version(), pyc_abi_version());
+    say("cpu     {}, {} cores, {}-byte vectors, {}\n", cpu.arch, cpu.cores, cpu.vector_bytes,
+        cpu.features);
+    say("caches  L1 {}, L2 {}, L3 {}\n", bytes_text(cpu.l1_bytes), bytes_text(cpu.l2_bytes),
+        bytes_text(cpu.l3_bytes));
     for (const Check& c : checks) {
-      fmt::print("{}  {}: {}\n", c.ok ? "works " : "BROKEN", c.what, c.detail);
+      say("{}  {}: {}\n", c.ok ? "works " : "BROKEN", c.what, c.detail);
     }
-    if (cuda.available == 0) fmt::print("absent  device cuda: {}\n", cuda.reason);
-    fmt::print("{}\n", ok ? "all that is here works" : "something is broken");
+    if (cuda.available == 0) say("absent  device cuda: {}\n", cuda.reason);
+    say("{}\n", ok ? "all that is here works" : "something is broken");
   }
 
   static void print_json(const pyc_cpu_info& cpu, const pyc_cuda_info& cuda,

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -90,8 +91,8 @@ void note_stand_in(const pyc_value_info& info) {
                      : info.type == PYC_TYPE_OPTIONAL ? "nothing"
                                                       : nullptr;
   if (what == nullptr) return;
-  fmt::print(stderr, "note: input '{}', {}, is taken as {} (--input {}=FILE.pb chooses)\n",
-             info.name, info.type_text, what, info.name);
+  say(stderr, "note: input '{}', {}, is taken as {} (--input {}=FILE.pb chooses)\n", info.name,
+      info.type_text, what, info.name);
 }
 
 // One key for a dim wherever it is the same.
@@ -208,8 +209,7 @@ void ShapeChoice::note() const {
   for (const auto& [key, guess] : guesses_) {
     text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", guess.name, guess.size);
   }
-  fmt::print(stderr, "note: open dims are taken as {} (--dim NAME=N, --shape INPUT=N,N choose)\n",
-             text);
+  say(stderr, "note: open dims are taken as {} (--dim NAME=N, --shape INPUT=N,N choose)\n", text);
 }
 
 Model settled_model(const ModelFile& file, CompileOptions& compile, const InputOptions& inputs) {
