@@ -34,7 +34,7 @@ Result<std::optional<DType>> expected_dtype(pyc_dtype dtype) {
   return std::optional<DType>(known);
 }
 
-std::span<const std::byte> bytes_of(const pyc_tensor_view& view) {
+std::span<const std::byte> elements_of(const pyc_tensor_view& view) {
   return {static_cast<const std::byte*>(view.data), static_cast<size_t>(view.bytes)};
 }
 
@@ -118,7 +118,7 @@ pyc_status pyc_tensor_save_npy(const pyc_tensor_view* view, const char* path, py
   return guard(error, [&]() -> Status {
     PYC_ASSIGN(const ir::TensorType type, check_view(view));
     PYC_TRY(require(path, "path"));
-    return io::write_npy(path, type, bytes_of(*view));
+    return io::write_npy(path, type, elements_of(*view));
   });
 }
 
@@ -134,7 +134,7 @@ pyc_status pyc_tensor_fill_random(const pyc_tensor_view* view, uint64_t seed, py
 pyc_status pyc_tensor_digest(const pyc_tensor_view* view, char** text, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(check_view(view).status());
-    return give_text(hash128(bytes_of(*view)).hex(), text);
+    return give_text(hash128(elements_of(*view)).hex(), text);
   });
 }
 
