@@ -80,6 +80,18 @@ TEST(Cli, ACallWithoutACommandPrintsTheHelp) {
   EXPECT_TRUE(has(bare, "Usage: pyc COMMAND")) << bare.text;
 }
 
+TEST(Cli, TheNullDeviceIsNotRun) {
+  for (const std::string& arguments :
+       {"run " + kMlp + " --device null", "bench " + kMlp + " --device null --runs 1",
+        "compare " + kMlp + " --b null"}) {
+    const Outcome o = pyc(arguments);
+    EXPECT_EQ(o.exit, 5) << o.text;
+    EXPECT_TRUE(has(o, "device 'null' computes nothing")) << o.text;
+    EXPECT_FALSE(has(o, "digest")) << o.text;
+  }
+  EXPECT_EQ(pyc("dump " + kMlp + " --device null --stage plan").exit, 0);
+}
+
 TEST(Cli, TheFolderOfOutputsIsMade) {
   const TempFolder folder;
   const std::string deep = folder.file("new/deeper");

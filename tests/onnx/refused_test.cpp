@@ -40,15 +40,16 @@ TEST(OnnxRefused, UnknownOpsAreAllNamed) {
 }
 
 TEST(OnnxRefused, NodesOfOneUnknownOpStandTogether) {
-  Graph g{.inputs = {value("x", kF32, {2})}, .outputs = {unshaped("v9", kF32)}};
-  for (int i = 0; i < 10; ++i) {
+  Graph g{.inputs = {value("x", kF32, {2})}, .outputs = {unshaped("v65", kF32)}};
+  for (int i = 0; i < 66; ++i) {
     const std::string in = i == 0 ? "x" : "v" + std::to_string(i - 1);
     g.nodes.push_back(node("Qqqqqqq", {in}, {"v" + std::to_string(i)}, {}, "n" + std::to_string(i),
                            "own.domain"));
   }
-  expect_read_refused(model(g, 18, text(8, opset(2, "own.domain"))), Code::kUnknownOp,
-                      "unknown operator own.domain.Qqqqqqq (opset 2): nodes 'n0', 'n1', 'n2', "
-                      "'n3', 'n4', 'n5', 'n6', 'n7' and 2 more");
+  const Bytes bytes = model(g, 18, text(8, opset(2, "own.domain")));
+  expect_read_refused(bytes, Code::kUnknownOp,
+                      "unknown operator own.domain.Qqqqqqq (opset 2): nodes 'n0', 'n1', 'n2', ");
+  expect_read_refused(bytes, Code::kUnknownOp, ", 'n63' and 2 more");
 }
 
 TEST(OnnxRefused, AnOpOfALaterOpsetIsNotUnknown) {

@@ -142,6 +142,26 @@ TEST(Guards, InputsMayOverlap) {
   EXPECT_TRUE(model->run(t.inputs, t.outputs).ok());
 }
 
+// Of inputs; outputs are as the model declares them.
+TEST(Guards, OneElementIsTakenForAScalar) {
+  const auto program = make_one_step_program(copy_rows, nullptr, 0);
+  program->inputs[0] = {"x", DType::kF32, {}, 4};
+  program->outputs[0] = {"y", DType::kF32, {}, 4};
+  const std::unique_ptr<Model> model = make_model(program, make_pool(2));
+  float x = 1.0F;
+  float y = 0.0F;
+  const std::vector<TensorView> scalar = {{&y, DType::kF32, {}, 4}};
+  const auto run = [&](const TensorView& input, const std::vector<TensorView>& outputs) {
+    return model->run(std::vector<TensorView>{input}, outputs).code();
+  };
+  EXPECT_EQ(run({&x, DType::kF32, {}, 4}, scalar), Code::kOk);
+  EXPECT_EQ(run({&x, DType::kF32, {1}, 4}, scalar), Code::kOk);
+  EXPECT_EQ(run({&x, DType::kF32, {2}, 4}, scalar), Code::kRankMismatch);
+  EXPECT_EQ(run({&x, DType::kF32, {1, 1}, 4}, scalar), Code::kRankMismatch);
+  EXPECT_EQ(run({&x, DType::kF32, {1}, 8}, scalar), Code::kSizeMismatch);
+  EXPECT_EQ(run({&x, DType::kF32, {}, 4}, {{&y, DType::kF32, {1}, 4}}), Code::kRankMismatch);
+}
+
 TEST(Guards, EmptyTensorsNeedNoMemory) {
   const auto program = make_one_step_program(copy_rows, nullptr, 0);
   program->inputs[0] = {"x", DType::kF32, {0, kColumns}, 0};

@@ -95,6 +95,13 @@ void note_stand_in(const pyc_value_info& info) {
       info.type_text, what, info.name);
 }
 
+void note_scalar(const pyc_value_info& info, const AnyValue& value) {
+  const std::optional<Shape> shape = shape_of(value);
+  if (info.type != PYC_TYPE_TENSOR || info.rank != 0 || shape != Shape{1}) return;
+  say(stderr, "note: input '{}' is declared as a scalar; the file's shape [1] is taken\n",
+      info.name);
+}
+
 // One key for a dim wherever it is the same.
 std::string key_of(const pyc_value_info& info, size_t d) {
   const std::string symbol = info.symbols[d];
@@ -244,8 +251,10 @@ void InputOptions::read(const ModelFile& file) {
                               fmt::join(names, ", "), did_you_mean(name, names)),
                   "");
     }
-    values_.insert_or_assign(name,
-                             file.read_input(static_cast<size_t>(found - names.begin()), path));
+    const auto index = static_cast<size_t>(found - names.begin());
+    AnyValue value = file.read_input(index, path);
+    note_scalar(file.input(index), value);
+    values_.insert_or_assign(name, std::move(value));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (given(names[i]) == nullptr) note_stand_in(file.input(i));

@@ -159,8 +159,8 @@ class Inspect final : public Command {
 
   static void show_unsupported(const pyc_unsupported_node& node) {
     const std::string domain = node.domain;
-    say("unknown node '{}': operator {}{}{} of opset {}{}\n", node.name, domain,
-        domain.empty() ? "" : ".", node.op, node.opset,
+    say("unknown  node '{}': {}{}{} of opset {}{}\n", node.name, domain, domain.empty() ? "" : ".",
+        node.op, node.opset,
         *node.nearest == '\0' ? "" : fmt::format(", did you mean '{}'?", node.nearest));
   }
 

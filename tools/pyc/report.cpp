@@ -119,7 +119,7 @@ std::string result_text(const pyc_result* result, const std::string& indent) {
 Json breaks_json(const Breaks& breaks) {
   const pyc_break_summary s = breaks.summary();
   Json out = {{"nodes", s.nodes},
-              {"compiled", s.compiled},
+              {"compiled", s.compiled < 0 ? Json(nullptr) : Json(s.compiled)},
               {"compilability_score", s.compilability_score},
               {"count", s.break_count},
               {"ops", Json::object()},

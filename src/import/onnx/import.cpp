@@ -614,7 +614,7 @@ Result<Imported> read_model(SharedBytes bytes, const std::string& folder, bool e
 
 Status check_supported(const ModelInfo& info) {
   if (info.unsupported.empty()) return {};
-  constexpr size_t kShownNodes = 8;
+  constexpr size_t kShownNodes = 64;
   std::vector<const UnsupportedNode*> first;  // of each operator, in the order of the file
   std::map<std::string, std::vector<std::string_view>> nodes;
   for (const UnsupportedNode& node : info.unsupported) {
