@@ -73,7 +73,7 @@ PYC_API const char* pyc_status_cure(pyc_status status);
 /* Why a call was refused. */
 typedef struct pyc_error pyc_error;
 PYC_API pyc_status pyc_error_code(const pyc_error* error);
-/* What was expected and found. */
+/* What was expected and found; fit to be printed, as pyc_printable_text makes it. */
 PYC_API const char* pyc_error_message(const pyc_error* error);
 /* The node, input or output the error is about; "" when it is about none. */
 PYC_API const char* pyc_error_node(const pyc_error* error);
@@ -82,6 +82,12 @@ PYC_API const char* pyc_error_cure(const pyc_error* error);
 PYC_API void pyc_error_destroy(pyc_error* error);
 
 PYC_API void pyc_text_destroy(char* text);
+
+/* `text` as it may be printed: control characters and bytes that are not UTF-8 stand as \n, \t, \r
+ * or \xNN. Names are handed out as the model's file has them; this is for showing them.
+ * `keep_lines` not 0: \n and \t stay. For pyc_text_destroy. */
+PYC_API pyc_status pyc_printable_text(const char* text, size_t size, int32_t keep_lines, char** out,
+                                      pyc_error** error);
 
 /* Element types; the numbers are fixed for ever. */
 typedef int32_t pyc_dtype;

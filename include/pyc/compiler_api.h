@@ -85,8 +85,9 @@ typedef struct pyc_model_stats {
   int64_t runs;        /* calls of pyc_run_model and pyc_profile_model, whatever came of them */
   int64_t failed_runs; /* of those: the ones that were not PYC_STATUS_OK */
   int64_t guard_miss_count; /* of those: the ones refused at entry for their tensors */
-  int64_t fallback_count; /* runs or steps moved to another device: always 0, nothing falls back */
-  int64_t contexts;       /* memory of runs made: one per concurrent run at the peak */
+  int64_t fallback_count;   /* nodes that ran on the host, though their op becomes code where its
+                               inputs allow it; part of host_calls */
+  int64_t contexts;         /* memory of runs made: one per concurrent run at the peak */
   int64_t compile_ns;
   int32_t cache_hit; /* 1: the compile cache of this process had it */
   int32_t reserved;

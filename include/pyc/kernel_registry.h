@@ -23,8 +23,9 @@ typedef struct pyc_op_info {
 typedef struct pyc_attribute_info {
   size_t struct_size;
   const char* name;
-  const char* kind;     /* int, float, bool, string, dtype, ints or floats */
-  const char* fallback; /* its default as text IR; NULL when it must be given */
+  const char* kind; /* int, float, bool, string, dtype, ints or floats */
+  /* Its default as text IR; "none" when it has no value unless given; NULL when it must be. */
+  const char* fallback;
 } pyc_attribute_info;
 /* The ops, sorted by name. */
 PYC_API size_t pyc_op_count(void);

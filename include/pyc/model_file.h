@@ -70,10 +70,11 @@ typedef struct pyc_breaks pyc_breaks;
 typedef struct pyc_break_summary {
   size_t struct_size;
   int64_t nodes;    /* of the model's graph that an output needs; a node's regions are part of it */
-  int64_t compiled; /* of those: the ones that become code */
-  int64_t break_count; /* nodes at which code ends: run on the host, without a meaning, or in need
-                          of values that are computed first */
-  double compilability_score; /* compiled / nodes, 0 to 1; 1 without nodes */
+  int64_t compiled; /* of those: the ones that become code; -1: shapes are open and nothing ran yet,
+                       so that it is not known */
+  int64_t break_count; /* nodes, certain ones where shapes are open, at which code ends: run on the
+                          host, without a meaning, or in need of values that are computed first */
+  double compilability_score; /* compiled / nodes, 0 to 1; 1 without nodes; NaN: not known */
   const char* first_node;     /* the first break; "" when there is none */
   const char* first_op;
   const char* first_reason; /* host_function, waits_for_value, open_region, not_a_tensor,

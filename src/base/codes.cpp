@@ -30,7 +30,9 @@ constexpr std::array<CodeInfo, kCodeCount> kCodes = {{
     {"unknown_option", "an option, device, stage or name does not exist",
      "Use one of the known names; the message lists them or suggests one."},
     {"unknown_op", "an op does not exist",
-     "Use a known op: the message suggests one, docs/ops.md lists all."},
+     "Check the name, its domain and its version: the message suggests one, docs/ops.md lists "
+     "PyC's "
+     "own; an ONNX model can bring an operator of its own as a function."},
     {"unsupported", "the request is valid, but this build, device or target cannot serve it",
      "Use another device, option or element type: the message says which part is not supported."},
     {"budget_exceeded", "a limit would be passed: the memory contract, a file's size, a depth",

@@ -5,15 +5,22 @@
 #include <vector>
 
 #include "base/codes.h"
+#include "base/escape.h"
 #include "capi/guard.h"
 #include "ir/rules.h"
 
 namespace pyc::capi {
 
 // Without memory for the error the code alone is left.
-pyc_status report(Status status, pyc_error** error) noexcept {
+pyc_status report(const Status& status, pyc_error** error) noexcept {
   const auto code = static_cast<pyc_status>(status.code());
-  if (error != nullptr) *error = new (std::nothrow) pyc_error{std::move(status)};
+  if (error == nullptr) return code;
+  try {
+    Status shown = Status(status.code(), printable(status.message())).with_node(status.node());
+    *error = new pyc_error{std::move(shown)};
+  } catch (const std::bad_alloc&) {
+    *error = nullptr;
+  }
   return code;
 }
 
@@ -141,6 +148,14 @@ const char* pyc_error_cure(const pyc_error* error) {
 void pyc_error_destroy(pyc_error* error) { delete error; }
 
 void pyc_text_destroy(char* text) { std::free(text); }
+
+pyc_status pyc_printable_text(const char* text, size_t size, int32_t keep_lines, char** out,
+                              pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require_list(text, size, "text"));
+    return give_text(printable({text, size}, keep_lines != 0), out);
+  });
+}
 
 int32_t pyc_dtype_count(void) { return kValueDTypeCount; }
 

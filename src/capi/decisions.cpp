@@ -55,7 +55,8 @@ void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
 void write(JsonWriter& json, const driver::BreakReport& breaks) {
   json.begin_object();
   json.key("nodes").integer(breaks.nodes);
-  json.key("compiled").integer(breaks.compiled);
+  json.key("compiled");
+  breaks.open_shapes ? json.null() : json.integer(breaks.compiled);
   json.key("compilability_score").number(breaks.compilability_score());
   json.key("count").integer(breaks.breaks);
   json.key("ops").begin_object();
@@ -93,8 +94,8 @@ std::string log_document(const pyc_model& model) {
   json.key("contract");
   write_contract(json, model.options.memory_budget, model.session->memory().peak_bytes);
   json.key("fallback").begin_object();
-  json.key("policy").text("deny");
-  json.key("count").integer(0);
+  json.key("policy").text("host");
+  json.key("count").integer(stats.fallbacks);
   json.end_object();
   json.key("runs").integer(stats.runs);
   json.key("guard_miss_count").integer(stats.guard_misses);

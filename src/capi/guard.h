@@ -23,7 +23,7 @@ struct pyc_error {
 namespace pyc::capi {
 
 // Hands the refusal to the caller, who may not want it.
-pyc_status report(Status status, pyc_error** error) noexcept;
+pyc_status report(const Status& status, pyc_error** error) noexcept;
 
 // Runs `body`, which returns a Status, and reports what came of it, exceptions included.
 template <class Body>
@@ -33,7 +33,7 @@ pyc_status guard(pyc_error** error, Body body) noexcept {
       fp_state;  // numbers are read and folded by the contract, whatever the caller's
   try {
     Status status = body();
-    return status.ok() ? PYC_STATUS_OK : report(std::move(status), error);
+    return status.ok() ? PYC_STATUS_OK : report(status, error);
   } catch (...) {
     return report(status_of_exception(), error);
   }

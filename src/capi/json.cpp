@@ -4,29 +4,12 @@
 
 #include <cmath>
 
+#include "base/escape.h"
+
 namespace pyc::capi {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-// How many bytes at the start of `text` are one well-formed UTF-8 sequence; 0: none.
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  size_t length = 0;
-  if (first >= 0xC2 && first <= 0xDF) length = 2;
-  if (first >= 0xE0 && first <= 0xEF) length = 3;
-  if (first >= 0xF0 && first <= 0xF4) length = 4;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool beyond = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
-  return overlong || beyond ? 0 : length;
-}
 
 }  // namespace
 
@@ -108,15 +91,15 @@ void JsonWriter::append_quoted(std::string_view value) {
   constexpr std::string_view kLetters = "\"\\bfnrt";
   out_ += '"';
   while (!value.empty()) {
-    const size_t length = sequence_length(value);
+    const size_t length = utf8_length(value);
     const char c = value[0];
     if (length == 0) {
       out_ += kReplacement;
     } else if (const size_t i = kEscaped.find(c); i != std::string_view::npos) {
       out_ += '\\';
       out_ += kLetters[i];
-    } else if (static_cast<unsigned char>(c) < ' ') {
-      out_ += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else if (is_unprintable(value)) {  // the last byte alone is the number of the character
+      out_ += fmt::format("\\u{:04x}", static_cast<unsigned char>(value[length - 1]));
     } else {
       out_ += value.substr(0, length);
     }

@@ -66,7 +66,7 @@ Status give_file(Result<driver::LoadedModel> model, pyc_model_file** out) {
   return {};
 }
 
-void write(JsonWriter& json, const Declared& value) {
+void write_declared(JsonWriter& json, const Declared& value) {
   constexpr const char* kTypes[] = {"tensor",   "strings", "sequence",
                                     "optional", "nothing", "unknown"};
   const pyc_value_info& info = value.info;
@@ -92,7 +92,7 @@ void write(JsonWriter& json, const Declared& value) {
   json.end_object();
 }
 
-void write(JsonWriter& json, const std::map<std::string, int64_t>& numbers) {
+void write_counts(JsonWriter& json, const std::map<std::string, int64_t>& numbers) {
   json.begin_object();
   for (const auto& [name, number] : numbers) json.key(name).integer(number);
   json.end_object();
@@ -101,7 +101,7 @@ void write(JsonWriter& json, const std::map<std::string, int64_t>& numbers) {
 template <class T>
 void write_list(JsonWriter& json, std::string_view key, const std::vector<T>& values) {
   json.key(key).begin_array();
-  for (const T& value : values) write(json, *value);
+  for (const T& value : values) write_declared(json, *value);
   json.end_array();
 }
 
@@ -161,13 +161,13 @@ std::string description(const pyc_model_file& file) {
   json.key("constants").integer(counts.constants);
   json.key("constant_bytes").integer(counts.constant_bytes);
   json.key("ops");
-  write(json, counts.ops);
+  write_counts(json, counts.ops);
   write_unsupported(json, model.info);
   if (model.format == "onnx") {
     json.key("ir_version").integer(model.info.ir_version);
     json.key("producer").text(model.info.producer);
     json.key("opsets");
-    write(json, model.info.opsets);
+    write_counts(json, model.info.opsets);
   }
   json.end_object();
   return std::move(json).take();
@@ -322,7 +322,7 @@ pyc_status pyc_breaks_summary(const pyc_breaks* breaks, pyc_break_summary* summa
     const driver::BreakReport& r = breaks->report;
     pyc_break_summary out{};
     out.nodes = r.nodes;
-    out.compiled = r.compiled;
+    out.compiled = r.open_shapes ? -1 : r.compiled;
     out.break_count = r.breaks;
     out.compilability_score = r.compilability_score();
     out.first_node = r.first_node.c_str();

@@ -215,6 +215,7 @@ pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, p
     out.runs = s.runs;
     out.failed_runs = s.failed_runs;
     out.guard_miss_count = s.guard_misses;
+    out.fallback_count = s.fallbacks;
     out.contexts = s.contexts;
     out.compile_ns = s.compile_ns;
     out.cache_hit = s.cache_hit ? 1 : 0;

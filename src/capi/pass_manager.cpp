@@ -48,7 +48,7 @@ Result<driver::PassesResult> run_named(const pyc_graph* graph, const char* const
   return driver::run_passes(graph->graph(), chosen);
 }
 
-void write(JsonWriter& json, const driver::PassReport& report) {
+void write_pass(JsonWriter& json, const driver::PassReport& report) {
   json.begin_object();
   json.key("name").text(report.name);
   json.key("summary").text(report.summary);
@@ -79,7 +79,7 @@ std::string report_json(const driver::PassesResult& result) {
     const auto same = [&](const driver::PassReport& r) { return r.name == report.name; };
     const auto ran = std::find_if(result.reports.begin(), result.reports.end(), same);
     if (ran != result.reports.end()) report = *ran;
-    write(json, report);
+    write_pass(json, report);
   }
   json.end_array();
   json.end_object();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace pyc::driver {
 namespace {
@@ -20,8 +21,9 @@ bool is_not_compiled(const ir::OpenNode& node, const Break& why) {
 
 std::string summary_of(const BreakReport& report) {
   if (report.open_shapes) {
-    return fmt::format("{} nodes, shapes are open: no more than {} compile, which a run will show",
-                       report.nodes, report.compiled);
+    return fmt::format("{} nodes, shapes are open: how many compile is not known before a run",
+                       report.nodes) +
+           (report.breaks == 0 ? "" : fmt::format("; certain breaks: {}", report.breaks));
   }
   if (report.breaks == 0) {
     return fmt::format("all {} nodes compile as one segment", report.nodes);
@@ -44,12 +46,15 @@ bool is_input(const ir::OpenGraph& graph, const std::string& name) {
 }  // namespace
 
 double BreakReport::compilability_score() const {
+  if (open_shapes) return std::numeric_limits<double>::quiet_NaN();
   return nodes == 0 ? 1.0 : static_cast<double>(compiled) / static_cast<double>(nodes);
 }
 
 Decision BreakReport::decision() const {
   return {.what = "graph_breaks",
-          .chosen = fmt::format("score {:.4f}, breaks: {}", compilability_score(), breaks),
+          .chosen = open_shapes
+                        ? fmt::format("score not known, certain breaks: {}", breaks)
+                        : fmt::format("score {:.4f}, breaks: {}", compilability_score(), breaks),
           .reason = breaks > 0    ? first_reason
                     : open_shapes ? "open_shapes"
                                   : "compiled_whole",

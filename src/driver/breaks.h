@@ -28,7 +28,8 @@ struct BreakReport {
   std::string first_reason = {};
   std::string summary = {};  // one line for people
 
-  // compiled / nodes; 1 for a model without nodes.
+  // compiled / nodes; 1 for a model without nodes. NaN with open shapes: then `compiled` is no more
+  // than a bound, and a run will show.
   double compilability_score() const;
   Decision decision() const;
 };

@@ -123,9 +123,11 @@ Result<Compiled> build(ir::VerifiedGraph given, const CompileOptions& o) {
                   .times = front.times};
 }
 
+// All that the program is made from, so that entries are compared by more than a hash; of constants
+// their hashes of 128 bits.
 std::string disk_key(const ir::Graph& graph, const CompileOptions& o) {
-  return fmt::format("pyc={} graph={} {}", artifact::version(), ir::fingerprint(graph).hex(),
-                     program_key(o));
+  return fmt::format("pyc={} {}{}", artifact::version(), program_key(o),
+                     ir::fingerprint_key(graph));
 }
 
 Decision disk_decision(std::string_view chosen, std::string_view reason, std::string detail) {
@@ -138,11 +140,12 @@ Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, CompileOptions o,
                                const DiskCache& disk) {
   o.target = native_target(host_target());
   const std::string key = disk_key(*given, o);
+  const std::string entry = disk.path_of(key);
   auto found = disk.find(key);
   if (found.ok()) {
     auto compiled = from_artifact(std::move(*found), thread_count(o));
     if (compiled.ok()) {
-      compiled->log.push_back(disk_decision("loaded", "found", key));
+      compiled->log.push_back(disk_decision("loaded", "found", entry));
       return compiled;
     }
     found = std::move(compiled).status();
@@ -155,7 +158,7 @@ Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, CompileOptions o,
         disk_decision("compiled_again", "unusable_entry", found.status().message()));
   }
   compiled.log.push_back(
-      written.ok() ? disk_decision("written", "not_found", key)
+      written.ok() ? disk_decision("written", "not_found", entry)
                    : disk_decision("not_written", code_name(written.code()), written.message()));
   return compiled;
 }

@@ -69,12 +69,22 @@ std::string difference(const DynValue& found, const DynValue& expected, const To
                      a.size(), first, b[first], a[first]);
 }
 
-CaseResult refused(const Status& status, const std::string& where) {
+CaseResult ended(Verdict verdict, const Status& status, const std::string& where) {
   CaseResult r;
-  r.verdict = Verdict::kRefused;
+  r.verdict = verdict;
   r.reason = std::string(code_name(status.code()));
   r.detail = where + status.message();
   return r;
+}
+
+CaseResult ended(const Status& status, const std::string& where) {
+  return ended(verdict_of(status.code()), status, where);
+}
+
+// A case that cannot be read says nothing about PyC, and must not look as if it did.
+CaseResult unreadable(const Status& status) {
+  const bool refused = status.code() == Code::kUnsupported || status.code() == Code::kOutOfMemory;
+  return ended(refused ? Verdict::kRefused : Verdict::kFailed, status, "data: ");
 }
 
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -123,27 +133,46 @@ Status compare_set(const std::string& set, const ir::OpenGraph& graph,
 
 }  // namespace
 
+Verdict verdict_of(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return Verdict::kPassed;
+    case Code::kInternal:
+    case Code::kCompileFailed:
+    case Code::kRuntimeFailed:
+      return Verdict::kFailed;
+    default:
+      return Verdict::kRefused;
+  }
+}
+
 CaseResult run_case(const std::string& folder, const CompileOptions& options,
                     const Tolerance& tolerance) {
   auto imported = onnx::import_file(folder + "/model.onnx");
-  if (!imported.ok()) return refused(imported.status(), "import: ");
+  if (!imported.ok()) return ended(imported.status(), "import: ");
   auto session = Session::create(imported->graph, options);
-  if (!session.ok()) return refused(session.status(), "");
+  if (!session.ok()) return ended(session.status(), "");
   const auto names = list_folder(folder);
-  if (!names.ok()) return refused(names.status(), "data: ");
+  if (!names.ok()) return unreadable(names.status());
   CaseResult result;
   const ir::OpenGraph& graph = *imported->graph;
   for (const std::string& name : *names) {
     if (!name.starts_with("test_data_set_")) continue;
     const std::string set = folder + "/" + name;
     auto inputs = read_inputs(set, graph);
-    if (!inputs.ok()) return refused(inputs.status(), "data: ");
+    if (!inputs.ok()) return unreadable(inputs.status());
     auto outputs = (*session)->run(*inputs);
-    if (!outputs.ok()) return refused(outputs.status(), "run: ");
+    if (!outputs.ok()) return ended(outputs.status(), "run: ");
     const Status compared = compare_set(set, graph, *outputs, tolerance, &result);
-    if (!compared.ok()) return refused(compared, "data: ");
+    if (!compared.ok()) return unreadable(compared);
     ++result.data_sets;
     if (result.verdict != Verdict::kPassed) break;
+  }
+  if (result.verdict == Verdict::kPassed && result.compared == 0) {
+    result.verdict = Verdict::kFailed;
+    result.reason = "nothing_compared";
+    result.detail =
+        fmt::format("{} data sets, none of them with an expected output", result.data_sets);
   }
   // The standard does not fix the generator: what one drew says nothing about another.
   if (result.reason == "mismatch" && imported->info.draws_numbers) {

@@ -30,6 +30,11 @@ struct CaseResult {
   int host_calls = 0;
 };
 
+// What a refusal of the model means: PyC may say no to a model, but must neither break nor fail on
+// data that the standard allows.
+Verdict verdict_of(Code code);
+
+// A case in which nothing was compared has failed.
 CaseResult run_case(const std::string& folder, const CompileOptions& options,
                     const Tolerance& tolerance);
 

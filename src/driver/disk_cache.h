@@ -42,8 +42,10 @@ class DiskCache {
   // Removes all entries, and what writers that were killed left behind; gives how many.
   Result<int64_t> clear() const;
 
- private:
+  // Where the entry of a key is, or would be.
   std::string path_of(const std::string& key) const;
+
+ private:
   Status evict() const;
 
   std::string folder_;

@@ -95,12 +95,23 @@ bool are_tensors(std::span<const DynValue> values) {
   return std::all_of(values.begin(), values.end(), [](const DynValue& v) { return v.is_tensor(); });
 }
 
+// As the program's guards see it: [1] is taken for a scalar.
 bool fits(std::span<const runtime::IoSpec> specs, std::span<const DynValue> values) {
   return std::equal(specs.begin(), specs.end(), values.begin(), values.end(),
                     [](const runtime::IoSpec& spec, const DynValue& value) {
+                      const bool one = spec.shape.empty() && value.shape == ir::Shape{1};
                       return value.is_tensor() && value.dtype == spec.dtype &&
-                             value.shape == spec.shape;
+                             (value.shape == spec.shape || one);
                     });
+}
+
+Status check_runs(std::string_view device) {
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(device));
+  if (backend->capabilities().runs) return {};
+  return {Code::kUnsupported,
+          fmt::format("device '{}' computes nothing: its programs are for looking at plans and "
+                      "cannot be run",
+                      device)};
 }
 
 }  // namespace
@@ -257,7 +268,7 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph> graph,
                                                  CompileOptions options) {
-  PYC_ASSIGN([[maybe_unused]] const backends::Backend* backend, find_backend(options.device));
+  PYC_TRY(check_runs(options.device));
   auto impl = std::make_unique<Impl>();
   impl->inputs = declared(*graph, graph->inputs);
   impl->outputs = declared(*graph, graph->outputs);
@@ -269,6 +280,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
 }
 
 Result<std::unique_ptr<Session>> Session::create(ir::Graph graph, CompileOptions options) {
+  PYC_TRY(check_runs(options.device));
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(options);
   impl->foreseen = report_whole(static_cast<int64_t>(graph.nodes.size()));
@@ -316,6 +328,7 @@ SessionStats Session::stats() const {
     out.segments_run = s.segments_run;
     out.segments_compiled = s.segments_compiled;
     out.host_calls = s.host_calls;
+    out.fallbacks = s.fallbacks;
     out.compile_ns = s.compile_ns;
   }
   if (impl_->whole != nullptr) {

@@ -38,6 +38,7 @@ struct SessionStats {
   int64_t segments_run = 0;
   int64_t segments_compiled = 0;
   int64_t host_calls = 0;
+  int64_t fallbacks = 0;  // of those: of ops that become code where their inputs allow it
   int64_t contexts = 0;
   int64_t compile_ns = 0;
   runtime::CompileBreakdown compile = {};  // of the whole program

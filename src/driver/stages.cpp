@@ -297,6 +297,7 @@ Status Stages::run_host_node(uint32_t n, State& state, Run& run) {
   state.done[n] = true;
   const std::scoped_lock lock(mutex_);
   ++stats_.host_calls;
+  if (node.op->close != nullptr) ++stats_.fallbacks;
   return {};
 }
 

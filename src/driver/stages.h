@@ -28,6 +28,7 @@ class Stages {
     int64_t segments_run = 0;
     int64_t segments_compiled = 0;
     int64_t host_calls = 0;
+    int64_t fallbacks = 0;  // of those: of ops that become code where their inputs allow it
     int64_t compile_ns = 0;
     int64_t made = 0;  // how often something new was closed, compiled or not
   };

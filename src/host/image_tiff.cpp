@@ -24,7 +24,7 @@ struct TiffMemory {
   toff_t at = 0;
 };
 
-tmsize_t read(thandle_t handle, void* to, tmsize_t size) {
+tmsize_t read_tiff(thandle_t handle, void* to, tmsize_t size) {
   auto& memory = *static_cast<TiffMemory*>(handle);
   const toff_t left = memory.bytes.size() - std::min<toff_t>(memory.at, memory.bytes.size());
   const auto count = std::min<toff_t>(left, static_cast<toff_t>(std::max<tmsize_t>(size, 0)));
@@ -35,7 +35,7 @@ tmsize_t read(thandle_t handle, void* to, tmsize_t size) {
 
 tmsize_t refuse_write(thandle_t /*handle*/, void* /*from*/, tmsize_t /*size*/) { return 0; }
 
-toff_t seek(thandle_t handle, toff_t offset, int whence) {
+toff_t seek_tiff(thandle_t handle, toff_t offset, int whence) {
   auto& memory = *static_cast<TiffMemory*>(handle);
   const toff_t base = whence == SEEK_CUR ? memory.at : whence == SEEK_END ? memory.bytes.size() : 0;
   memory.at = base + offset;
@@ -63,8 +63,8 @@ Tiff open(TiffMemory& memory) {
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMaxBlock);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), quiet, nullptr);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), quiet, nullptr);
-  return Tiff(TIFFClientOpenExt("memory", "rm", &memory, read, refuse_write, seek, close, size_of,
-                                nullptr, nullptr, options.get()));
+  return Tiff(TIFFClientOpenExt("memory", "rm", &memory, read_tiff, refuse_write, seek_tiff, close,
+                                size_of, nullptr, nullptr, options.get()));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <limits>
 #include <system_error>
 
+#include "base/escape.h"
+
 namespace pyc::ir {
 namespace {
 
@@ -187,35 +189,12 @@ bool is_plain_name(std::string_view name) {
 }
 
 std::string quote(std::string_view text) {
-  std::string out = "\"";
+  std::string out;
   for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        if (code < 0x20 || code == 0x7f) {
-          out += fmt::format("\\x{:02x}", code);
-        } else {
-          out += c;
-        }
-    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
   }
-  out += '"';
-  return out;
+  return '"' + printable(out) + '"';
 }
 
 std::string format_name(std::string_view name) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/escape.h"
+#include "ir/literal.h"
 #include "loop/verify.h"
 #include "lower/groups.h"
 #include "lower/kernel_builder.h"
@@ -45,16 +47,16 @@ std::string print_groups(const LoweredGraph& lowered) {
                         group.kind == GroupKind::kContraction ? "contraction" : "loop");
     for (size_t i = 0; i < group.members.size(); ++i) {
       const ir::Node& node = g.nodes[group.members[i]];
-      text += fmt::format("  %{} = {} [{}]\n", g.value(node.outputs[0]).name, node.op->name,
-                          group.reasons[i]);
+      text += fmt::format("  %{} = {} [{}]\n", ir::format_name(g.value(node.outputs[0]).name),
+                          node.op->name, group.reasons[i]);
     }
     for (size_t i = 0; i < group.buffer_values.size(); ++i) {
       const loop::Buffer& b = group.kernel.buffers[i];
       const char* access = b.access == loop::Access::kRead    ? "read"
                            : b.access == loop::Access::kWrite ? "write"
                                                               : "scratch";
-      text +=
-          fmt::format("  b{}: {} {} {}[{}]\n", i, access, b.name, dtype_name(b.dtype), b.elements);
+      text += fmt::format("  b{}: {} {} {}[{}]\n", i, access, printable(b.name),
+                          dtype_name(b.dtype), b.elements);
     }
     if (group.contraction) {
       const Contraction& c = *group.contraction;

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "base/escape.h"
 #include "plan/liveness.h"
 #include "plan/plan.h"
 
@@ -17,7 +18,7 @@ void print_list(std::string& text, std::string_view title, const std::vector<uin
 void print_buffer(std::string& text, size_t index, const PlannedBuffer& buffer) {
   text += fmt::format("  b{} {}", index, buffer_class_name(buffer.cls));
   if (!in_arena(buffer)) text += fmt::format("[{}]", buffer.io_index);
-  text += fmt::format(" {}: {} bytes", buffer.name, buffer.bytes);
+  text += fmt::format(" {}: {} bytes", printable(buffer.name), buffer.bytes);
   if (in_arena(buffer)) text += fmt::format(" at {}", buffer.offset);
   text += fmt::format(", steps {}-{}\n", buffer.first_step, buffer.last_step);
 }

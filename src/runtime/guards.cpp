@@ -46,13 +46,22 @@ bool fits_plainly(const IoSpec& spec, const TensorView& view) {
          view.bytes - view.byte_offset >= spec.bytes && view.device.on_host() && is_aligned(view);
 }
 
+// An input that the model declares as a scalar may have one dim of 1, as exporters write it: the
+// bytes are the same.
+bool is_one_for_a_scalar(const Subject& s) {
+  return s.what == "input" && s.spec.shape.empty() && s.view.shape.size() == 1 &&
+         s.view.shape[0] == 1;
+}
+
 Status check_view(const Subject& s, bool written, bool strict, int64_t& staged) {
   if (s.view.data == nullptr && s.spec.bytes != 0) {
     return s.refuse(Code::kNullPointer, s.expected(), "a null pointer");
   }
   if (s.view.dtype != s.spec.dtype) return s.refuse_type(Code::kDtypeMismatch);
-  if (s.view.shape.size() != s.spec.shape.size()) return s.refuse_type(Code::kRankMismatch);
-  if (!std::ranges::equal(s.view.shape, s.spec.shape)) return s.refuse_type(Code::kShapeMismatch);
+  if (!is_one_for_a_scalar(s)) {
+    if (s.view.shape.size() != s.spec.shape.size()) return s.refuse_type(Code::kRankMismatch);
+    if (!std::ranges::equal(s.view.shape, s.spec.shape)) return s.refuse_type(Code::kShapeMismatch);
+  }
   std::optional<ViewProblem> problem = find_problem(s.view, written);
   if (!problem && is_plain(s.view)) return {};
   if (!problem && strict) problem = why_not_plain(s.view);

@@ -199,6 +199,7 @@ TEST(OpenModels, ShapesThatDependOnDataAreKnownAfterwards) {
   EXPECT_EQ(static_cast<const int64_t*>(y.data)[0], 2);
   EXPECT_EQ(static_cast<const int64_t*>(y.data)[1], 6);
   EXPECT_EQ(model.stats().host_calls, 1);
+  EXPECT_EQ(model.stats().fallback_count, 1) << "NonZero of something known becomes code";
   const Breaks report = model.breaks();  // owns the texts
   const pyc_break_summary breaks = report.summary();
   EXPECT_EQ(breaks.nodes, 2);

@@ -69,9 +69,49 @@ TEST(Cli, BudgetUnknownOptionAndMissingFileHaveTheirExitCodes) {
   EXPECT_EQ(pyc("run " + kModels + "mlp.ir --device gpu9").exit, 2);
   EXPECT_EQ(pyc("run " + kModels + "mlp.ir --lanes 7").exit, 2);
   EXPECT_EQ(pyc("run").exit, 2);
-  EXPECT_EQ(pyc("").exit, 2);
   EXPECT_EQ(pyc("dump " + kModels + "mlp.ir --stage nothing").exit, 2);
   EXPECT_EQ(pyc("run " + kModels + "no_such_model.ir").exit, 9);
+}
+
+TEST(Cli, ACallWithoutACommandPrintsTheHelp) {
+  const Outcome bare = pyc_out("");
+  EXPECT_EQ(bare.exit, 0);
+  EXPECT_EQ(bare.text, pyc_out("--help").text);
+  EXPECT_TRUE(has(bare, "Usage: pyc COMMAND")) << bare.text;
+}
+
+TEST(Cli, TheNullDeviceIsNotRun) {
+  for (const std::string& arguments :
+       {"run " + kMlp + " --device null", "bench " + kMlp + " --device null --runs 1",
+        "compare " + kMlp + " --b null"}) {
+    const Outcome o = pyc(arguments);
+    EXPECT_EQ(o.exit, 5) << o.text;
+    EXPECT_TRUE(has(o, "device 'null' computes nothing")) << o.text;
+    EXPECT_FALSE(has(o, "digest")) << o.text;
+  }
+  EXPECT_EQ(pyc("dump " + kMlp + " --device null --stage plan").exit, 0);
+}
+
+TEST(Cli, TheFolderOfOutputsIsMade) {
+  const TempFolder folder;
+  const std::string deep = folder.file("new/deeper");
+  const Outcome o = pyc("run " + kModels + "linear_relu.ir --output-dir " + deep);
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_EQ(pyc("inspect " + deep + "/y.npy").exit, 0);
+  // A file of that name stays, and the folder cannot be made.
+  const Outcome taken = pyc("run " + kMlp + " --output-dir " + deep + "/y.npy");
+  EXPECT_EQ(taken.exit, 9) << taken.text;
+  EXPECT_TRUE(has(taken, "y.npy")) << taken.text;
+}
+
+TEST(Cli, ConformanceWithoutCasesIsNotFound) {
+  const TempFolder folder;
+  const Outcome missing = pyc("conformance " + folder.file("no_such_folder"));
+  EXPECT_EQ(missing.exit, 9) << missing.text;
+  EXPECT_TRUE(has(missing, "not_found: there is no folder")) << missing.text;
+  const Outcome empty = pyc("conformance " + folder.path());
+  EXPECT_EQ(empty.exit, 9) << empty.text;
+  EXPECT_TRUE(has(empty, "there is no case")) << empty.text;
 }
 
 TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {

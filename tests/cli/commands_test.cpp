@@ -124,15 +124,29 @@ TEST(Commands, CompareFindsTheFirstDivergentNode) {
   EXPECT_EQ(same["equal"], true);
   EXPECT_EQ(same["first_divergent"], nullptr);
   EXPECT_EQ(same["nodes"].size(), 9u);
-  // The null device computes nothing: every value differs.
-  const Json different = json_of("compare " + kMlp + " --b null", 1);
+}
+
+// The device "planted" computes one element of %a2, in the middle of the model, wrongly.
+TEST(Commands, CompareNamesTheNodeWithAWrongKernel) {
+  const std::string compare =
+      std::string(PYC_PLANTED_CLI) + " compare " + kMlp + " --a reference --b planted";
+  const Outcome json = shell(compare + " --json 2>/dev/null");
+  ASSERT_EQ(json.exit, 1) << json.text;
+  const Json different = Json::parse(json.text);
   EXPECT_EQ(different["equal"], false);
-  EXPECT_EQ(different["first_divergent"], "m1");
-  EXPECT_GT(different["nodes"][0]["beyond"].get<int64_t>(), 0);
-  const Outcome text = pyc("compare " + kMlp + " --b null");
+  EXPECT_EQ(different["first_divergent"], "a2");
+  for (const Json& node : different["nodes"]) {
+    const std::string name = node["name"];
+    const bool before = name == "m1" || name == "a1" || name == "h1" || name == "m2";
+    EXPECT_EQ(node["same_bits"] == true, before) << name;
+    if (name == "a2") {
+      EXPECT_EQ(node["beyond"], 1);
+    }
+  }
+  const Outcome text = shell(compare + " 2>&1");
   EXPECT_EQ(text.exit, 1);
-  EXPECT_TRUE(has(text, "first divergent node: m1 = matmul")) << text.text;
-  EXPECT_EQ(pyc("compare " + kMlp + " --b null --atol 1e9").exit, 0);
+  EXPECT_TRUE(has(text, "first divergent node: a2 = add, from element 5 on")) << text.text;
+  EXPECT_EQ(shell(compare + " --atol 1e9 > /dev/null 2>&1").exit, 0);
 }
 
 TEST(Commands, Export) {

@@ -321,7 +321,42 @@ TEST(OpenModels, InspectNamesEveryUnsupportedNode) {
   EXPECT_EQ(report["breaks"]["ops"]["unknown"], 1) << "no output needs the others";
   EXPECT_EQ(report["breaks"]["compilability_score"], 0.5);
   EXPECT_EQ(report["opsets"][""], 18);
-  EXPECT_EQ(pyc("run " + path).exit, 5);
+  EXPECT_EQ(pyc("run " + path).exit, 3);
+}
+
+// Which of an open model's nodes become code is seen by a run alone.
+TEST(OpenModels, InspectSaysThatItDoesNotKnowWhatBreaks) {
+  const TempFolder folder;
+  const std::string path = written(folder, "exported.onnx", exported());
+  const Json breaks = Json::parse(pyc_out("inspect " + path + " --json").text)["breaks"];
+  EXPECT_TRUE(breaks["compilability_score"].is_null()) << breaks;
+  EXPECT_TRUE(breaks["compiled"].is_null()) << breaks;
+  const Outcome o = pyc("inspect " + path);
+  EXPECT_TRUE(has(o, "shapes are open: how many compile is not known before a run")) << o.text;
+  const Json chosen =
+      Json::parse(pyc_out("inspect " + path + " --dim batch=3 --dim seq=5 --json").text)["breaks"];
+  EXPECT_EQ(chosen["compilability_score"], 1.0);
+}
+
+// Exporters declare a scalar where the model is fed a tensor of one element.
+TEST(OpenModels, AnInputOfOneElementIsTakenForAScalarEverywhere) {
+  const TempFolder folder;
+  const std::string path =
+      written(folder, "scalar.onnx",
+              w::model({.inputs = {w::value("x", w::kF32, {2}), w::value("rate", w::kF32, {})},
+                        .outputs = {w::value("y", w::kF32, {2})},
+                        .nodes = {w::node("Mul", {"x", "rate"}, {"y"})}}));
+  const std::string one =
+      write_model("one.ir", "graph @g(%x: f32[1]) -> (%rate) {\n  %rate = relu(%x)\n}\n");
+  ASSERT_EQ(pyc("run " + one + " --output-dir " + folder.path()).exit, 0);
+  const std::string given = path + " --input rate=" + folder.file("rate.npy");
+  for (const std::string& arguments :
+       {"run " + given, "bench " + given + " --runs 2", "compare " + given}) {
+    const Outcome o = pyc(arguments);
+    EXPECT_EQ(o.exit, 0) << o.text;
+    EXPECT_TRUE(has(o, "note: input 'rate' is declared as a scalar; the file's shape [1] is taken"))
+        << o.text;
+  }
 }
 
 }  // namespace

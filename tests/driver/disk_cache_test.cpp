@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "base/mapped_file.h"
 #include "driver/artifacts.h"
 #include "driver/compile.h"
 #include "driver/seeded_run.h"
@@ -111,6 +112,31 @@ TEST(DiskCache, AnEntryUnderAnotherKeyIsNotTaken) {
   fs::copy_file(folder.file(first), folder.file(second), fs::copy_options::overwrite_existing);
   EXPECT_EQ(make(17, on).disk(), "compiled_again unusable_entry, written not_found");
   EXPECT_EQ(make(17, on).disk(), "loaded found");
+}
+
+// Entries are compared by the graph and not by a hash of it.
+TEST(DiskCache, AnEntryHoldsAllThatItWasCompiledFrom) {
+  const TempFolder folder;
+  make(16, {.cache_dir = folder.path()});
+  const std::string name = DiskCache(folder.path()).list()->front().file;
+  const auto entry = artifact::decode(*map_file(folder.file(name)));
+  ASSERT_TRUE(entry.ok()) << entry.status().to_string();
+  EXPECT_NE(entry->key.find(ir::fingerprint_key(graph_of(16))), std::string::npos);
+  EXPECT_EQ(entry->key.find(ir::fingerprint_key(graph_of(17))), std::string::npos);
+}
+
+// Two keys under one hash, in the cache itself.
+TEST(DiskCache, ACollisionIsNeitherTakenNorKept) {
+  const TempFolder folder;
+  const DiskCache cache(folder.path());
+  const auto of = [](int width) { return *compile_artifact(graph_of(width), {}); };
+  ASSERT_TRUE(cache.insert("sixteen", of(16)).ok());
+  fs::rename(cache.path_of("sixteen"), cache.path_of("seventeen"));
+  EXPECT_EQ(cache.find("seventeen").status().code(), Code::kParseError);
+  ASSERT_TRUE(cache.insert("seventeen", of(17)).ok());
+  const auto found = cache.find("seventeen");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->key, "seventeen");
 }
 
 TEST(DiskCache, AFolderThatCannotBeWrittenStopsNothing) {

@@ -1,4 +1,4 @@
-# Proves that the layer check finds what it must: on the planted tree it exits 1 and prints exactly the expected lines.
+# Proves that a check finds what it must: on the planted tree it exits 1 and prints exactly the expected lines.
 execute_process(COMMAND ${PYTHON} ${CHECK} --root ${TREE}
   OUTPUT_VARIABLE found ERROR_VARIABLE errors RESULT_VARIABLE code)
 file(READ ${EXPECTED} expected)

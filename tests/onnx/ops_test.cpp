@@ -78,6 +78,23 @@ TEST(OnnxOps, NonMaxSuppressionKeepsTheBestOfEqualBoxes) {
       {0, 0, 1, 0, 0, 2});
 }
 
+// As exporters write it; ONNX Runtime takes it, too.
+TEST(OnnxOps, StftOfASignalWithoutALastDim) {
+  const auto spectrum = [](const Ints& shape) {
+    Graph g{.inputs = {value("x", kF32, shape)},
+            .outputs = {unshaped("y", kF32)},
+            .initializers = {raw_tensor("step", kI64, {}, raw_of(Ints{2})),
+                             raw_tensor("length", kI64, {}, raw_of(Ints{4}))},
+            .nodes = {node("STFT", {"x", "step", "", "length"}, {"y"})}};
+    return run(model(g), {f32(shape, {1, 2, 3, 4, 5, 6})});
+  };
+  const auto found = spectrum({1, 6});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ((*found)[0].shape, (Ints{1, 2, 3, 2}));
+  EXPECT_EQ(numbers_of(found), numbers_of(spectrum({1, 6, 1})));
+  EXPECT_EQ(numbers_of(found)[0], 10.0);
+}
+
 TEST(OnnxOps, OptionalsAndSequences) {
   const Doubles x{1, 0, -1, 2, -3, 0.5};
   expect_numbers(

@@ -34,9 +34,38 @@ TEST(OnnxRefused, UnknownOpsAreAllNamed) {
   Graph g = small_graph();
   g.nodes[0] = node("MatMull", {"x", "w"}, {"p"}, {}, "first");
   g.nodes[2] = node("Relux", {"s"}, {"y"}, {}, "second");
-  expect_read_refused(model(g), Code::kUnsupported, "'first'");
-  expect_read_refused(model(g), Code::kUnsupported, "'second'");
-  expect_read_refused(model(g), Code::kUnsupported, "nearest known: MatMul");
+  expect_read_refused(model(g), Code::kUnknownOp,
+                      "unknown operator MatMull (opset 18), did you mean 'MatMul'?: node 'first'; "
+                      "unknown operator Relux (opset 18), did you mean 'Relu'?: node 'second'");
+}
+
+TEST(OnnxRefused, NodesOfOneUnknownOpStandTogether) {
+  Graph g{.inputs = {value("x", kF32, {2})}, .outputs = {unshaped("v65", kF32)}};
+  for (int i = 0; i < 66; ++i) {
+    const std::string in = i == 0 ? "x" : "v" + std::to_string(i - 1);
+    g.nodes.push_back(node("Qqqqqqq", {in}, {"v" + std::to_string(i)}, {}, "n" + std::to_string(i),
+                           "own.domain"));
+  }
+  const Bytes bytes = model(g, 18, text(8, opset(2, "own.domain")));
+  expect_read_refused(bytes, Code::kUnknownOp,
+                      "unknown operator own.domain.Qqqqqqq (opset 2): nodes 'n0', 'n1', 'n2', ");
+  expect_read_refused(bytes, Code::kUnknownOp, ", 'n63' and 2 more");
+}
+
+TEST(OnnxRefused, AnOpOfALaterOpsetIsNotUnknown) {
+  Graph g = small_graph();
+  g.nodes[2] = node("Scan", {"s"}, {"y"}, {}, "scan");
+  expect_read_refused(model(g, 7), Code::kUnknownOp,
+                      "operator Scan is known from opset 8 on, the model imports 7: node 'scan'");
+}
+
+TEST(OnnxRefused, AnOpsetNewerThanTheNewestKnown) {
+  expect_read_refused(model(small_graph(), 999), Code::kUnsupported,
+                      "opset 999 of domain ai.onnx is newer than the newest known, 28");
+  expect_read_refused(model(small_graph(), 29), Code::kUnsupported, "opset 29");
+  EXPECT_TRUE(read(model(small_graph(), 28)).ok());
+  // A domain that is listed and not used is no matter.
+  EXPECT_TRUE(read(model(small_graph(), 18, text(8, opset(999, "ai.onnx.ml")))).ok());
 }
 
 TEST(OnnxRefused, Cycles) {

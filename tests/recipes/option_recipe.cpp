@@ -55,7 +55,7 @@ TEST(OptionRecipe, TheRowIsAFlagWithHelp) {
   testing::internal::CaptureStdout();
   EXPECT_FALSE(help.parse({"--help"}));
   const std::string shown = testing::internal::GetCapturedStdout();
-  EXPECT_TRUE(contains(shown, "--tile-rows TEXT=8")) << shown;
+  EXPECT_TRUE(contains(shown, "--tile-rows TEXT")) << shown;
   EXPECT_TRUE(contains(shown, "Rows of a tile of generated code: 4, 8, 16")) << shown;
 }
 

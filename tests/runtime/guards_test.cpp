@@ -133,6 +133,28 @@ TEST(Guards, InputsMayOverlap) {
   EXPECT_TRUE(model->run(t.inputs, t.outputs).ok());
 }
 
+// Of inputs; outputs are as the model declares them.
+TEST(Guards, OneElementIsTakenForAScalar) {
+  const auto program = make_one_step_program(copy_rows, nullptr, 0);
+  program->inputs[0] = {"x", DType::kF32, {}, 4};
+  program->outputs[0] = {"y", DType::kF32, {}, 4};
+  const std::unique_ptr<Model> model = make_model(program, make_pool(2));
+  float x = 1.0F;
+  float y = 0.0F;
+  const auto run = [&](const std::vector<int64_t>& in, int64_t bytes,
+                       const std::vector<int64_t>& out) {
+    const std::vector<TensorView> inputs = {{&x, DType::kF32, in, bytes}};
+    const std::vector<TensorView> outputs = {{&y, DType::kF32, out, 4}};
+    return model->run(inputs, outputs).code();
+  };
+  EXPECT_EQ(run({}, 4, {}), Code::kOk);
+  EXPECT_EQ(run({1}, 4, {}), Code::kOk);
+  EXPECT_EQ(run({2}, 4, {}), Code::kRankMismatch);
+  EXPECT_EQ(run({1, 1}, 4, {}), Code::kRankMismatch);
+  EXPECT_EQ(run({1}, 3, {}), Code::kSizeMismatch);
+  EXPECT_EQ(run({}, 4, {1}), Code::kRankMismatch);
+}
+
 TEST(Guards, EmptyTensorsNeedNoMemory) {
   const auto program = make_one_step_program(copy_rows, nullptr, 0);
   program->inputs[0] = {"x", DType::kF32, {0, kColumns}, 0};

@@ -7,6 +7,7 @@
 #include <array>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace pyc::runtime {
@@ -28,7 +29,7 @@ Owned make_owned(DType dtype, Dims shape, Dims strides, int64_t bytes, int64_t o
   return out;
 }
 
-int64_t count_of(const Dims& shape) {
+int64_t count_of(std::span<const int64_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
@@ -37,7 +38,7 @@ std::vector<std::byte> gathered_plainly(const TensorView& v) {
   const auto size = static_cast<size_t>(dtype_size(v.dtype));
   std::vector<std::byte> out;
   Dims at(v.shape.size(), 0);
-  const int64_t count = count_of({v.shape.begin(), v.shape.end()});
+  const int64_t count = count_of(v.shape);
   for (int64_t i = 0; i < count; ++i) {
     int64_t offset = 0;
     for (size_t d = 0; d < at.size(); ++d) offset += at[d] * v.strides[d];

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -186,35 +187,34 @@ class Bench final : public Command {
 
   void print_text(const Model& model) const {
     const double p50 = percentile(times_, 0.5);
-    fmt::print("latency p50 {:.1f} us, p90 {:.1f}, p95 {:.1f}, p99 {:.1f} ({} runs)\n", p50,
-               percentile(times_, 0.9), percentile(times_, 0.95), percentile(times_, 0.99),
-               times_.size());
+    say("latency p50 {:.1f} us, p90 {:.1f}, p95 {:.1f}, p99 {:.1f} ({} runs)\n", p50,
+        percentile(times_, 0.9), percentile(times_, 0.95), percentile(times_, 0.99), times_.size());
     if (model.is_open()) {
-      fmt::print("speed   {:.1f} runs/s\ncompile {:.1f} ms\n", throughput_, cold_ms_);
+      say("speed   {:.1f} runs/s\ncompile {:.1f} ms\n", throughput_, cold_ms_);
     } else {
-      fmt::print("speed   {:.1f} runs/s, {:.2f} GFLOP/s\n", throughput_, flops() / (p50 * 1e3));
-      fmt::print("compile cold {:.1f} ms, from the cache {:.2f} ms\n", cold_ms_, warm_ms_);
+      say("speed   {:.1f} runs/s, {:.2f} GFLOP/s\n", throughput_, flops() / (p50 * 1e3));
+      say("compile cold {:.1f} ms, from the cache {:.2f} ms\n", cold_ms_, warm_ms_);
     }
     print_memory(model.memory());
     if (model.is_open()) {
-      fmt::print("breaks  {}\n", model.breaks().summary().summary);
+      say("breaks  {}\n", model.breaks().summary().summary);
       return;
     }
-    fmt::print("peak    planned {} B, measured {} B\n", model.memory().peak_bytes,
-               measured_peak(model.memory()));
-    fmt::print("bound   arithmetic {:.0f} %, memory {:.0f} %, other {:.0f} % of the time\n",
-               100 * share("arithmetic"), 100 * share("memory"), 100 * share("other"));
-    fmt::print("roofs   {:.1f} GFLOP/s, {:.1f} GB/s, as PyC reaches them here\n",
-               roofs_.flops_per_ns, roofs_.bytes_per_ns);
+    say("peak    planned {} B, measured {} B\n", model.memory().peak_bytes,
+        measured_peak(model.memory()));
+    say("bound   arithmetic {:.0f} %, memory {:.0f} %, other {:.0f} % of the time\n",
+        100 * share("arithmetic"), 100 * share("memory"), 100 * share("other"));
+    say("roofs   {:.1f} GFLOP/s, {:.1f} GB/s, as PyC reaches them here\n", roofs_.flops_per_ns,
+        roofs_.bytes_per_ns);
     std::vector<StepTime> slowest = steps_;
     std::stable_sort(slowest.begin(), slowest.end(),
                      [](const StepTime& a, const StepTime& b) { return a.ns > b.ns; });
     constexpr size_t kShown = 5;
     slowest.resize(std::min(slowest.size(), kShown));
     for (const StepTime& s : slowest) {
-      fmt::print("step    {}: {:.1f} us, {:.2f} GFLOP/s, {:.2f} GB/s, bound by {}\n", s.name,
-                 static_cast<double>(s.ns) / 1e3, s.flops / static_cast<double>(s.ns),
-                 static_cast<double>(s.bytes) / static_cast<double>(s.ns), s.bound);
+      say("step    {}: {:.1f} us, {:.2f} GFLOP/s, {:.2f} GB/s, bound by {}\n", s.name,
+          static_cast<double>(s.ns) / 1e3, s.flops / static_cast<double>(s.ns),
+          static_cast<double>(s.bytes) / static_cast<double>(s.ns), s.bound);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -35,7 +36,7 @@ class Cache final : public Command {
  private:
   int clear() const {
     const int64_t removed = CacheFiles::clear(folder_);
-    json ? print(Json{{"removed", removed}}) : fmt::print("{} entries removed\n", removed);
+    json ? print(Json{{"removed", removed}}) : say("{} entries removed\n", removed);
     return kExitOk;
   }
 
@@ -56,15 +57,15 @@ class Cache final : public Command {
                       {"unused_s", age_s},
                       {"problem", file.problem}});
       if (!json) {
-        fmt::print("{}  {}, unused for {:.0f} s{}{}\n", file.name, bytes_text(file.bytes), age_s,
-                   *file.problem == '\0' ? "" : ": ", file.problem);
+        say("{}  {}, unused for {:.0f} s{}{}\n", file.name, bytes_text(file.bytes), age_s,
+            *file.problem == '\0' ? "" : ": ", file.problem);
       }
     }
     if (json) {
       print(Json{{"entries", std::move(rows)}, {"bytes", bytes}, {"unusable", unusable}});
     } else {
-      fmt::print("{} entries, {}", files.size(), bytes_text(bytes));
-      fmt::print("{}\n", verify ? fmt::format(", {} unusable", unusable) : "");
+      say("{} entries, {}", files.size(), bytes_text(bytes));
+      say("{}\n", verify ? fmt::format(", {} unusable", unusable) : "");
     }
     return unusable == 0 ? kExitOk : kExitDifferent;
   }

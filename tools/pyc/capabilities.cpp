@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -110,8 +111,7 @@ class Capabilities final : public Command {
 
   void print_table() const {
     if (markdown_) {
-      fmt::print(
-          "# Capabilities\n\n"
+      say("# Capabilities\n\n"
           "Written by `pyc capabilities --markdown`; a test keeps this page equal to it. A device "
           "computes an op for a dtype "
           "when the\nop's type rule takes it as the main element type and a small graph of the op "
@@ -120,20 +120,20 @@ class Capabilities final : public Command {
           "bf16 f32 f64; *signed*: "
           "i8 i16 i32 i64; *unsigned*:\nu8 u16 u32 u64; *all*: these and bool.\n\n");
     }
-    fmt::print("| device | runs | strict determinism | training |\n|---|---|---|---|\n");
+    say("| device | runs | strict determinism | training |\n|---|---|---|---|\n");
     for (const pyc_device_info& d : devices_) {
       const auto yes = [](int32_t flag) { return flag != 0 ? "yes" : "no"; };
-      fmt::print("| {} | {} | {} | {} |\n", d.name, yes(d.runs), yes(d.strict), yes(d.training));
+      say("| {} | {} | {} | {} |\n", d.name, yes(d.runs), yes(d.strict), yes(d.training));
     }
-    fmt::print("\n| op |");
-    for (const pyc_device_info& d : devices_) fmt::print(" {} |", d.name);
-    fmt::print("\n|---|");
-    for (size_t i = 0; i < devices_.size(); ++i) fmt::print("---|");
-    fmt::print("\n");
+    say("\n| op |");
+    for (const pyc_device_info& d : devices_) say(" {} |", d.name);
+    say("\n|---|");
+    for (size_t i = 0; i < devices_.size(); ++i) say("---|");
+    say("\n");
     for (const Row& row : rows_) {
-      fmt::print("| `{}` |", row.op);
-      for (const uint64_t bits : row.dtypes) fmt::print(" {} |", dtypes_text(bits));
-      fmt::print("\n");
+      say("| `{}` |", row.op);
+      for (const uint64_t bits : row.dtypes) say(" {} |", dtypes_text(bits));
+      say("\n");
     }
   }
 

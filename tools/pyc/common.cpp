@@ -6,8 +6,15 @@
 #include <map>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
+
+std::string printable(std::string_view text, bool keep_lines) {
+  return take_text([&](char** out, pyc_error** e) {
+    return pyc_printable_text(text.data(), text.size(), keep_lines ? 1 : 0, out, e);
+  });
+}
 
 // One number per class of error; docs/errors.md lists them.
 int exit_code(pyc_status status) {

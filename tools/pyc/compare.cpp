@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -169,21 +170,21 @@ class Compare final : public Command {
   void print_text(const std::vector<Difference>& nodes, const Difference* first) const {
     for (const Difference& d : nodes) {
       if (d.same_bits && !all_) continue;
-      fmt::print("{}  {} = {}: {}: ", differs(d) ? "differs" : "equal  ", d.name, d.op, d.type);
+      say("{}  {} = {}: {}: ", differs(d) ? "differs" : "equal  ", d.name, d.op, d.type);
       if (d.same_bits) {
-        fmt::print("same bits\n");
+        say("same bits\n");
         continue;
       }
-      fmt::print("{} of {} elements beyond the tolerance, at most {:.3g} apart ({:.3g} relative)\n",
-                 d.beyond, d.elements, d.max_abs, d.max_rel);
+      say("{} of {} elements beyond the tolerance, at most {:.3g} apart ({:.3g} relative)\n",
+          d.beyond, d.elements, d.max_abs, d.max_rel);
     }
     const auto same =
         std::count_if(nodes.begin(), nodes.end(), [](const Difference& d) { return d.same_bits; });
-    fmt::print("{} of {} values have the same bits on {} and {}\n", same, nodes.size(), a_, b_);
+    say("{} of {} values have the same bits on {} and {}\n", same, nodes.size(), a_, b_);
     if (first == nullptr) return;
-    fmt::print("first divergent node: {} = {}", first->name, first->op);
-    if (first->first >= 0) fmt::print(", from element {} on", first->first);
-    fmt::print("\n");
+    say("first divergent node: {} = {}", first->name, first->op);
+    if (first->first >= 0) say(", from element {} on", first->first);
+    say("\n");
   }
 
   void print_json(const std::vector<Difference>& nodes, const Difference* first) const {

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -39,8 +40,8 @@ class Compile final : public Command {
                  {"code_bytes", info.code_bytes},
                  {"parameter_bytes", info.parameter_bytes}});
     } else {
-      fmt::print("{}: for {}, {} steps, code {}, parameters {}\n", output_, info.target,
-                 info.step_count, bytes_text(info.code_bytes), bytes_text(info.parameter_bytes));
+      say("{}: for {}, {} steps, code {}, parameters {}\n", output_, info.target, info.step_count,
+          bytes_text(info.code_bytes), bytes_text(info.parameter_bytes));
     }
     return kExitOk;
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -32,11 +33,23 @@ struct Request {
 };
 
 std::vector<std::string> find_cases(const Request& command) {
+  std::error_code error;
+  if (!fs::is_directory(command.folder, error)) {
+    throw Error(PYC_STATUS_NOT_FOUND, fmt::format("there is no folder '{}'", command.folder), "");
+  }
   std::vector<std::string> cases;
   for (const auto& entry : fs::recursive_directory_iterator(command.folder)) {
     if (entry.path().filename() != "model.onnx") continue;
     const std::string folder = entry.path().parent_path().string();
     if (folder.find(command.filter) != std::string::npos) cases.push_back(folder);
+  }
+  if (cases.empty()) {
+    throw Error(
+        PYC_STATUS_NOT_FOUND,
+        fmt::format(
+            "there is no case, a folder with model.onnx, in '{}'{}", command.folder,
+            command.filter.empty() ? "" : fmt::format(" with '{}' in its path", command.filter)),
+        "");
   }
   std::sort(cases.begin(), cases.end());
   return cases;
@@ -98,7 +111,7 @@ Child start_child(const std::string& folder, const Request& command, size_t inde
     try {
       run_child(folder, command, ends[1]);
     } catch (const std::exception& e) {
-      fmt::print(stderr, "{}: {}\n", folder, e.what());
+      say(stderr, "{}: {}\n", folder, e.what());
       code = 70;
     }
     ::_exit(code);
@@ -166,7 +179,7 @@ class Pool {
     ::waitpid(child.pid, &status, 0);
     results_[child.index] = finish(child, status, timed_out);
     ++done_;
-    if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{} of {}", done_, cases_.size());
+    if (::isatty(STDERR_FILENO) != 0) say(stderr, "\r{} of {}", done_, cases_.size());
   }
 
   const Request& command_;
@@ -217,6 +230,7 @@ int Conformance::run() {
   load_compiler(request_);
   const std::vector<Json> results = Pool(request_, cases).run();
   size_t counts[4] = {};  // passed, failed, refused, explained
+  int64_t compared = 0;
   Json list = Json::array();
   for (size_t i = 0; i < cases.size(); ++i) {
     Json r = results[i];
@@ -229,18 +243,21 @@ int Conformance::run() {
     const std::string verdict = r["verdict"].string();
     const int v = verdict == "passed" ? 0 : verdict == "failed" ? 1 : verdict == "refused" ? 2 : 3;
     ++counts[v];
+    if (r.contains("compared")) compared += r["compared"].integer();
     if (v != 0 && !this->json) {
-      fmt::print("{} {} [{}] {}\n", verdict, cases[i], r["reason"].string(), r["detail"].string());
+      say("{} {} [{}] {}\n", verdict, cases[i], r["reason"].string(), r["detail"].string());
     }
     list.push_back(std::move(r));
   }
   if (this->json) {
-    const Json report{{"passed", counts[0]},    {"failed", counts[1]}, {"refused", counts[2]},
-                      {"explained", counts[3]}, {"device", device_},   {"cases", list}};
-    fmt::print("{}\n", report.text(1));
+    const Json report{{"passed", counts[0]},    {"failed", counts[1]},  {"refused", counts[2]},
+                      {"explained", counts[3]}, {"compared", compared}, {"device", device_},
+                      {"cases", list}};
+    say("{}\n", Lines{report.text(1)});
   } else {
-    if (counts[3] > 0) fmt::print("{} explained\n", counts[3]);
-    fmt::print("{} passed, {} failed, {} refused\n", counts[0], counts[1], counts[2]);
+    say("{} outputs compared\n", compared);
+    if (counts[3] > 0) say("{} explained\n", counts[3]);
+    say("{} passed, {} failed, {} refused\n", counts[0], counts[1], counts[2]);
   }
   return counts[1] == 0 ? kExitOk : kExitDifferent;
 }

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -31,7 +32,7 @@ class Dump final : public Command {
     if (json) {
       print(Json{{"stage", stage_}, {"text", text}});
     } else {
-      fmt::print("{}", text);
+      say("{}", Lines{text});
     }
     return kExitOk;
   }

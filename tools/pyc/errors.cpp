@@ -2,13 +2,13 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
 
 void print_markdown() {
-  fmt::print(
-      "# Error codes\n\n"
+  say("# Error codes\n\n"
       "Every refusal has one of these codes and a message that names what was expected and found. "
       "The last column is the exit\n"
       "code of the program. Written by `pyc errors --markdown` from the table of codes; a test "
@@ -16,8 +16,8 @@ void print_markdown() {
       "`tests/faults/codes_test.cpp` provokes each of them.\n\n"
       "| code | number | cause | cure | exit |\n|---|---|---|---|---|\n");
   for (pyc_status s = PYC_STATUS_OK; s <= PYC_STATUS_INTERNAL; ++s) {
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", pyc_status_name(s), s, pyc_status_cause(s),
-               pyc_status_cure(s), exit_code(s));
+    say("| `{}` | {} | {} | {} | {} |\n", pyc_status_name(s), s, pyc_status_cause(s),
+        pyc_status_cure(s), exit_code(s));
   }
 }
 
@@ -45,8 +45,8 @@ class Errors final : public Command {
                         {"cure", pyc_status_cure(s)},
                         {"exit", exit_code(s)}});
       if (json) continue;
-      fmt::print("{} (exit code {}): {}\n", pyc_status_name(s), exit_code(s), pyc_status_cause(s));
-      if (s != PYC_STATUS_OK) fmt::print("    {}\n", pyc_status_cure(s));
+      say("{} (exit code {}): {}\n", pyc_status_name(s), exit_code(s), pyc_status_cause(s));
+      if (s != PYC_STATUS_OK) say("    {}\n", pyc_status_cure(s));
     }
     if (json) print(report);
     return kExitOk;

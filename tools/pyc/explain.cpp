@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -66,18 +67,18 @@ class Explain final : public Command {
       print(log);
       return kExitOk;
     }
-    if (node_.empty()) fmt::print("breaks  {}\n", model.breaks().summary().summary);
+    if (node_.empty()) say("breaks  {}\n", model.breaks().summary().summary);
     std::string group_name;
     for (const Group& group : split_groups(groups)) {
       if (!node_.empty() && group.text.find("  %" + canonical + " = ") == std::string::npos) {
         continue;
       }
       group_name = group.name;
-      fmt::print("{}", group.text);
+      say("{}", Lines{group.text});
     }
     for_each_decision(model, [&](const pyc_decision& d, const auto& alternatives) {
       if (node_.empty() || concerns(d, canonical, group_name)) {
-        fmt::print("{}\n", decision_text(d, alternatives));
+        say("{}\n", Lines{decision_text(d, alternatives)});
       }
     });
     return kExitOk;

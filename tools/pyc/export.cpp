@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -39,7 +40,7 @@ class Export final : public Command {
                  {"nodes", written.node_count()},
                  {"optimized", optimized_}});
     } else {
-      fmt::print("{}: {} nodes, {}\n", output_, written.node_count(), bytes_text(bytes));
+      say("{}: {} nodes, {}\n", output_, written.node_count(), bytes_text(bytes));
     }
     return kExitOk;
   }

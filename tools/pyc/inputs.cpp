@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -84,8 +85,15 @@ void note_stand_in(const pyc_value_info& info) {
                      : info.type == PYC_TYPE_OPTIONAL ? "nothing"
                                                       : nullptr;
   if (what == nullptr) return;
-  fmt::print(stderr, "note: input '{}', {}, is taken as {} (--input {}=FILE.pb chooses)\n",
-             info.name, info.type_text, what, info.name);
+  say(stderr, "note: input '{}', {}, is taken as {} (--input {}=FILE.pb chooses)\n", info.name,
+      info.type_text, what, info.name);
+}
+
+void note_scalar(const pyc_value_info& info, const AnyValue& value) {
+  const std::optional<Shape> shape = shape_of(value);
+  if (info.type != PYC_TYPE_TENSOR || info.rank != 0 || shape != Shape{1}) return;
+  say(stderr, "note: input '{}' is declared as a scalar; the file's shape [1] is taken\n",
+      info.name);
 }
 
 // One key for a dim wherever it is the same.
@@ -191,8 +199,7 @@ void ShapeChoice::note() const {
   for (const auto& [key, guess] : guesses_) {
     text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", guess.name, guess.size);
   }
-  fmt::print(stderr, "note: open dims are taken as {} (--dim NAME=N, --shape INPUT=N,N choose)\n",
-             text);
+  say(stderr, "note: open dims are taken as {} (--dim NAME=N, --shape INPUT=N,N choose)\n", text);
 }
 
 Model settled_model(const ModelFile& file, CompileOptions& compile, const InputOptions& inputs) {
@@ -227,8 +234,10 @@ void InputOptions::read(const ModelFile& file) {
                               fmt::join(names, ", "), did_you_mean(name, names)),
                   "");
     }
-    values_.insert_or_assign(name,
-                             file.read_input(static_cast<size_t>(found - names.begin()), path));
+    const auto index = static_cast<size_t>(found - names.begin());
+    AnyValue value = file.read_input(index, path);
+    note_scalar(file.input(index), value);
+    values_.insert_or_assign(name, std::move(value));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (given(names[i]) == nullptr) note_stand_in(file.input(i));

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -64,9 +65,9 @@ class Inspect final : public Command {
                  {"nan", nans}});
       return kExitOk;
     }
-    fmt::print("tensor  {}{} digest {}\n", pyc_dtype_name(view.dtype),
-               shape_text(view.shape, view.rank), tensor.digest());
-    if (any) fmt::print("values  from {:.6g} to {:.6g}, {} NaN\n", lo, hi, nans);
+    say("tensor  {}{} digest {}\n", pyc_dtype_name(view.dtype), shape_text(view.shape, view.rank),
+        tensor.digest());
+    if (any) say("values  from {:.6g} to {:.6g}, {} NaN\n", lo, hi, nans);
     return kExitOk;
   }
 
@@ -96,19 +97,19 @@ class Inspect final : public Command {
       return kExitOk;
     }
     for (size_t i = 0; i < info.input_count; ++i) {
-      fmt::print("input   {}: {}\n", artifact.input(i).name, type_text(artifact.input(i)));
+      say("input   {}: {}\n", artifact.input(i).name, type_text(artifact.input(i)));
     }
     for (size_t i = 0; i < info.output_count; ++i) {
-      fmt::print("output  {}: {}\n", artifact.output(i).name, type_text(artifact.output(i)));
+      say("output  {}: {}\n", artifact.output(i).name, type_text(artifact.output(i)));
     }
     const std::string here = *info.missing == '\0'
                                  ? "this machine runs it"
                                  : fmt::format("not this machine's: {}", info.missing);
-    fmt::print("made    by PyC {} for {} ({}), determinism {}\n", info.version, info.target, here,
-               info.determinism);
-    fmt::print("holds   {} steps, code {}, parameters {}, file {}\nprint   {}\n", info.step_count,
-               bytes_text(info.code_bytes), bytes_text(info.parameter_bytes),
-               bytes_text(info.file_bytes), info.fingerprint);
+    say("made    by PyC {} for {} ({}), determinism {}\n", info.version, info.target, here,
+        info.determinism);
+    say("holds   {} steps, code {}, parameters {}, file {}\nprint   {}\n", info.step_count,
+        bytes_text(info.code_bytes), bytes_text(info.parameter_bytes), bytes_text(info.file_bytes),
+        info.fingerprint);
     return kExitOk;
   }
 
@@ -130,38 +131,37 @@ class Inspect final : public Command {
       return kExitOk;
     }
     for (size_t i = 0; i < model.input_count(); ++i) {
-      fmt::print("input   {}: {}\n", model.input(i).name, model.input(i).type_text);
+      say("input   {}: {}\n", model.input(i).name, model.input(i).type_text);
     }
     for (size_t i = 0; i < model.output_count(); ++i) {
-      fmt::print("output  {}: {}\n", model.output(i).name, model.output(i).type_text);
+      say("output  {}: {}\n", model.output(i).name, model.output(i).type_text);
     }
-    fmt::print("nodes   {}:", report["nodes"].integer());
+    say("nodes   {}:", report["nodes"].integer());
     for (const std::string& op : report["ops"].names()) {
-      fmt::print(" {}×{}", report["ops"][op].integer(), op);
+      say(" {}×{}", report["ops"][op].integer(), op);
     }
-    fmt::print("\nconst   {} with {}\n", report["constants"].integer(),
-               bytes_text(report["constant_bytes"].integer()));
+    say("\nconst   {} with {}\n", report["constants"].integer(),
+        bytes_text(report["constant_bytes"].integer()));
     if (report.contains("opsets")) show_origin(report);
-    fmt::print("breaks  {}\n", breaks.summary().summary);
+    say("breaks  {}\n", breaks.summary().summary);
     for (const pyc_unsupported_node& node : model.unsupported()) show_unsupported(node);
-    if (!print_of_graph.empty()) fmt::print("print   {}\n", print_of_graph);
+    if (!print_of_graph.empty()) say("print   {}\n", print_of_graph);
     return kExitOk;
   }
 
   static void show_origin(const Json& report) {
-    fmt::print("opset  ");
+    say("opset  ");
     for (const std::string& domain : report["opsets"].names()) {
-      fmt::print(" {}{}", domain.empty() ? "" : domain + ":", report["opsets"][domain].integer());
+      say(" {}{}", domain.empty() ? "" : domain + ":", report["opsets"][domain].integer());
     }
-    fmt::print(", IR version {}, by {}\n", report["ir_version"].integer(),
-               report["producer"].string());
+    say(", IR version {}, by {}\n", report["ir_version"].integer(), report["producer"].string());
   }
 
   static void show_unsupported(const pyc_unsupported_node& node) {
     const std::string domain = node.domain;
-    fmt::print("unsupported  node '{}': {}{}{} of opset {}{}\n", node.name, domain,
-               domain.empty() ? "" : ".", node.op, node.opset,
-               *node.nearest == '\0' ? "" : fmt::format(", nearest known: {}", node.nearest));
+    say("unknown  node '{}': {}{}{} of opset {}{}\n", node.name, domain, domain.empty() ? "" : ".",
+        node.op, node.opset,
+        *node.nearest == '\0' ? "" : fmt::format(", did you mean '{}'?", node.nearest));
   }
 
   int show_node(const Graph& graph) const {
@@ -188,7 +188,7 @@ class Inspect final : public Command {
         line += fmt::format("\nreads   {}: {}", info.name, type_text(info));
       }
     }
-    json ? print(report) : fmt::print("{}\n", line);
+    json ? print(report) : say("{}\n", line);
     return kExitOk;
   }
 

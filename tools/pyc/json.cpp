@@ -1,5 +1,7 @@
 #include "json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -42,6 +44,24 @@ Json own_value(const Library& value) {
   return out;
 }
 
+// The library writes U+007F to U+009F as they are; some terminals obey those, too.
+std::string without_controls(const std::string& json) {
+  std::string out;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0xFF);
+    if (byte == 0x7F) {
+      out += "\\u007f";
+    } else if (byte == 0xC2 && next < 0xA0) {
+      out += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      out += json[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<Json> Json::parse(std::string_view text) {
@@ -51,7 +71,8 @@ std::optional<Json> Json::parse(std::string_view text) {
 }
 
 std::string Json::text(int indent) const {
-  return library_value(*this).dump(indent, ' ', false, Library::error_handler_t::replace);
+  return without_controls(
+      library_value(*this).dump(indent, ' ', false, Library::error_handler_t::replace));
 }
 
 int64_t Json::integer() const {

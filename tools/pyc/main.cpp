@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -14,16 +15,14 @@ constexpr Maker kCommands[] = {
     make_dump,   make_opt,    make_export,  make_reduce,       make_ops,        make_options,
     make_errors, make_doctor, make_cache,   make_capabilities, make_conformance};
 
-void print_overview(std::FILE* to) {
-  fmt::print(to, "PyC {}: compiles and runs machine-learning models\n\nUsage: pyc COMMAND …\n\n",
-             pyc_version());
+void print_overview() {
+  say("PyC {}: compiles and runs machine-learning models\n\nUsage: pyc COMMAND …\n\n",
+      pyc_version());
   for (const Maker make : kCommands) {
     const auto command = make();
-    fmt::print(to, "  {:<13} {}\n", command->name(), command->summary());
+    say("  {:<13} {}\n", command->name(), command->summary());
   }
-  fmt::print(
-      to,
-      "\nExamples:\n"
+  say("\nExamples:\n"
       "  pyc run tests/models/mlp.ir\n"
       "  pyc bench tests/models/mlp.ir --threads 2\n"
       "  pyc doctor\n\n"
@@ -42,17 +41,13 @@ std::unique_ptr<Command> find_command(const std::string& name) {
 }
 
 int run_command(std::vector<std::string> arguments) {
-  if (arguments.empty()) {
-    print_overview(stderr);
-    return exit_code(PYC_STATUS_UNKNOWN_OPTION);
-  }
-  const std::string first = arguments[0];
+  const std::string first = arguments.empty() ? "--help" : arguments[0];
   if (first == "--help" || first == "-h" || first == "help") {
-    print_overview(stdout);
+    print_overview();
     return kExitOk;
   }
   if (first == "--version") {
-    fmt::print("{}\n", pyc_version());
+    say("{}\n", pyc_version());
     return kExitOk;
   }
   const auto command = find_command(first);
@@ -70,10 +65,10 @@ int report(const Error& e, bool json) {
                         {"node", e.node()},
                         {"cure", e.cure()},
                         {"exit", exit_code(e.code())}};
-    fmt::print("{}\n", Json{{"error", error}}.text(2));
+    say("{}\n", Lines{Json{{"error", error}}.text(2)});
   } else {
-    fmt::print(stderr, "error: {}\n", e.what());
-    if (*e.cure() != '\0') fmt::print(stderr, "cure:  {}\n", e.cure());
+    say(stderr, "error: {}\n", e.what());
+    if (*e.cure() != '\0') say(stderr, "cure:  {}\n", e.cure());
   }
   return exit_code(e.code());
 }

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -49,8 +50,7 @@ Json op_json(const Op& op) {
 }
 
 void print_markdown(const std::vector<Op>& ops) {
-  fmt::print(
-      "# Ops\n\n"
+  say("# Ops\n\n"
       "Written by `pyc ops --markdown` from the table of ops; a test keeps this page equal to it. "
       "An attribute with `=` may be\n"
       "left out. *Composite* ops stand for a graph of others. Which dtypes each device computes: "
@@ -61,9 +61,8 @@ void print_markdown(const std::vector<Op>& ops) {
     for (const pyc_attribute_info& a : op.attributes) {
       attributes += fmt::format("{}`{}`", attributes.empty() ? "" : ", ", attribute_text(a));
     }
-    fmt::print("| `{}` | {} | {} | {} | {}{} |\n", op.info.name, arity_text(op.info),
-               op.info.outputs, attributes, op.info.summary,
-               op.info.composite != 0 ? " *Composite.*" : "");
+    say("| `{}` | {} | {} | {} | {}{} |\n", op.info.name, arity_text(op.info), op.info.outputs,
+        attributes, op.info.summary, op.info.composite != 0 ? " *Composite.*" : "");
   }
 }
 
@@ -96,8 +95,8 @@ class Ops final : public Command {
       print_markdown(ops);
     } else {
       for (const Op& op : ops) {
-        fmt::print("{} ({} inputs): {}\n", op.info.name, arity_text(op.info), op.info.summary);
-        for (const auto& a : op.attributes) fmt::print("    {}\n", attribute_text(a));
+        say("{} ({} inputs): {}\n", op.info.name, arity_text(op.info), op.info.summary);
+        for (const auto& a : op.attributes) say("    {}\n", attribute_text(a));
       }
     }
     return kExitOk;

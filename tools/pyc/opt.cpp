@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -54,7 +55,7 @@ class Opt final : public Command {
     const Graph result = graph.run_passes(names, &report);
     if (!report_.empty()) save(report + "\n");
     if (!json) {
-      fmt::print("{}", result.print());
+      say("{}", Lines{result.print()});
       return kExitOk;
     }
     if (names.empty()) {

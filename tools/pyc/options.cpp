@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 
@@ -95,7 +96,7 @@ bool Options::parse(std::vector<std::string> arguments) {
   try {
     impl_->app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", impl_->app.help());
+    say("{}", Lines{impl_->app.help()});
     return false;
   } catch (const CLI::ParseError& e) {
     throw Error(PYC_STATUS_UNKNOWN_OPTION, e.what(), "");

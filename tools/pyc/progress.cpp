@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 
@@ -23,10 +24,10 @@ struct Progress::Impl {
     std::unique_lock lock(mutex);
     int elapsed = 0;
     while (!changed.wait_for(lock, seconds(1), [this] { return done; })) {
-      fmt::print(stderr, "\r\033[K{} … {} s", what, ++elapsed);
+      say(stderr, "\r\033[K{} … {} s", what, ++elapsed);
       std::fflush(stderr);
     }
-    if (elapsed > 0) fmt::print(stderr, "\r\033[K");
+    if (elapsed > 0) say(stderr, "\r\033[K");
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -116,8 +117,8 @@ class Reduce final : public Command {
                  {"nodes", small.node_count()},
                  {"tried", tried}});
     } else {
-      fmt::print("{}: {} nodes of {}, {} graphs tried\n", output_, small.node_count(),
-                 graph.node_count(), tried);
+      say("{}: {} nodes of {}, {} graphs tried\n", output_, small.node_count(), graph.node_count(),
+          tried);
     }
     return kExitOk;
   }

@@ -1,4 +1,5 @@
 #include "report.h"
+#include "say.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +7,7 @@
 
 namespace pyc::tool {
 
-void print(const Json& document) { fmt::print("{}\n", document.text(2)); }
+void print(const Json& document) { say("{}\n", Lines{document.text(2)}); }
 
 Json value_json(const pyc_value_info& info) {
   return {{"name", info.name},
@@ -95,7 +96,7 @@ Json result_json(const pyc_result* result) {
 }
 
 std::string result_text(const pyc_result* result, const std::string& indent) {
-  const std::string head = pyc_result_type_text(result);
+  const std::string head = printable(pyc_result_type_text(result));
   switch (pyc_result_type(result)) {
     case PYC_TYPE_TENSOR: {
       const pyc_tensor_view view = tensor_of(result);
@@ -118,7 +119,7 @@ std::string result_text(const pyc_result* result, const std::string& indent) {
 Json breaks_json(const Breaks& breaks) {
   const pyc_break_summary s = breaks.summary();
   Json out = {{"nodes", s.nodes},
-              {"compiled", s.compiled},
+              {"compiled", s.compiled < 0 ? Json(nullptr) : Json(s.compiled)},
               {"compilability_score", s.compilability_score},
               {"count", s.break_count},
               {"ops", Json::object()},
@@ -145,8 +146,7 @@ Json memory_json(const pyc_memory_report& m) {
 }
 
 void print_memory(const pyc_memory_report& m) {
-  fmt::print(
-      "memory  peak {} (inputs {}, parameters {}, temporaries {}, outputs {}, workspace {})\n"
+  say("memory  peak {} (inputs {}, parameters {}, temporaries {}, outputs {}, workspace {})\n"
       "        arena planned {} B, measured {} B with scratch {} B\n",
       bytes_text(m.peak_bytes), bytes_text(m.input_bytes), bytes_text(m.parameter_bytes),
       bytes_text(m.temporary_bytes), bytes_text(m.output_bytes), bytes_text(m.workspace_bytes),
@@ -154,12 +154,14 @@ void print_memory(const pyc_memory_report& m) {
 }
 
 std::string decision_text(const pyc_decision& d, const std::vector<pyc_alternative>& alternatives) {
-  std::string text = fmt::format("{} -> {} [{}]", d.what, d.chosen, d.reason);
-  if (*d.detail != '\0') text += fmt::format(" {}", d.detail);
+  std::string text =
+      fmt::format("{} -> {} [{}]", printable(d.what), printable(d.chosen), printable(d.reason));
+  if (*d.detail != '\0') text += fmt::format(" {}", printable(d.detail));
   for (const pyc_alternative& a : alternatives) {
     text += *a.rejected == '\0'
-                ? fmt::format("\n    candidate {} cost {:.0f} ns", a.name, a.cost_ns)
-                : fmt::format("\n    candidate {} not applicable: {}", a.name, a.rejected);
+                ? fmt::format("\n    candidate {} cost {:.0f} ns", printable(a.name), a.cost_ns)
+                : fmt::format("\n    candidate {} not applicable: {}", printable(a.name),
+                              printable(a.rejected));
   }
   return text;
 }

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "command.h"
 #include "report.h"
+#include "say.h"
 
 namespace pyc::tool {
 namespace {
@@ -12,6 +15,14 @@ namespace {
 std::string file_name(std::string name) {
   std::replace(name.begin(), name.end(), '/', '_');
   return name + ".npy";
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && std::filesystem::is_directory(path, error)) return;
+  const std::string why = error ? error.message() : "it is a file";
+  throw Error(PYC_STATUS_IO_ERROR, fmt::format("--output-dir: cannot make {}: {}", path, why), "");
 }
 
 class Run final : public Command {
@@ -31,7 +42,8 @@ class Run final : public Command {
   void declare(Options& options) override {
     model_.declare(options);
     inputs_.declare(options);
-    options.text("--output-dir", output_dir_, "Folder to write each output to, as NAME.npy");
+    options.text("--output-dir", output_dir_,
+                 "Folder to write each output to, as NAME.npy; made where it is not there");
     options.integer("--repeat", repeat_, "Runs; the median time is shown", 1, 1'000'000);
     options.flag("--explain", explain_, "Print the main decisions too");
   }
@@ -61,11 +73,12 @@ class Run final : public Command {
  private:
   // Other values than tensors have no .npy file.
   void save(const Model& model, const Results& outputs) const {
+    make_folder(output_dir_);
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string name = model.output(i).name;
       if (pyc_result_type(outputs[i]) != PYC_TYPE_TENSOR) {
-        fmt::print(stderr, "note: output '{}' is {}: not written to {}\n", name,
-                   pyc_result_type_text(outputs[i]), output_dir_);
+        say(stderr, "note: output '{}' is {}: not written to {}\n", name,
+            pyc_result_type_text(outputs[i]), output_dir_);
         continue;
       }
       const pyc_tensor_view view = outputs.tensor(i);
@@ -95,22 +108,22 @@ class Run final : public Command {
   void print_text(const Model& model, const Results& outputs, double run_us, size_t runs,
                   const pyc_run_stats& last) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
-      fmt::print("output  {}: {}", model.output(i).name, result_text(outputs[i], "        "));
+      say("output  {}: {}", model.output(i).name, Lines{result_text(outputs[i], "        ")});
     }
-    fmt::print("time    compile {:.1f} ms, run {:.1f} us (median of {})\n",
-               static_cast<double>(model.stats().compile_ns) / 1e6, run_us, runs);
+    say("time    compile {:.1f} ms, run {:.1f} us (median of {})\n",
+        static_cast<double>(model.stats().compile_ns) / 1e6, run_us, runs);
     print_memory(model.memory());
     if (model.is_open()) {
-      fmt::print("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
-      fmt::print("breaks  {}\n", model.breaks().summary().summary);
+      say("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
+      say("breaks  {}\n", model.breaks().summary().summary);
     }
     if (!explain_) return;
-    fmt::print("decisions\n");
+    say("decisions\n");
     for_each_decision(model, [](const pyc_decision& d, const auto& alternatives) {
       const std::string_view what = d.what;
       if (what.starts_with("kernel:") || what.starts_with("fusion:") ||
           what.starts_with("compile") || what.starts_with("graph_break")) {
-        fmt::print("  {}\n", decision_text(d, alternatives));
+        say("  {}\n", Lines{decision_text(d, alternatives)});
       }
     });
   }

@@ -15,7 +15,7 @@ class NullBackend final : public Backend {
  public:
   std::string_view name() const override { return "null"; }
 
-  // Say truthfully what the backend can do; the driver refuses what it cannot.
+  // Say truthfully what the backend can do; no session is made for one that does not run.
   Capabilities capabilities() const override {
     return {.runs = false, .strict = true, .training = false};
   }

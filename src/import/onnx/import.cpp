@@ -1,6 +1,7 @@
 #include "import/onnx/import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "import/onnx/proto.h"
 #include "import/onnx/rules.h"
 #include "import/onnx/tensor.h"
+#include "ir/rules.h"
 
 namespace pyc::onnx {
 namespace {
@@ -40,6 +42,17 @@ Result<Opsets> opsets_of(std::span<const OpsetId> list) {
     }
   }
   return opsets;
+}
+
+// What a version after the newest known means by its names cannot be known. Versions that a model
+// lists and does not use are no matter.
+Status check_opset(std::string_view domain, int64_t version) {
+  const std::optional<int64_t> newest = newest_opset(domain);
+  if (!newest || version <= *newest) return {};
+  return {Code::kUnsupported,
+          fmt::format("opset {} of domain {} is newer than the newest known, {}: export the model "
+                      "with that or an older one",
+                      version, domain.empty() ? "ai.onnx" : domain, *newest)};
 }
 
 // Names as one graph or function body sees them.
@@ -425,7 +438,8 @@ Status Importer::add_unsupported(const NodeProto& node, const std::string& name,
                        .op = op,
                        .domain = std::string(node.domain),
                        .opset = opset,
-                       .nearest = it->second};
+                       .nearest = it->second,
+                       .since = first_version(node.domain, node.op)};
   // It is kept here and once more in the message.
   PYC_TRY(charge(2 * sizeof(UnsupportedNode) + 3 * made.to_string().size()));
   info_.unsupported.push_back(std::move(made));
@@ -440,6 +454,7 @@ Status Importer::add_op(const NodeProto& node, Scope& scope) {
     return {Code::kVerifyFailed,
             fmt::format("{}: the model imports no opset for domain '{}'", describe(node), domain)};
   }
+  PYC_TRY(check_opset(domain, opset->second));
   if (domain.empty() && node.op == "Constant") return add_constant(node, scope);
   const ir::OpenOp* rule = find_rule(domain, node.op, opset->second);
   ir::OpenNode made;
@@ -573,10 +588,17 @@ Result<std::shared_ptr<const OpenGraph>> Importer::run() {
 
 }  // namespace
 
+std::string UnsupportedNode::operator_name() const {
+  return fmt::format("{}{}{}", domain, domain.empty() ? "" : ".", op);
+}
+
 std::string UnsupportedNode::to_string() const {
-  return fmt::format("node '{}' ({}{}{}) of opset {}{}", name, domain, domain.empty() ? "" : ".",
-                     op, opset,
-                     nearest.empty() ? "" : fmt::format(" (nearest known: {})", nearest));
+  if (since > 0) {
+    return fmt::format("operator {} is known from opset {} on, the model imports {}",
+                       operator_name(), since, opset);
+  }
+  return fmt::format("unknown operator {} (opset {}){}", operator_name(), opset,
+                     ir::did_you_mean(nearest));
 }
 
 Result<Imported> read_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {
@@ -592,12 +614,24 @@ Result<Imported> read_model(SharedBytes bytes, const std::string& folder, bool e
 
 Status check_supported(const ModelInfo& info) {
   if (info.unsupported.empty()) return {};
-  std::string text = fmt::format("{} nodes have no meaning here: ", info.unsupported.size());
-  for (size_t i = 0; i < info.unsupported.size(); ++i) {
-    if (i > 0) text += "; ";
-    text += info.unsupported[i].to_string();
+  constexpr size_t kShownNodes = 64;
+  std::vector<const UnsupportedNode*> first;  // of each operator, in the order of the file
+  std::map<std::string, std::vector<std::string_view>> nodes;
+  for (const UnsupportedNode& node : info.unsupported) {
+    auto& names = nodes[node.to_string()];
+    if (names.empty()) first.push_back(&node);
+    names.push_back(node.name);
   }
-  return Status(Code::kUnsupported, std::move(text)).with_node(info.unsupported[0].name);
+  std::string text;
+  for (const UnsupportedNode* op : first) {
+    const auto& names = nodes[op->to_string()];
+    const auto shown = std::span(names).first(std::min(names.size(), kShownNodes));
+    text += fmt::format("{}{}: node{} '{}'", text.empty() ? "" : "; ", op->to_string(),
+                        names.size() == 1 ? "" : "s", fmt::join(shown, "', '"));
+    if (names.size() > shown.size())
+      text += fmt::format(" and {} more", names.size() - shown.size());
+  }
+  return Status(Code::kUnknownOp, std::move(text)).with_node(info.unsupported[0].name);
 }
 
 Result<Imported> import_model(SharedBytes bytes, const std::string& folder, bool external_allowed) {

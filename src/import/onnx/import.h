@@ -21,7 +21,9 @@ struct UnsupportedNode {
   std::string domain;
   int64_t opset = 0;
   std::string nearest;  // the known op that is nearest by name, or ""
+  int64_t since = 0;    // the first version of this op that has a rule; 0: none has
 
+  std::string operator_name() const;  // with its domain
   std::string to_string() const;
 };
 
@@ -45,7 +47,7 @@ struct Imported {
 // itself), or the code of what is wrong with a tensor.
 Result<Imported> read_model(SharedBytes bytes, const std::string& folder,
                             bool external_allowed = true);
-// kUnsupported, naming every node that has no rule.
+// kUnknownOp, naming every operator that has no rule, with its nodes and a near name.
 Status check_supported(const ModelInfo& info);
 
 // Both together: a graph that can be run.

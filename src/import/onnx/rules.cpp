@@ -87,6 +87,22 @@ const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_
   return best;
 }
 
+int first_version(std::string_view domain, std::string_view op) {
+  const auto it = table().find(key_of(domain == "ai.onnx" ? "" : domain, op));
+  return it == table().end() ? 0 : it->second.front().since;
+}
+
+std::optional<int64_t> newest_opset(std::string_view domain) {
+  static const std::map<std::string_view, int64_t> kNewest = {{"", 28},
+                                                              {"ai.onnx", 28},
+                                                              {"ai.onnx.ml", 5},
+                                                              {"ai.onnx.preview", 1},
+                                                              {"ai.onnx.preview.training", 1},
+                                                              {"com.microsoft", 1}};
+  const auto it = kNewest.find(domain);
+  return it == kNewest.end() ? std::nullopt : std::optional(it->second);
+}
+
 const ir::OpenOps& open_ops() {
   static constexpr ir::OpenOps ops = {.find = find_by_name, .suggest = suggest_name};
   return ops;

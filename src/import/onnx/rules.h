@@ -7,6 +7,7 @@
 // one op may stand in two.
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,11 @@ std::span<const ComplexRule> complex_rules();
 
 // Null when there is none. The newest rule whose `since` is not over `version`.
 const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
+// The first version of the op in `domain` that has a rule; 0: none has.
+int first_version(std::string_view domain, std::string_view op);
+// The newest version of a domain's operators that PyC knows the meaning of; nothing for a domain
+// that it knows nothing of.
+std::optional<int64_t> newest_opset(std::string_view domain);
 // The rules by the names ops have in the text of open graphs: onnx.Relu, ai.onnx.ml.Scaler.
 const ir::OpenOps& open_ops();
 // The operators of `domain` that have a rule, sorted.

@@ -149,8 +149,16 @@ Status dft(CloseContext& c) {
                       {"onesided", c.attr_int("onesided", 0) != 0}}));
 }
 
+// The standard has a last dim of 1 for real signals; exporters leave it out, and ONNX Runtime takes
+// that.
+ValueId with_real_dim(CloseContext& c, ValueId signal) {
+  if (c.rank(signal) != 2) return signal;
+  const Shape& shape = c.type(signal).shape;
+  return c.reshape(signal, {shape[0], shape[1], 1});
+}
+
 Status stft(CloseContext& c) {
-  std::vector<ValueId> in{c.input(0)};
+  std::vector<ValueId> in{with_real_dim(c, c.input(0))};
   if (c.has(2)) in.push_back(c.input(2));
   const int64_t step = c.int_value(c.input(1));
   const int64_t length = c.has(3) ? c.int_value(c.input(3)) : 0;

@@ -1,0 +1,80 @@
+// The table of devices of pyc_planted, in place of the library's own: the device "planted" is the
+// reference with one wrong kernel, for tests of what finds wrong kernels.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "backends/cpu/backend.h"
+#include "backends/reference/reference.h"
+#include "driver/devices.h"
+
+namespace pyc::driver {
+namespace {
+
+// The value that is computed wrongly, and its element.
+constexpr std::string_view kSpoiltValue = "a2";
+constexpr int kSpoiltElement = 5;
+
+void spoil(const pyc_kernel_args* args, int64_t, int64_t) {
+  static_cast<float*>(args->buffers[0])[kSpoiltElement] += 1.0F;
+}
+
+class PlantedBackend final : public backends::Backend {
+ public:
+  std::string_view name() const override { return "planted"; }
+  backends::Capabilities capabilities() const override { return reference_->capabilities(); }
+  std::vector<backends::Candidate> candidates(
+      const ir::Graph& graph, const lower::Group& group,
+      const backends::BackendOptions& options) const override {
+    return reference_->candidates(graph, group, options);
+  }
+  Result<std::vector<backends::CompiledGroup>> compile(
+      const lower::LoweredGraph& lowered, std::span<const std::string> chosen,
+      const backends::BackendOptions& options, backends::CompileStats* stats) const override {
+    PYC_ASSIGN(std::vector<backends::CompiledGroup> groups,
+               reference_->compile(lowered, chosen, options, stats));
+    const ir::Graph& graph = *lowered.graph;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const ir::ValueId value = graph.nodes[lowered.groups[g].members.back()].outputs[0];
+      if (graph.value(value).name != kSpoiltValue) continue;
+      backends::CompiledStep step;
+      step.fn = spoil;
+      step.operands = {{.kind = backends::Operand::Kind::kValue, .value = value}};
+      groups[g].steps.push_back(step);
+    }
+    return groups;
+  }
+  Result<std::string> dump(const lower::LoweredGraph& lowered, size_t group,
+                           std::string_view chosen, const backends::BackendOptions& options,
+                           std::string_view stage) const override {
+    return reference_->dump(lowered, group, chosen, options, stage);
+  }
+
+ private:
+  std::unique_ptr<backends::Backend> reference_ = backends::make_reference_backend();
+};
+
+const auto& table() {
+  static const std::array<std::unique_ptr<backends::Backend>, 3> backends = {
+      backends::make_cpu_backend(), backends::make_reference_backend(),
+      std::make_unique<PlantedBackend>()};
+  return backends;
+}
+
+}  // namespace
+
+Result<const backends::Backend*> find_backend(std::string_view device) {
+  for (const auto& backend : table()) {
+    if (backend->name() == device) return backend.get();
+  }
+  return Status(Code::kUnknownOption, fmt::format("device '{}' is not known", device));
+}
+
+std::vector<std::string_view> device_names() {
+  std::vector<std::string_view> names;
+  for (const auto& backend : table()) names.push_back(backend->name());
+  return names;
+}
+
+}  // namespace pyc::driver
