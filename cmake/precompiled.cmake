@@ -1,4 +1,4 @@
-# Headers that most files read, compiled once per kind of target where PYC_PRECOMPILE is on (the presets dev and asan):
+# Headers that most files read, compiled once per kind of target where PYC_PRECOMPILE is on (the presets dev, release and asan):
 # without it a small file spends most of its time on them. A file must name what it uses all the same: the presets release
 # and tsan, and clang-tidy, read the headers themselves.
 option(PYC_PRECOMPILE "Compile common headers once" OFF)

@@ -30,7 +30,7 @@ PYC_API void pyc_artifact_destroy(pyc_artifact* artifact);
 
 typedef struct pyc_artifact_info {
   size_t struct_size;
-  const char* version;     /* of the PyC that made it */
+  const char* version;     /* of the PyC that made it and of its numerics */
   const char* target;      /* a name of pyc_target_name */
   const char* determinism; /* "strict", "balanced" or "fast" */
   const char* fingerprint; /* of the graph, as pyc_graph_fingerprint gives it */

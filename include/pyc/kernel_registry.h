@@ -40,7 +40,6 @@ typedef struct pyc_device_info {
   const char* name;
   int32_t runs;   /* 0: compiles only */
   int32_t strict; /* keeps the strict determinism level */
-  int32_t training;
   int32_t reserved;
 } pyc_device_info;
 PYC_API size_t pyc_device_count(void);

@@ -38,7 +38,7 @@ def refuse_non_floats(c):
 EXACT = {
     "softplus": (decimals.softplus_exact, {}, [], (1, 1)),
     "mish": (decimals.mish_exact, {}, [], (2, 2)),
-    "swish": (decimals.swish_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (1, 1)),
+    "swish": (decimals.swish_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (3, 3)),
     "elu": (decimals.elu_exact, {"alpha": 1.0}, [{"alpha": 1.75}, {"alpha": -0.5}], (1, 1)),
     "selu": (decimals.elu_exact, {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
              [{"alpha": 0.5, "gamma": 1.25}], (2, 1)),

@@ -5,7 +5,7 @@ import numpy as np
 from cases.contractions import product
 from cases.files import Cases, generator, lit, rnd, Tensor
 from cases.norms import real
-from cases.numerics import apply, chain, exp_exact, INF, NAN, NARROW, rounded, sigmoid_exact, tanh_exact
+from cases.numerics import apply, chain, exp_exact, INF, NAN, NARROW, rounded, sigmoid_exact, tanh_exact, tree_sum
 from cases.sums import reduce_op
 
 
@@ -49,13 +49,35 @@ def attend(q, k, v, named, scale=0.0, causal=False, softcap=0.0, left=-1, right=
         allowed &= at_key <= at_query + right
     s = np.where(allowed, s, t(-INF))
     shown.append(s)
-    m = reduce_op("max", Tensor(wide, s), [3])
+    y, m, l = blocked(s, np.repeat(value.astype(t), q.a.shape[1] // value.shape[1], axis=1), wide)
     none = m == -INF
-    e = apply(exp_exact, s - np.where(none, t(0), m), wide)
-    p = e / np.where(none, t(1), reduce_op("sum", Tensor(wide, e), [3]))
+    p = apply(exp_exact, s - np.where(none, t(0), m)[..., None], wide) / np.where(none, t(1), l)[..., None]
     shown.append(p)
-    y = per_head(p, value.astype(t), wide)
-    return [Tensor(dt, rounded(y, dt)), Tensor(dt, key), Tensor(dt, value), Tensor(dt, rounded(shown[mode], dt))]
+    return [Tensor(dt, rounded(y, dt)), Tensor(dt, key), Tensor(dt, value), Tensor(dt, rounded(shown[mode], dt))], m, l
+
+
+BLOCK = 128
+
+
+def blocked(s, v, wide):
+    """Rows, their maxima and sums: softmax(s)·v over blocks of 128 keys with a running maximum."""
+    t = s.dtype.type
+    m, l = np.full(s.shape[:3], -INF, s.dtype), np.zeros(s.shape[:3], s.dtype)
+    o = np.zeros((*s.shape[:3], v.shape[3]), s.dtype)
+    for begin in range(0, s.shape[3], BLOCK):
+        part, values = s[..., begin:begin + BLOCK], v[:, :, begin:begin + BLOCK]
+        after = np.maximum(m, part.max(axis=3))
+        live = after != -INF
+        with np.errstate(invalid="ignore"):
+            factor = np.where(live, apply(exp_exact, m - after, wide), t(1))
+            p = np.where(part == -INF, t(0), apply(exp_exact, part - after[..., None], wide))
+        l = l * factor + tree_sum(np.moveaxis(p, 3, 0))
+        weighted = chain(np.moveaxis(p, 3, 0)[..., None], np.moveaxis(values, 2, 0)[:, :, :, None, :], segment=BLOCK)
+        o = o * factor[..., None] + weighted
+        m = after
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y = np.where((m == -INF)[..., None], t(0), (o + t(0)) / l[..., None])
+    return y, m, l
 
 
 @generator("attention")
@@ -72,7 +94,7 @@ def attention(op):
         text = [f'with="{",".join(given)}"'] if given else []
         text += [f"{words.get(k_, k_)}={str(a).lower()}" for k_, a in attrs.items()]
         tol = {"f32": "ulp 8 abs 1e-6", "f64": "ulp 8 abs 1e-14"}.get(dt, "ulp 1 abs 1e-3")
-        c.run(name, [q, k, v] + [named[n] for n in given], attend(q, k, v, named, **attrs), ", ".join(text), tol)
+        c.run(name, [q, k, v] + [named[n] for n in given], attend(q, k, v, named, **attrs)[0], ", ".join(text), tol)
 
     def b_mask(shape, seed):
         return {"mask": rnd("bool", shape, seed)}
@@ -107,6 +129,10 @@ def attention(op):
     run("window_past", plain, named=past, right=0, mode=2)
     run("window_lengths", plain, named=lengths, left=1)
     run("long", (1, 1, 1, 2, 300, 16, 4))
+    run("long_grouped", (1, 4, 2, 9, 260, 8, 12), causal=True)
+    run("long_window", (1, 1, 1, 3, 400, 4, 4), left=100, right=0)
+    run("long_masked", (1, 2, 1, 2, 290, 4, 4), named=b_mask((2, 290), 26), mode=3)
+    run("whole_blocks", (1, 1, 1, 10, 256, 64, 64))
     run("no_keys", (1, 1, 1, 2, 0, 4, 4))
     run("no_queries", (1, 1, 1, 0, 2, 4, 4))
     for dt in ("f64", "f16", "bf16"):
@@ -138,6 +164,52 @@ def attention(op):
     c.refuse("window_range", [q, k, v], "invalid_argument", "left_window must be -1 or more, found -2", "left_window=-2")
     c.refuse("names", [q, k, v, v], "invalid_argument",
              'with must name some of mask,past_key,past_value,nonpad_kv_seqlen in this order, found \\"bias\\"', 'with="bias"')
+    c.write()
+
+
+@generator("attend")
+def attend_rows(op):
+    c = Cases(op)
+    words = {"left": "left_window", "right": "right_window"}
+    names = {"nonpad_kv_seqlen": "lengths"}
+
+    def run(name, shape, dt="f32", named=None, **attrs):
+        b, h, g, s, t, d, e = shape
+        q, k, v = rnd(dt, (b, h, s, d), 1), rnd(dt, (b, g, t, d), 2), rnd(dt, (b, g, t, e), 3)
+        named = named or {}
+        text = [f'with="{",".join(names.get(n, n) for n in named)}"'] if named else []
+        text += [f"{words.get(k_, k_)}={str(a).lower()}" for k_, a in attrs.items()]
+        wide = real(q).dt
+        outputs, m, l = attend(q, k, v, named, **{"scale": 1.0, **attrs})
+        y = attend(*(Tensor(wide, x.w) for x in (q, k, v)), named, **attrs)[0][0].a if dt != wide else outputs[0].a
+        tol = {"f32": "ulp 8 abs 1e-6", "f64": "ulp 8 abs 1e-14"}.get(wide)
+        c.run(name, [q, k, v, *named.values()], [Tensor(wide, y), Tensor(wide, m), Tensor(wide, l)], ", ".join(text), tol)
+
+    run("plain", (2, 3, 3, 4, 5, 8, 6), scale=0.25)
+    run("grouped", (2, 6, 2, 3, 4, 4, 5), scale=0.5, causal=True)
+    run("blocks", (1, 2, 1, 9, 300, 8, 4), scale=0.5)
+    run("mask", (1, 2, 2, 3, 140, 4, 4), named={"mask": rnd("bool", (3, 140), 4)}, scale=0.5)
+    run("added_mask", (1, 2, 2, 3, 5, 4, 4), named={"mask": rnd("f32", (1, 1, 3, 5), 5)}, scale=0.5, softcap=2.0)
+    run("lengths", (2, 1, 1, 3, 5, 4, 4), named={"nonpad_kv_seqlen": lit("i64", [3, 5])}, scale=0.5, left=1)
+    run("no_keys", (1, 1, 1, 2, 0, 4, 4), scale=1.0)
+    for dt in ("f64", "f16", "bf16"):
+        run(dt, (1, 2, 1, 3, 4, 8, 8), dt, scale=0.5)
+    q, k, v = "f32[1,4,3,8]", "f32[1,2,5,8]", "f32[1,2,5,6]"
+    given = "scale=1.0"
+    c.refuse("rank", ["f32[4,3,8]", k, v], "rank_mismatch", "q must have rank 4, found f32[4,3,8]", given)
+    c.refuse("dtypes", [q, k, v.replace("f32", "f16")], "dtype_mismatch", "inputs must have one dtype", given)
+    c.refuse("dtype", [t.replace("f32", "i32") for t in (q, k, v)], "dtype_mismatch", "q must have a float dtype", given)
+    c.refuse("sizes", [q, "f32[1,2,5,4]", v], "shape_mismatch", f"q {q}, k f32[1,2,5,4] and v {v} do not fit", given)
+    c.refuse("mask_dtype", [q, k, v, "i32[3,5]"], "dtype_mismatch", "mask must have dtype bool or f32, found i32[3,5]",
+             given + ', with="mask"')
+    c.refuse("mask_shape", [q, k, v, "bool[2,5]"], "shape_mismatch", "mask bool[2,5] does not broadcast to [1,4,3,5]",
+             given + ', with="mask"')
+    c.refuse("lengths_shape", [q, k, v, "i64[2]"], "shape_mismatch", "lengths must have shape [1], found i64[2]",
+             given + ', with="lengths"')
+    c.refuse("lengths_dtype", [q, k, v, "f32[1]"], "dtype_mismatch", "lengths must have i32 or i64, found f32[1]",
+             given + ', with="lengths"')
+    c.refuse("names", [q, k, v, v], "invalid_argument", 'with must name some of mask,lengths in this order, found \\"bias\\"',
+             given + ', with="bias"')
     c.write()
 
 

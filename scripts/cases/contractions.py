@@ -18,18 +18,21 @@ def product(a, b, dt):
 def gemm(op):
     c = Cases(op)
 
-    def run(name, a, b, bias=None, alpha=1.0, beta=1.0, trans=""):
+    def run(name, a, b, bias=None, alpha=1.0, beta=1.0, trans="", to=None):
         dt, w = a.dt, a.w.dtype.type
-        y = product(a.w.T if "a" in trans else a.w, b.w.T if "b" in trans else b.w, dt)
+        step = "f32" if dt in ("f16", "bf16") else dt  # halves are rounded once, at the end
+        y = product(a.w.T if "a" in trans else a.w, b.w.T if "b" in trans else b.w, step)
         if alpha != 1.0:
-            y = rounded(y.astype(w) * w(alpha), dt)
+            y = rounded(y.astype(w) * w(alpha), step)
         if bias is not None:
-            scaled = bias.a if beta == 1.0 else rounded(bias.w * w(beta), dt)
-            y = rounded(y.astype(w) + scaled.astype(w), dt)
+            scaled = bias.w if beta == 1.0 else rounded(bias.w * w(beta), step)
+            y = rounded(y.astype(w) + scaled.astype(w), step)
+        y = rounded(y, to or dt)
         attrs = [f"trans_{t}=true" for t in trans]
         attrs += [] if alpha == 1.0 else [f"alpha={alpha}"]
         attrs += [] if beta == 1.0 else [f"beta={beta}"]
-        c.run(name, [t for t in (a, b, bias) if t is not None], Tensor(dt, y), ", ".join(attrs))
+        attrs += [f"to={to}"] if to else []
+        c.run(name, [t for t in (a, b, bias) if t is not None], Tensor(to or dt, y), ", ".join(attrs))
 
     run("plain", rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2))
     run("bias_row", rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2), rnd("f32", (5,), 3))
@@ -44,6 +47,10 @@ def gemm(op):
     run("no_rows", lit("f32", [], (0, 4)), rnd("f32", (4, 3), 16))
     for dt in ("f64", "f16", "bf16"):
         run(dt, rnd(dt, (3, 7), 17), rnd(dt, (7, 3), 18), rnd(dt, (3,), 19), 0.5, 2.0)
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_rounded_once", rnd(dt, (4, 70), 26), rnd(dt, (70, 5), 27), rnd(dt, (5,), 28), 0.3, 1.7)
+        run(f"{dt}_to_f32", rnd(dt, (4, 70), 26), rnd(dt, (70, 5), 27), rnd(dt, (5,), 28), 0.3, 1.7, to="f32")
+        run(f"{dt}_to_f32_plain", rnd(dt, (7, 4), 29), rnd(dt, (7, 5), 30), trans="a", to="f32")
     run("i32", rnd("i32", (2, 5), 20, -9.0, 9.0), rnd("i32", (5, 3), 21, -9.0, 9.0), rnd("i32", (3,), 22, -9.0, 9.0), 2.0)
     for dt in ("u8", "i16", "u32", "u64"):
         run(dt, rnd(dt, (2, 5), 23, 0.0, 99.0), rnd(dt, (5, 3), 24, 0.0, 99.0), rnd(dt, (3,), 25, 0.0, 99.0), 2.0)
@@ -55,6 +62,7 @@ def gemm(op):
     c.refuse("bias", ["f32[3,4]", "f32[4,5]", "f32[3]"], "shape_mismatch", "c f32[3] does not broadcast to [3,5]")
     c.refuse("dtypes", ["f32[3,4]", "f16[4,5]"], "dtype_mismatch", "inputs must have one dtype")
     c.refuse("bias_dtype", ["f32[3,4]", "f32[4,5]", "f16[5]"], "dtype_mismatch", "inputs must have one dtype")
+    c.refuse_to(["[3,4]", "[4,5]"])
     c.refuse("whole", ["i32[3,4]", "i32[4,5]"], "invalid_argument", "alpha must be whole for integers, found 0.5",
              "alpha=0.5")
     c.write()
@@ -107,7 +115,7 @@ def letters_of(equation):
     return left.split(","), right
 
 
-def contracted(equation, inputs):
+def contracted(equation, inputs, to=None):
     """One or two operands: the terms of each result as rows, summed in the order of the contract."""
     terms, result = letters_of(equation)
     every = dict.fromkeys("".join(terms))
@@ -140,23 +148,23 @@ def contracted(equation, inputs):
         y = chain(rows[0], rows[1])
     else:
         y = tree_sum(rows[0]) if is_float(dt) else np.sum(rows[0], axis=0, dtype=rows[0].dtype)
-    return Tensor(dt, rounded(y.astype(inputs[0].w.dtype), dt))
+    return Tensor(to or dt, rounded(y.astype(inputs[0].w.dtype), to or dt))
 
 
 def check_einsum(equation, inputs, out):
     if all(np.isfinite(x.w).all() for x in inputs) and is_float(out.dt):
         truth = np.einsum(equation, *(x.a.astype(np.float64) for x in inputs))
-        near_f64(out.w, truth, 1e-5 if out.dt in ("f32", "f64") else 1e-2)
+        near_f64(out.w, truth, 1e-5 if inputs[0].dt in ("f32", "f64") else 1e-2)
 
 
 @generator("contract")
 def contract(op):
     c = Cases(op)
 
-    def run(name, equation, *inputs):
-        out = contracted(equation, inputs)
+    def run(name, equation, *inputs, to=None):
+        out = contracted(equation, inputs, to)
         check_einsum(equation, inputs, out)
-        c.run(name, list(inputs), out, f'equation="{equation}"')
+        c.run(name, list(inputs), out, f'equation="{equation}"' + (f", to={to}" if to else ""))
 
     run("matrix", "ij,jk->ik", rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2))
     run("transposed", "ji,kj->ki", rnd("f32", (4, 3), 1), rnd("f32", (5, 4), 2))
@@ -180,8 +188,13 @@ def contract(op):
     run("no_results", "ij,jk->ik", lit("f32", [], (0, 2)), rnd("f32", (2, 3), 26))
     for dt in ("f64", "f16", "bf16"):
         run(dt, "ij,kj->ik", rnd(dt, (3, 9), 27), rnd(dt, (2, 9), 28))
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_to_f32", "ij,kj->ik", rnd(dt, (3, 300), 27), rnd(dt, (2, 300), 28), to="f32")
+        run(f"{dt}_to_f32_outer", "i,j->ji", rnd(dt, (3,), 32), rnd(dt, (4,), 33), to="f32")
+        run(f"{dt}_to_f32_sum", "ij->i", rnd(dt, (3, 90), 34), to="f32")
     run("i32", "ij,jk->ik", rnd("i32", (2, 9), 29, -2e9, 2e9), rnd("i32", (9, 3), 30, -2e9, 2e9))
     run("u8_sum", "ij->i", rnd("u8", (2, 9), 31, 0.0, 255.0))
+    c.refuse_to(["[2,3]", "[3,2]"], 'equation="ij,jk->ik"')
     c.refuse("malformed", ["f32[2]", "f32[2]"], "invalid_argument", 'malformed equation \\"i,i\\"', 'equation="i,i"')
     c.refuse("dots", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="...->"')
     c.refuse("result", ["f32[2]"], "invalid_argument", "must name dims of the operands, each once", 'equation="i->j"')
@@ -198,14 +211,15 @@ def contract(op):
 def einsum(op):
     c = Cases(op)
 
-    def run(name, equation, steps, *inputs):
+    def run(name, equation, steps, *inputs, to=None):
         """steps: pairs by index of value and the plain equation that joins them; values are appended."""
         values = list(inputs)
         for at, plain in steps:
-            values.append(contracted(plain, [values[i] for i in at]))
+            last = len(values) + 1 == len(inputs) + len(steps)
+            values.append(contracted(plain, [values[i] for i in at], to if last else None))
         # Numpy itself does not sum over what dots stand for.
         check_einsum(steps[0][1] if name == "dots_summed" else equation, inputs, values[-1])
-        c.run(name, list(inputs), values[-1], f'equation="{equation}"')
+        c.run(name, list(inputs), values[-1], f'equation="{equation}"' + (f", to={to}" if to else ""))
 
     a, b, d = rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2), rnd("f32", (5, 2), 3)
     run("matrix", "ij,jk->ik", [((0, 1), "ij,jk->ik")], a, b)
@@ -228,6 +242,12 @@ def einsum(op):
     run("empty", "ij,jk->ik", [((0, 1), "ij,jk->ik")], lit("f32", [], (2, 0)), lit("f32", [], (0, 3)))
     for dt in ("f64", "f16", "i64"):
         run(dt, "ij,kj->ik", [((0, 1), "ij,kj->ik")], rnd(dt, (3, 9), 21, -9.0, 9.0), rnd(dt, (2, 9), 22, -9.0, 9.0))
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_to_f32", "ij,kj->ik", [((0, 1), "ij,kj->ik")], rnd(dt, (3, 300), 23), rnd(dt, (2, 300), 24), to="f32")
+        # What is joined first is rounded: it is an operand of the last product.
+        run(f"{dt}_to_f32_three", "ij,jk,kl->il", [((0, 1), "ij,jk->ik"), ((3, 2), "ik,kl->il")],
+            rnd(dt, (3, 40), 25), rnd(dt, (40, 5), 26), rnd(dt, (5, 2), 27), to="f32")
+    c.refuse_to(["[2,3]", "[3,2]"], 'equation="ij,jk->ik"')
     c.refuse("letters", ["f32[2]"], "invalid_argument", 'malformed equation \\"1->1\\"', 'equation="1->1"')
     c.refuse("arrow", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="i-i"')
     c.refuse("two_dots", ["f32[2]"], "invalid_argument", "malformed equation", 'equation="i..->i"')

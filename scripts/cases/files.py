@@ -101,6 +101,14 @@ class Cases:
         self.begin(name, inputs, attrs)
         self.lines.append(f'expect-error {code} "{message}"')
 
+    def refuse_to(self, operands, attrs=""):
+        """The refusals of a product's attribute `to`; operands are shapes."""
+        attrs = attrs + ", " if attrs else ""
+        self.refuse("to_f64", [f"f16{s}" for s in operands], "dtype_mismatch", "to must be f32, found f64",
+                    attrs + "to=f64")
+        self.refuse("to_of_f32", [f"f32{s}" for s in operands], "dtype_mismatch",
+                    f"only products of f16 or bf16 have to, found f32{operands[0]}", attrs + "to=f32")
+
     def fail(self, name, inputs, message, attrs=""):
         self.begin(name, inputs, attrs)
         self.lines.append(f'expect-run-error runtime_failed "{message}"')

@@ -5,7 +5,7 @@ import numpy as np
 from cases.elementwise import int_limits
 from cases.files import Cases, generator, lit, rnd, Tensor
 from cases.numerics import apply, exp_exact, INF, is_float, log_exact, NAN, NARROW, near_f64, rounded
-from cases.sums import normalized, reduce_op
+from cases.sums import inverse_deviation, normalized, reduce_op
 
 
 def wide_name(dt):
@@ -191,7 +191,7 @@ def group_norm(op):
         epsilon = 0.125 if name == "sequence" else 1e-5
         rows = Tensor(real(x).dt, x.w.reshape(shape[0], groups, int(np.prod(shape[1:])) // groups))
         _, centred, var = moments(rows, [2])
-        normal = (centred / np.sqrt(var + centred.dtype.type(epsilon))).reshape(shape)
+        normal = (centred * inverse_deviation(var, epsilon)).reshape(shape)
         y = normal * per_channel(gamma, len(shape)) + per_channel(beta, len(shape))
         attrs = f"num_groups={groups}" + ("" if epsilon == 1e-5 else f", epsilon={epsilon}")
         c.run(name, [x, gamma, beta], rounded(y, dt), attrs)
@@ -237,9 +237,7 @@ def layer_norm_stats(op):
                                    ("bf16", rnd("bf16", (2, 33), 5), 0, 1e-5), ("empty", lit("f32", [], (0, 2)), 1, 1e-5)]:
         w = real(x)
         mean, _, var = moments(w, list(range(axis % x.a.ndim, x.a.ndim)))
-        t = mean.dtype.type
-        inverse = t(1) / np.sqrt(var + t(epsilon))
-        c.run(name, [x], [Tensor(w.dt, mean), Tensor(w.dt, inverse)], f"axis={axis}, epsilon={epsilon}")
+        c.run(name, [x], [Tensor(w.dt, mean), Tensor(w.dt, inverse_deviation(var, epsilon))], f"axis={axis}, epsilon={epsilon}")
     axis_refusals(c)
     c.write()
 
@@ -251,7 +249,7 @@ def rms_norm(op):
     def run(name, x, gamma, axis=-1, epsilon=1e-5):
         w = real(x)
         power = reduce_op("mean", Tensor(w.dt, w.a * w.a), list(range(axis % x.a.ndim, x.a.ndim)))
-        y = w.a / np.sqrt(power + w.a.dtype.type(epsilon)) * gamma.w
+        y = w.a * inverse_deviation(power, epsilon) * gamma.w
         attrs = ([] if axis == -1 else [f"axis={axis}"]) + ([] if epsilon == 1e-5 else [f"epsilon={epsilon}"])
         c.run(name, [x, gamma], rounded(y, x.dt), ", ".join(attrs))
 

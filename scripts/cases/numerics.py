@@ -98,6 +98,10 @@ def chain(a, b, inside=None, segment=256):
 def tree_sum(x, join=np.add, identity=0):
     """The canonical sum over axis 0 (or product, with multiply and 1)."""
     total = np.full(x.shape[1:], identity, x.dtype)
+    if x.shape[0] > 1 << 20:
+        for begin in range(0, x.shape[0], 1 << 20):
+            total = join(total, tree_sum(x[begin:begin + (1 << 20)], join, identity))
+        return total
     for begin in range(0, x.shape[0], 1024):
         lanes = np.full((64, *x.shape[1:]), identity, x.dtype)
         for i in range(begin, min(begin + 1024, x.shape[0])):

@@ -41,9 +41,38 @@ def power(a, b):
     return Tensor(a.dt, np.array(values, NUMPY[a.dt]).reshape(shape))
 
 
+# The exponents whose power is arithmetic of the type it is computed in, every bit of it.
+SHORT = {
+    "2": (2.0, lambda x: x * x),
+    "3": (3.0, lambda x: x * x * x),
+    "half": (0.5, lambda x: np.where(x == -INF, x.dtype.type(INF), np.sqrt(x) + x.dtype.type(0))),
+    "minus_1": (-1.0, lambda x: x.dtype.type(1) / x),
+    "minus_half": (-0.5, lambda x: np.where(x == -INF, x.dtype.type(0),
+                                            x.dtype.type(1) / (np.sqrt(x) + x.dtype.type(0)))),
+}
+
+
+def short_powers(c):
+    numbers = [2.0, 1e-30, 1e30, 0.1, 1.9999999, -0.7, 7e12, 1e-39, -3e-42]
+    bases = {"f32": lit("f32", EDGES + numbers), "f64": lit("f64", EDGES + numbers + [1e-310, 1e160]),
+             "f16": lit("f16", EDGES[:7] + [0.1, -0.7, 3.0, 6e-8, 65504.0])}
+    for name, (exponent, formula) in SHORT.items():
+        for dt, x in bases.items():
+            y = Tensor(dt, rounded(formula(x.a.astype(wide(dt))), dt))
+            c.run(f"{dt}_to_the_{name}", [x, lit(dt, exponent)], y)
+    x = bases["f32"]
+    columns = [formula(x.a) for _, formula in SHORT.values()]
+    exponents = lit("f32", [exponent for exponent, _ in SHORT.values()])
+    c.run("f32_short_powers_in_a_row", [Tensor("f32", x.a.reshape(-1, 1)), exponents],
+          Tensor("f32", np.stack(columns, axis=1)))
+    cubes = SHORT["3"][1](x.a.astype(np.float64)).astype(np.float32)
+    c.run("f32_to_the_i64_3", [x, lit("i64", 3)], Tensor("f32", cubes))
+
+
 @generator("pow")
 def pows(op):
-    c = Cases(op, "Powers of floats: at most 1 ulp in f32, 2 in f64, against decimals; integers are exact.")
+    c = Cases(op, "Powers of floats: at most 1 ulp in f32, 2 in f64, against decimals; those to the 2, 3, ½, -1 and -½\n"
+                  "to the bit; integers are exact.")
 
     def run(name, a, b):
         tol = {"f32": "ulp 1", "f64": "ulp 2", "f16": "ulp 1", "bf16": "ulp 1"}.get(a.dt, "")
@@ -59,6 +88,7 @@ def pows(op):
     run("f32_outer", rnd("f32", (4, 1), 3, 0.0, 4.0), rnd("f32", (1, 18), 4))
     run("f32_rank8", rnd("f32", (2, 1, 2, 1, 1, 2, 1, 3), 5, 0.0, 4.0), rnd("f32", (3, 1, 2, 1, 2, 1, 3), 6))
     run("f32_empty", lit("f32", [], (0, 3)), rnd("f32", (1, 3), 7))
+    short_powers(c)
     x = lit("f64", edges)
     run("f64_edges", Tensor("f64", x.a.reshape(-1, 1)), x)
     run("f64_values", rnd("f64", (3, 7), 8, 0.0, 9.0), rnd("f64", (7,), 9, -9.0, 9.0))

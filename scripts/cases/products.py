@@ -3,7 +3,7 @@
 import numpy as np
 
 from cases.elementwise import TINY
-from cases.files import Cases, generator, lit, rnd
+from cases.files import Cases, generator, lit, rnd, Tensor
 from cases.numerics import chain, INF, is_float, NAN, near_f64, rounded
 
 
@@ -11,7 +11,7 @@ from cases.numerics import chain, INF, is_float, NAN, near_f64, rounded
 def matmul(op):
     c = Cases(op)
 
-    def run(name, a, b):
+    def run(name, a, b, to=None):
         x = a.w.reshape(1, -1) if a.a.ndim == 1 else a.w
         y = b.w.reshape(-1, 1) if b.a.ndim == 1 else b.w
         out = chain(np.moveaxis(x, -1, 0)[..., None], np.moveaxis(y, -2, 0)[..., None, :])
@@ -21,7 +21,7 @@ def matmul(op):
             out = out[..., 0, :]
         if b.a.ndim == 1:
             out = out[..., 0]
-        c.run(name, [a, b], rounded(out, a.dt))
+        c.run(name, [a, b], Tensor(to or a.dt, rounded(out, to or a.dt)), f"to={to}" if to else "")
 
     run("small", rnd("f32", (3, 4), 1), rnd("f32", (4, 5), 2))
     run("odd", rnd("f32", (9, 17), 3), rnd("f32", (17, 13), 4))
@@ -49,6 +49,11 @@ def matmul(op):
     run("f64", rnd("f64", (3, 300), 37), rnd("f64", (300, 2), 38))
     for dt in ("f16", "bf16", "f8e4m3fn", "f8e5m2"):
         run(dt, rnd(dt, (3, 40), 39), rnd(dt, (40, 3), 40))
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_to_f32", rnd(dt, (3, 300), 39), rnd(dt, (300, 3), 40), "f32")
+        run(f"{dt}_to_f32_batch", rnd(dt, (2, 3, 9), 47), rnd(dt, (2, 9, 4), 48), "f32")
+    # 300 · 300 is beyond the largest f16.
+    run("f16_to_f32_beyond_f16", lit("f16", [[300.0, 1.0]]), lit("f16", [[300.0], [0.5]]), "f32")
     run("i32_wraps", rnd("i32", (2, 9), 41, -2e9, 2e9), rnd("i32", (9, 3), 42, -2e9, 2e9))
     run("i64_wraps", rnd("i64", (2, 9), 43, -9e18, 9e18), rnd("i64", (9, 3), 44, -9e18, 9e18))
     for dt in ("i8", "u16", "u32", "u64"):
@@ -63,6 +68,7 @@ def matmul(op):
              "operands must have rank 1 or more, found f32[] and f32[2]")
     c.refuse("dtypes", ["f32[2,2]", "f64[2,2]"], "dtype_mismatch",
              "inputs must have one dtype, found f32[2,2] and f64[2,2]")
+    c.refuse_to(["[2,3]", "[3,2]"])
     c.refuse("bools", ["bool[2,2]", "bool[2,2]"], "dtype_mismatch",
              "lhs must have a float or integer dtype, found bool[2,2]")
     c.write()

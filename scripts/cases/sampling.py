@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases.files import Cases, generator, lit, rnd
+from cases.files import Cases, generator, lit, rnd, Tensor
 from cases.numerics import chain, fma, INF, NAN, near_f64, rounded
 from cases.windows import count_windows, filled, listed, per_channel
 
@@ -243,7 +243,7 @@ def deformed(x, w, offset, mask, group, offset_group, window):
 def deform_conv(op):
     c = Cases(op)
 
-    def run(name, x, w, offset_range, masked=False, bias=None, group=1, offset_group=1, **window):
+    def run(name, x, w, offset_range, masked=False, bias=None, group=1, offset_group=1, to=None, **window):
         d = w.a.ndim - 2
         counts = count_windows(x.a.shape[2:], w.a.shape[2:], *filled(d, **window))
         taps = offset_group * int(np.prod(w.a.shape[2:]))
@@ -256,8 +256,9 @@ def deform_conv(op):
         if bias is not None:
             y = y + per_channel(bias.w, d)
         attrs = listed(**window, group=group if group != 1 else None,
-                       offset_group=offset_group if offset_group != 1 else None)
-        c.run(name, [t for t in (x, w, offset, mask, bias) if t is not None], rounded(y, x.dt), attrs)
+                       offset_group=offset_group if offset_group != 1 else None, to=to)
+        c.run(name, [t for t in (x, w, offset, mask, bias) if t is not None],
+              Tensor(to or x.dt, rounded(y, to or x.dt)), attrs)
 
     run("plain", rnd("f32", (1, 1, 3, 3), 1), rnd("f32", (1, 1, 2, 2), 2), 0.5)
     run("no_offset", rnd("f32", (1, 2, 4, 4), 3), rnd("f32", (2, 2, 3, 3), 4), 0.0, pads=(1, 1, 1, 1))
@@ -276,6 +277,9 @@ def deform_conv(op):
     run("no_images", lit("f32", [], (0, 1, 3, 3)), rnd("f32", (1, 1, 2, 2), 27), 1.0)
     for dt in ("f64", "f16", "bf16"):
         run(dt, rnd(dt, (1, 1, 3, 3), 28), rnd(dt, (1, 1, 2, 2), 29), 1.0, True, rnd(dt, (1,), 30))
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_to_f32", rnd(dt, (1, 1, 3, 3), 28), rnd(dt, (1, 1, 2, 2), 29), 1.0, True, rnd(dt, (1,), 30), to="f32")
+    c.refuse_to(["[1,4,5,5]", "[6,4,3,3]", "[1,18,3,3]"])
     x, w, o = "f32[1,4,5,5]", "f32[6,4,3,3]", "f32[1,18,3,3]"
     c.refuse("integers", ["i32[1,4,5,5]", "i32[6,4,3,3]", "i32[1,18,3,3]"], "dtype_mismatch",
              "x must have a float dtype, found i32[1,4,5,5]")

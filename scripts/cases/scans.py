@@ -9,17 +9,19 @@ NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2", "f4e2m1", "i4", "u2")
 
 
 def scanned(x, axis, times, exclusive, reverse):
-    """Chains over blocks of 1024 from the identity, each joined to the blocks before it."""
+    """base + (carry + local): chains inside a block of 1024, of the blocks in a super-block, of the super-blocks."""
     rows = np.moveaxis(x.w, axis, 0)
     rows = rows[::-1] if reverse else rows
     one = np.full(rows.shape[1:], 1 if times else 0, rows.dtype)
     join = np.multiply if times else np.add
-    out, carry, block, y = np.empty_like(rows), one, one, one
+    out, base, carry, local, y = np.empty_like(rows), one, one, one, one
     for i in range(rows.shape[0]):
         if i % 1024 == 0:
-            carry, block = join(carry, block), one
-        block = join(block, rows[i])
-        before, y = y, join(carry, block)
+            carry, local = join(carry, local), one
+        if i % (1 << 20) == 0:
+            base, carry = join(base, carry), one
+        local = join(local, rows[i])
+        before, y = y, join(base, join(carry, local))
         out[i] = before if exclusive else y
     out = out[::-1] if reverse else out
     return rounded_wrapping(np.moveaxis(out, 0, axis), x.dt)

@@ -11,6 +11,8 @@ from cases.numerics import chain, INF, NAN, near_f64, rounded
 def listed(**attrs):
     """Attributes as text, those that are None left out."""
     def value(v):
+        if v in ("f16", "bf16", "f32", "f64"):
+            return v
         return f'"{v}"' if isinstance(v, str) else str(v).lower() if isinstance(v, bool) else str(
             list(v) if isinstance(v, tuple) else v)
     return ", ".join(f"{name}={value(v)}" for name, v in attrs.items() if v is not None)
@@ -62,7 +64,7 @@ def per_channel(v, dims):
 def conv(op):
     c = Cases(op)
 
-    def run(name, x, w, bias=None, group=1, **window):
+    def run(name, x, w, bias=None, group=1, to=None, **window):
         values, weights, inside = grouped(x.w, w.w, group, window)
         y = chain(values, weights, inside)
         if np.isfinite(w.w).all():
@@ -70,8 +72,8 @@ def conv(op):
             near_f64(y, (masked * weights.astype(np.float64)).sum(axis=0))
         if bias is not None:
             y = y + per_channel(bias.w, x.a.ndim - 2)
-        attrs = listed(**window, group=group if group != 1 else None)
-        c.run(name, [t for t in (x, w, bias) if t is not None], rounded(y, x.dt), attrs)
+        attrs = listed(**window, group=group if group != 1 else None, to=to)
+        c.run(name, [t for t in (x, w, bias) if t is not None], Tensor(to or x.dt, rounded(y, to or x.dt)), attrs)
 
     run("valid", rnd("f32", (1, 1, 5, 5), 1), rnd("f32", (1, 1, 3, 3), 2))
     run("channels", rnd("f32", (2, 3, 5, 4), 3), rnd("f32", (4, 3, 3, 2), 4))
@@ -95,6 +97,9 @@ def conv(op):
     run("f64", rnd("f64", (1, 2, 4, 4), 34), rnd("f64", (2, 2, 3, 3), 35), rnd("f64", (2,), 36), pads=(1, 1, 1, 1))
     for dt in ("f16", "bf16", "f8e4m3fn", "f8e5m2"):
         run(dt, rnd(dt, (1, 3, 4, 4), 37), rnd(dt, (2, 3, 3, 3), 38), rnd(dt, (2,), 39), pads=(1, 1, 1, 1))
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_to_f32", rnd(dt, (1, 3, 4, 4), 37), rnd(dt, (2, 3, 3, 3), 38), pads=(1, 1, 1, 1), to="f32")
+        run(f"{dt}_to_f32_bias", rnd(dt, (1, 40, 3), 37), rnd(dt, (2, 40, 2), 38), rnd(dt, (2,), 39), to="f32")
     run("line", rnd("f32", (2, 3, 19), 40), rnd("f32", (4, 3, 5), 41), rnd("f32", (4,), 42), strides=(2,), pads=(2, 1))
     run("causal_line", rnd("f32", (1, 4, 9), 43), rnd("f32", (4, 1, 3), 44), pads=(4, 0), dilations=(2,), group=4)
     run("volume", rnd("f32", (1, 2, 4, 3, 5), 45), rnd("f32", (3, 2, 2, 3, 2), 46), rnd("f32", (3,), 47),
@@ -110,6 +115,7 @@ def conv(op):
     c.refuse("bias_shape", [x, w, "f32[4]"], "shape_mismatch", "bias must have shape [6], found f32[4]")
     c.refuse("bias_dtype", [x, w, "f64[6]"], "dtype_mismatch",
              "inputs must have one dtype, found f32[1,4,5,5] and f64[6]")
+    c.refuse_to(["[1,4,5,5]", "[6,4,3,3]"])
     refuse_windows(c, x, w)
     c.write()
 
@@ -224,7 +230,7 @@ def scattered(x, w, group, strides, pads, dilations, planes):
 def conv_transpose(op):
     c = Cases(op, "Taps that meet an output element are numbered among themselves: segments of 256 count those only.")
 
-    def run(name, x, w, planes, bias=None, group=1, strides=None, pads=None, dilations=None):
+    def run(name, x, w, planes, bias=None, group=1, strides=None, pads=None, dilations=None, to=None):
         d = len(planes)
         window = (strides or (1,) * d, pads or (0,) * d, dilations or (1,) * d)
         y = transposed(x.w, w.w, group, *window, planes)
@@ -233,8 +239,8 @@ def conv_transpose(op):
         if bias is not None:
             y = y + per_channel(bias.w, d)
         attrs = listed(output_shape=planes, strides=strides, pads=pads, dilations=dilations,
-                       group=group if group != 1 else None)
-        c.run(name, [t for t in (x, w, bias) if t is not None], rounded(y, x.dt), attrs)
+                       group=group if group != 1 else None, to=to)
+        c.run(name, [t for t in (x, w, bias) if t is not None], Tensor(to or x.dt, rounded(y, to or x.dt)), attrs)
 
     run("plain", rnd("f32", (1, 1, 3, 3), 1), rnd("f32", (1, 2, 3, 3), 2), (5, 5))
     run("halves", rnd("f32", (2, 3, 3, 4), 3), rnd("f32", (3, 2, 2, 2), 4), (6, 8), rnd("f32", (2,), 5), strides=(2, 2))
@@ -263,6 +269,10 @@ def conv_transpose(op):
         pads=(1, 1))
     for dt in ("f16", "bf16", "f8e4m3fn", "f8e5m2"):
         run(dt, rnd(dt, (1, 3, 2, 2), 35), rnd(dt, (3, 2, 3, 3), 36), (5, 5), rnd(dt, (2,), 37), strides=(2, 2))
+    for dt in ("f16", "bf16"):
+        run(f"{dt}_to_f32", rnd(dt, (1, 3, 2, 2), 35), rnd(dt, (3, 2, 3, 3), 36), (5, 5), rnd(dt, (2,), 37),
+            strides=(2, 2), to="f32")
+    c.refuse_to(["[1,4,5,5]", "[4,6,3,3]"], "output_shape=[7, 7]")
     x, w, shape = "f32[1,4,5,5]", "f32[4,6,3,3]", "output_shape=[7, 7]"
     c.refuse("integers", ["i32[1,4,5,5]", "i32[4,6,3,3]"], "dtype_mismatch",
              "x must have a float dtype, found i32[1,4,5,5]", shape)

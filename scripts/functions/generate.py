@@ -1,12 +1,13 @@
 """Prints the coefficients used in src/loop/functions*.cpp; needs mpmath. Takes a few minutes.
 
-The polynomials of exp and log in f32 alone come from fpminimax of Sollya, see f32.sollya.
+The polynomials of log, and of exp inside tanh, in f32 come from fpminimax of Sollya, see f32.sollya. Those of tanh, erf
+and log in f32 are where search.cpp starts.
 """
 import sys
 
 from mpmath import mp, mpf, asin, atan, cos, erf, erfc, exp, log, pi, sin, sqrt, tanh, taylor
 
-from minimax import rounded, show
+from minimax import minimax, round_to, rounded, show
 
 TINY = mpf(2) ** -40
 
@@ -82,8 +83,26 @@ def f32_fits():
     # The error of 1 - p^2 is 2p times that of p.
     root = lambda t: sqrt(erfc(t + 1.25))
     twice = lambda t: 2 * root(t)
-    show("erf of f32: sqrt(erfc(1.25 + t))",
-         *rounded(root, list(range(12)), -0.25, 2.75, twice, 24))
+    nearest("erf of f32: sqrt(erfc(1.25 + t))", root, 11, -0.25, 3.925 - 1.25, twice)
+    exp_f32()
+
+
+def nearest(name, f, count, lo, hi, weight, points=None):
+    """Each coefficient of the unrounded minimax polynomial rounded on its own, for where rounding matters little."""
+    c, worst = minimax(f, list(range(count)), lo, hi, weight, points)
+    show(name, [round_to(v, 24) for v in c], worst)
+
+
+def exp_f32():
+    """exp(r) = 1 + (r + r^2 q(r)). The roundings of r, of the inner sum and of the outer one come close to 1 ulp where
+    r < -1/4, so the error of q counts 20 times there; it counts half where exp(r) > 1, whose ulp is twice as large."""
+    edge = log(2) / 2 + mpf(2) ** -12
+
+    def weight(r):
+        ulp = mpf(2) ** (-24 if r < 0 else -23)
+        return (r * r / ulp + mpf(2) ** -20) / (1 if r < -0.25 else 20)
+
+    nearest("exp of f32: from r^2, errors in ulp", ratio(exp, 2, 1), 5, -edge, edge, weight, 300)
 
 
 def two_over_pi():

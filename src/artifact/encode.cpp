@@ -7,6 +7,7 @@
 #include "artifact/byte_stream.h"
 #include "artifact/format.h"
 #include "base/hash.h"
+#include "base/numerics.h"
 
 namespace pyc::artifact {
 namespace {
@@ -173,7 +174,10 @@ Status check_steps(const runtime::Program& program) {
 
 }  // namespace
 
-std::string_view version() { return PYC_VERSION; }
+std::string_view version() {
+  static const std::string text = fmt::format("{} numerics {}", PYC_VERSION, kNumericsVersion);
+  return text;
+}
 
 Result<std::vector<SharedBytes>> encode(const Artifact& artifact) {
   PYC_TRY(check_steps(artifact.program));

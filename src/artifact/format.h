@@ -5,7 +5,7 @@
 //   0   mark, 8 bytes
 //   8   u32 format, u32 number of sections
 //   16  u64 bytes of the whole file
-//   24  version of PyC, 24 bytes, zero-padded
+//   24  versions of PyC and of its numerics, 24 bytes, zero-padded
 //   48  target, 32 bytes, zero-padded
 //   80  the section table: name (8 bytes, zero-padded), u64 bytes, digest (u64 hi, u64 lo)
 //   208 zeros

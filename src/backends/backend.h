@@ -26,10 +26,14 @@ struct BackendOptions {
 };
 
 struct Capabilities {
-  bool runs = true;    // false: compiles only
-  bool strict = true;  // keeps the strict determinism level
-  bool training = false;
+  bool runs = true;    // false: compiles only, models cannot be made for it
+  bool strict = true;  // keeps the strict determinism level; else that level is refused
   bool ahead = false;  // makes objects for a named target
+};
+
+// What a candidate would be made by, decided when it was offered; only its backend reads it.
+struct KernelPlan {
+  virtual ~KernelPlan() = default;
 };
 
 // One way to compute a group. If it is not applicable, `rejected` says why and the rest is void.
@@ -38,6 +42,10 @@ struct Candidate {
   std::string rejected;
   double cost_ns = 0.0;  // estimated for one run with all threads
   lower::KernelNeeds needs;
+  // The order of its products (docs/NUMERICS.md, matrix units): that of its group, or it may be
+  // chosen at the level `fast` alone.
+  std::string order = std::string(lower::kCanonicalOrder);
+  std::shared_ptr<const KernelPlan> plan;
 };
 
 // What a compiled step's buffer is. The driver turns it into a place with the help of the plan.
@@ -78,14 +86,14 @@ class Backend {
   // At least one candidate for every group is applicable: the generic one.
   virtual std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                             const BackendOptions& options) const = 0;
-  // Compiles group i with the candidate named chosen[i]; equal kernels are compiled once.
+  // Compiles group i as chosen[i], one of its candidates; equal kernels are compiled once.
   virtual Result<std::vector<CompiledGroup>> compile(const lower::LoweredGraph& lowered,
-                                                     std::span<const std::string> chosen,
+                                                     std::span<const Candidate> chosen,
                                                      const BackendOptions& options,
                                                      CompileStats* stats) const = 0;
   // Text of a group's code after the given stage ("llvm", "asm"); kUnsupported if there is none.
   virtual Result<std::string> dump(const lower::LoweredGraph& lowered, size_t group,
-                                   std::string_view chosen, const BackendOptions& options,
+                                   const Candidate& chosen, const BackendOptions& options,
                                    std::string_view stage) const = 0;
 };
 

@@ -58,6 +58,7 @@ constexpr DType part_dtype(DType t) {
 }
 // Float types narrower than f32: arithmetic on them is done in f32 and rounded once.
 constexpr bool is_narrow_float(DType t) { return t >= DType::kF4E2M1 && t <= DType::kBF16; }
+constexpr bool is_half(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 constexpr bool is_signed_int(DType t) { return t >= DType::kI2 && t <= DType::kI64; }
 constexpr bool is_unsigned_int(DType t) { return t >= DType::kU2 && t <= DType::kU64; }
 constexpr bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }

@@ -52,7 +52,7 @@ Term accumulator_term(uint32_t bits) {
 
 // magnitude · 2^left, truncated.
 int64_t aligned(const Term& term, int left) {
-  if (left <= -64) return 0;
+  if (term.magnitude == 0 || left <= -64) return 0;
   const uint64_t shifted = left >= 0 ? term.magnitude << left : term.magnitude >> -left;
   const auto value = static_cast<int64_t>(shifted);
   return term.negative ? -value : value;

@@ -22,7 +22,9 @@ const std::vector<std::string>& fallbacks(size_t op) {
     std::vector<std::vector<std::string>> rows;
     for (const ir::OpDef* def : driver::known_ops().all()) {
       std::vector<std::string>& row = rows.emplace_back();
-      for (const ir::AttrDef& attr : def->attrs) row.push_back(ir::attr_to_string(attr.fallback));
+      for (const ir::AttrDef& attr : def->attrs) {
+        row.push_back(attr.may_be_absent ? "none" : ir::attr_to_string(attr.fallback));
+      }
     }
     return rows;
   }();
@@ -124,7 +126,6 @@ pyc_status pyc_device(size_t index, pyc_device_info* info, pyc_error** error) {
     out.name = names[index].data();
     out.runs = can.runs ? 1 : 0;
     out.strict = can.strict ? 1 : 0;
-    out.training = can.training ? 1 : 0;
     write_struct(info, out);
     return {};
   });

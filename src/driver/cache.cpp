@@ -1,8 +1,12 @@
 #include "driver/cache.h"
 
+#include <fmt/format.h>
+
 #include <list>
 #include <map>
 #include <mutex>
+
+#include "base/numerics.h"
 
 namespace pyc::driver {
 namespace {
@@ -23,7 +27,7 @@ Cache& cache() {
 
 std::string program_key(CompileOptions options) {
   options.threads = thread_count(options);
-  return options_key(options);
+  return fmt::format("numerics={} {}", kNumericsVersion, options_key(options));
 }
 
 std::string cache_key(const ir::Graph& graph, const CompileOptions& options) {

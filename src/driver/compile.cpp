@@ -66,18 +66,24 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                  .detail = "",
                  .alternatives = {}});
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  if (o.determinism == Determinism::kStrict && !backend->capabilities().strict) {
+    return Status(Code::kUnsupported,
+                  fmt::format("device '{}' does not keep the determinism level strict", o.device));
+  }
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
   runtime::CompileBreakdown times;
   Lap lap;
   PYC_ASSIGN(ir::VerifiedGraph canonical,
-             passes::run_pipeline(given, ops::all_ops(), {.off = o.passes_off}, &log));
+             passes::run_pipeline(given, ops::all_ops(),
+                                  {.off = o.passes_off, .precision = o.precision}, &log));
   times.passes_ns = lap();
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = o.fuse}));
   times.lower_ns = lap();
   PYC_ASSIGN(tune::Selection selection,
-             tune::select_kernels(lowered, *backend, backend_options, o.kernels));
+             tune::select_kernels(lowered, *backend, backend_options, o.kernels,
+                                  o.determinism == Determinism::kFast));
   times.select_ns = lap();
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,

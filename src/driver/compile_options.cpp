@@ -26,13 +26,16 @@ std::vector<std::string_view> machine_names() {
   const auto names = target_names();
   return {names.begin(), names.end()};
 }
+std::vector<std::string_view> precision_names() {
+  return {dtype_name(DType::kF32), dtype_name(DType::kBF16), dtype_name(DType::kF16)};
+}
 
 // Per type of a field: its kind, its text, and the way back.
 template <class T>
 OptionKind kind_of(const OptionAccepts& accepts) {
   if constexpr (std::same_as<T, bool>) return OptionKind::kSwitch;
   if constexpr (std::integral<T>) return OptionKind::kInteger;
-  if constexpr (std::same_as<T, Determinism>) return OptionKind::kWord;
+  if constexpr (std::same_as<T, Determinism> || std::same_as<T, DType>) return OptionKind::kWord;
   if constexpr (std::same_as<T, std::string>) {
     return accepts.words != nullptr ? OptionKind::kWord : OptionKind::kText;
   }
@@ -42,6 +45,7 @@ OptionKind kind_of(const OptionAccepts& accepts) {
 std::string to_option_text(bool value) { return value ? "on" : "off"; }
 std::string to_option_text(std::integral auto value) { return std::to_string(value); }
 std::string to_option_text(Determinism value) { return std::string(determinism_name(value)); }
+std::string to_option_text(DType value) { return std::string(dtype_name(value)); }
 std::string to_option_text(const std::string& value) { return value; }
 std::string to_option_text(const Names& items) { return fmt::format("{}", fmt::join(items, "\n")); }
 std::string to_option_text(const DimSizes& dims) {
@@ -110,6 +114,13 @@ Status from_text(const OptionRow& row, std::string_view text, Determinism& value
   value = static_cast<Determinism>(std::find(names.begin(), names.end(), text) - names.begin());
   return {};
 }
+Status from_text(const OptionRow& row, std::string_view text, DType& value) {
+  PYC_TRY(check_word(row, text));
+  for (int t = 0; t < kDTypeCount; ++t) {
+    if (dtype_name(static_cast<DType>(t)) == text) value = static_cast<DType>(t);
+  }
+  return {};
+}
 // "" is the default of a text.
 Status from_text(const OptionRow& row, std::string_view text, std::string& value) {
   if (!text.empty()) PYC_TRY(check_word(row, text));
@@ -166,6 +177,8 @@ Status check_field(const OptionRow& row, const T& value) {
     return check_number(row, value, std::to_string(value));
   } else if constexpr (std::same_as<T, std::string>) {
     return value.empty() ? Status() : check_word(row, value);
+  } else if constexpr (std::same_as<T, DType>) {
+    return check_word(row, dtype_name(value));
   } else {
     return {};
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/status.h"
 
 namespace pyc::driver {

@@ -23,9 +23,10 @@ PassReport report_of(const passes::Pass& pass) {
 }  // namespace
 
 Result<PassesResult> run_passes(ir::Graph graph, std::span<const std::string> names,
-                                bool dump_changes) {
+                                bool dump_changes, DType precision) {
   PassesResult result;
   passes::PassOptions options;
+  options.precision = precision;
   options.observer = [&](const passes::PassRun& run) {
     const auto same = [&](const PassReport& r) { return r.name == run.pass.name; };
     auto report = std::find_if(result.reports.begin(), result.reports.end(), same);

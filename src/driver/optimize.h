@@ -38,9 +38,10 @@ struct PassesResult {
 };
 
 // Runs the named passes, or with no names the whole pipeline. Unknown names are refused with
-// kUnknownOption and the nearest name, and so are names out of the pipeline's order.
+// kUnknownOption and the nearest name, and so are names out of the pipeline's order. `precision` is
+// that of the compile options.
 Result<PassesResult> run_passes(ir::Graph graph, std::span<const std::string> names,
-                                bool dump_changes = false);
+                                bool dump_changes = false, DType precision = DType::kF32);
 
 // All passes in the order of the pipeline, nothing run.
 std::vector<PassReport> list_passes();

@@ -530,8 +530,9 @@ class Flattener {
   }
 
   struct Accumulator {
-    uint32_t result = 0;  // tree: its lanes are the registers before it
-    uint32_t acc = 0;     // chain only
+    uint32_t result = 0;
+    uint32_t lanes = 0;  // tree only: 64 registers, the super-block's, then the result
+    uint32_t acc = 0;    // chain only
     uint16_t combine = 0;
   };
 
@@ -636,10 +637,11 @@ class Flattener {
     const uint32_t identity = constant(identity_of(r.op, t));
     Instr init{.code = kMove, .a = identity};
     if (r.kind == ReduceKind::kTree) {
-      init.dst = new_register();
-      for (uint32_t i = 0; i < kTreeLanes; ++i) a.result = new_register();
+      a.lanes = new_register();
+      for (uint32_t i = 0; i <= kTreeLanes; ++i) a.result = new_register();
+      init.dst = a.lanes;
       init.code = kFill;
-      init.imm = kTreeLanes + 1;
+      init.imm = kTreeLanes + 2;
     } else {
       a.result = new_register();
       init.dst = a.result;
@@ -661,7 +663,7 @@ class Flattener {
     if (r.kind == ReduceKind::kTree) {
       const bool sum_f32 = acc.combine == code_of(Op::kAdd, DType::kF32);
       steps.push_back({.code = sum_f32 ? uint16_t{kTreeSumF32} : uint16_t{kTreeStep},
-                       .dst = acc.result - kTreeLanes,
+                       .dst = acc.lanes,
                        .a = var,
                        .b = x,
                        .c = acc.combine});
@@ -694,7 +696,7 @@ class Flattener {
       if (r.kind == ReduceKind::kTree) {
         const DType t = pool_.var_info(r.result).dtype;
         inner.push_back({.code = kTreeFlush,
-                         .dst = acc.result - kTreeLanes,
+                         .dst = acc.lanes,
                          .a = head.dst,
                          .b = head.a,
                          .c = acc.combine,

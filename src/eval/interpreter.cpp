@@ -101,8 +101,16 @@ void join_lanes(Word* lanes, uint32_t code, Word identity) {
   for (uint32_t half = kTreeLanes / 2; half > 0; half /= 2) {
     for (uint32_t i = 0; i < half; ++i) lanes[i] = combine(code, lanes[i], lanes[i + half]);
   }
-  lanes[kTreeLanes] = combine(code, lanes[kTreeLanes], lanes[0]);
+  Word& super_block = lanes[kTreeLanes];
+  super_block = combine(code, super_block, lanes[0]);
   std::fill(lanes, lanes + kTreeLanes, identity);
+}
+
+void join_super_block(Word* lanes, uint32_t code, Word identity) {
+  Word& super_block = lanes[kTreeLanes];
+  Word& total = lanes[kTreeLanes + 1];
+  total = combine(code, total, super_block);
+  super_block = identity;
 }
 
 struct View {
@@ -339,6 +347,9 @@ int32_t TapeInterpreter::execute(Word* r, const View* views, int64_t points) con
       case kTreeFlush:
         if (r[in->a] % kTreeBlock == 0 || r[in->a] == r[in->b]) {
           join_lanes(r + in->dst, in->c, static_cast<Word>(in->imm));
+        }
+        if (r[in->a] % kTreeSuperBlock == 0 || r[in->a] == r[in->b]) {
+          join_super_block(r + in->dst, in->c, static_cast<Word>(in->imm));
         }
         break;
       case kChainFlush:

@@ -48,7 +48,7 @@ enum Control : uint16_t {
   kFill,        // dst … dst + imm - 1 = a
   kTreeStep,    // lane a mod 64 from dst: lane = lane <c> b
   kTreeSumF32,  // the same with c = f32 sum
-  kTreeFlush,   // joins the lanes at dst into dst + 64; a = position, b = end
+  kTreeFlush,   // joins the lanes at dst into dst + 64, that into dst + 65; a = position, b = end
   kChainFlush,  // dst = dst <d> a, a = 0, at segment ends; b = at, c = end
   kLoop,        // dst = variable, a = end, b = limit, c = chunk; imm = loop
   kNext,        // dst = variable, a = limit
@@ -60,6 +60,7 @@ enum Control : uint16_t {
 
 inline constexpr uint32_t kTreeLanes = loop::kTreeLanes;
 using loop::kTreeBlock;
+using loop::kTreeSuperBlock;
 
 struct TapeLoop {
   int64_t extent = 0;

@@ -27,6 +27,7 @@ GraphBuilder::GraphBuilder(const OpSet& ops, std::string name) : ops_(ops) {
 
 GraphBuilder::GraphBuilder(const OpSet& ops, Graph graph) : ops_(ops), graph_(std::move(graph)) {
   for (ValueId id = 0; id < graph_.values.size(); ++id) names_.emplace(graph_.values[id].name, id);
+  for (Node& node : graph_.nodes) streams_.number(*node.op, node.attrs);
 }
 
 Result<ValueId> GraphBuilder::input(std::string name, TensorType type) {
@@ -84,6 +85,7 @@ Result<ValueId> GraphBuilder::op(std::string_view op, std::vector<ValueId> input
     input_types.push_back(graph_.values[id].type);
   }
   PYC_TRY(check_arity(*def, inputs.size()));
+  streams_.number(*def, attrs);
   PYC_ASSIGN(Attrs complete, complete_attrs(*def, std::move(attrs)));
   auto types = infer_outputs(*def, input_types, complete);
   if (!types.ok()) {

@@ -86,6 +86,7 @@ class GraphBuilder {
   Graph graph_;
   std::map<std::string, ValueId, std::less<>> names_;
   int next_name_ = 0;
+  StreamNumbers streams_;
 };
 
 // A graph that verify_graph accepted. Later stages take only this, so that nothing unverified can

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
+#include <variant>
 
 #include "ir/literal.h"
 #include "ir/rules.h"
@@ -95,9 +97,19 @@ const T& get_attr(const Attrs& attrs, std::string_view name) {
 }  // namespace
 
 AttrDef::AttrDef(std::string_view name, AttrKind kind)
-    : name(name), kind(kind), required(true), fallback(int64_t{0}) {}
+    : name(name), kind(kind), required(true), may_be_absent(false), fallback(int64_t{0}) {}
 AttrDef::AttrDef(std::string_view name, const Attr& fallback)
-    : name(name), kind(kind_of(fallback)), required(false), fallback(fallback) {}
+    : name(name),
+      kind(kind_of(fallback)),
+      required(false),
+      may_be_absent(false),
+      fallback(fallback) {}
+AttrDef AttrDef::or_absent(std::string_view name, AttrKind kind) {
+  AttrDef def(name, kind);
+  def.required = false;
+  def.may_be_absent = true;
+  return def;
+}
 AttrDef::~AttrDef() = default;
 AttrDef::AttrDef(const AttrDef& other) = default;
 AttrDef& AttrDef::operator=(const AttrDef& other) = default;
@@ -165,6 +177,14 @@ Status unknown_attr(const OpDef& op, std::string_view name) {
                       cut_text(name, kLongestCompared), did_you_mean(closest_name(name, names)))};
 }
 
+void StreamNumbers::number(const OpDef& op, Attrs& attrs) {
+  if (!op.traits.random) return;
+  const Attr& stream = attrs.try_emplace("stream", next_).first->second;
+  const auto* given = std::get_if<int64_t>(&stream);
+  if (given == nullptr || *given < next_) return;
+  next_ = *given == std::numeric_limits<int64_t>::max() ? 0 : *given + 1;
+}
+
 Result<Attrs> complete_attrs(const OpDef& op, Attrs attrs) {
   for (auto& [name, attr] : attrs) {
     const AttrDef* def = find_attr(op, name);
@@ -175,6 +195,7 @@ Result<Attrs> complete_attrs(const OpDef& op, Attrs attrs) {
   for (const AttrDef& def : op.attrs) {
     if (attrs.find(def.name) != attrs.end()) continue;
     if (def.required) return missing_attr(op, def);
+    if (def.may_be_absent) continue;
     Attr fallback = def.fallback;
     widen_to_floats(def.kind, fallback);
     attrs.emplace(def.name, std::move(fallback));
@@ -198,7 +219,7 @@ Status check_attrs(const OpDef& op, const Attrs& attrs) {
     }
   }
   for (const AttrDef& def : op.attrs) {
-    if (attrs.find(def.name) == attrs.end()) return missing_attr(op, def);
+    if (!def.may_be_absent && attrs.find(def.name) == attrs.end()) return missing_attr(op, def);
   }
   return {};
 }

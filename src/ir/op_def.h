@@ -28,6 +28,8 @@ using ValueId = uint32_t;
 struct AttrDef {
   AttrDef(std::string_view name, AttrKind kind);         // required
   AttrDef(std::string_view name, const Attr& fallback);  // of the fallback's kind
+  // One that has no value unless it is given.
+  static AttrDef or_absent(std::string_view name, AttrKind kind);
   ~AttrDef();
   AttrDef(const AttrDef& other);
   AttrDef& operator=(const AttrDef& other);
@@ -35,14 +37,17 @@ struct AttrDef {
   std::string_view name;
   AttrKind kind;
   bool required;
-  Attr fallback;  // the value when the attribute is absent and not required
+  bool may_be_absent;
+  Attr fallback;  // the value when the attribute is not given, if it is neither of these
 };
 
-// What an op's type rule sees. Attributes are complete: defaults are filled in.
+// What an op's type rule sees. Attributes are complete: defaults are filled in. Those that may be
+// absent are asked for with `has`.
 struct InferArgs {
   std::span<const TensorType> inputs;
   const Attrs& attrs;
 
+  bool has(std::string_view name) const { return attrs.find(name) != attrs.end(); }
   int64_t attr_int(std::string_view name) const;
   double attr_float(std::string_view name) const;
   bool attr_bool(std::string_view name) const;
@@ -59,6 +64,15 @@ struct Traits {
   bool commutative = false;
   // Every element of the output is an element of an input or an attribute, bit for bit.
   bool moves_data = false;
+  // Of an op with a kernel: it computes so much from each element that an input which only moves
+  // data is better read where it lies than copied first.
+  bool reads_strided = false;
+  // Draws random numbers, named by its attributes `seed` and `stream` and the element's index.
+  // Copies of a node keep both and so draw the same; cse joins no two nodes.
+  bool random = false;
+  // A sum of products that has the attribute `to`: to=f32 leaves its first output as the f32 that
+  // f16 or bf16 operands were summed in, so that what reads it decides where it is rounded.
+  bool product = false;
 };
 
 // Everything PyC knows about one op. No other place names the op.
@@ -109,5 +123,17 @@ class OpSet {
 
 // Checks names and kinds of `attrs` against the definition and adds the defaults.
 Result<Attrs> complete_attrs(const OpDef& op, Attrs attrs);
+
+// Gives the random nodes of a graph the numbers that tell their draws apart, when they are made: no
+// later change to the graph changes them.
+class StreamNumbers {
+ public:
+  // Adds `stream` to what is given to a random node, if it is not among it: one more than the
+  // largest so far, from 0.
+  void number(const OpDef& op, Attrs& attrs);
+
+ private:
+  int64_t next_ = 0;
+};
 
 }  // namespace pyc::ir

@@ -131,6 +131,7 @@ class Parser : private TextParser {
     if (accept("{")) PYC_TRY(items("}", [&] { return attr(*def, given); }));
     const Status arity = check_arity(*def, node.inputs.size());
     if (!arity.ok()) return fail(op, arity.message());
+    streams_.number(*def, given);
     auto complete = complete_attrs(*def, std::move(given));
     if (!complete.ok()) return fail(op, complete.status().message());
     node.attrs = std::move(*complete);
@@ -231,6 +232,7 @@ class Parser : private TextParser {
   }
 
   const OpSet& ops_;
+  StreamNumbers streams_;
   Graph graph_;
   std::map<std::string, ValueId, std::less<>> names_;
   std::vector<Token> outputs_;

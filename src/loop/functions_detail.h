@@ -6,6 +6,7 @@
 // f64 functions. "Narrow" blocks compute in plain f64 with about 40 good bits; they serve those f32
 // functions that are not worth pure f32 arithmetic.
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -40,6 +41,11 @@ inline Expr polynomial(Expr x, std::span<const double> c) {
   for (size_t i = c.size() - 1; i-- > 0;) sum = fma(sum, x, like(x, c[i]));
   return sum;
 }
+
+// The same by Estrin's scheme: the low terms and the high ones, which a power of x brings up, are
+// sums of their own that do not wait for each other. The low part is as short as it can be without
+// making the longest chain of operations longer.
+Expr estrin(Expr x, std::span<const double> c);
 
 // An unevaluated sum of two f64, hi the greater.
 struct Pair {

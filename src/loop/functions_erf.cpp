@@ -82,20 +82,21 @@ constexpr double kPieceCoefficients[] = {
     0x1.657650c8e7927p-41,  -0x1.9e7a4d0ac0fc9p-41, 0x1.b697cb31e2ecp-41,   -0x1.8d674f1fea55fp-41,
 };
 
-// Below 1 an odd polynomial; above 1 - p², p a polynomial for sqrt(erfc). erf(4) rounds to 1.
+// Below 1 an odd polynomial; above 1 - p², p a polynomial for sqrt(erfc). erf(3.92) rounds to 1.
 Expr erf_f32(Expr x) {
   constexpr double kSmall[] = {
-      0x1.06eba8p-3, -0x1.81274p-2,   0x1.ce2d5p-4,   -0x1.b7fe9p-6,
-      0x1.542e0ep-8, -0x1.a50aeap-11, 0x1.4c33a8p-14,
+      0x1.06eba8p-3, -0x1.81274p-2,   0x1.ce2d5p-4,   -0x1.b7fe96p-6,
+      0x1.542e1cp-8, -0x1.a50a62p-11, 0x1.4c3298p-14,
   };
+  // Without the first term, 0x1.1c552ap-2: it is added last, which costs less accuracy.
   constexpr double kRoot[] = {
-      0x1.1c552ap-2,   -0x1.b4208cp-2, 0x1.a55beap-3,   0x1.c767d2p-7,
-      -0x1.66f848p-5,  0x1.e78fe4p-8,  0x1.576774p-8,   -0x1.f823f8p-10,
-      -0x1.83b5c8p-12, 0x1.6cba9cp-12, -0x1.49a752p-14, 0x1.a8defep-18,
+      -0x1.b420ap-2, 0x1.a55c66p-3,  0x1.c7d77ep-7,  -0x1.6748dap-5, 0x1.e240bep-8,
+      0x1.75516ap-8, -0x1.5eb90cp-9, 0x1.0aca3ap-12, 0x1.1382fap-14, -0x1.9d98ep-17,
   };
   const Expr a = abs(x);
-  const Expr small = fma(x, polynomial(x * x, kSmall), x);
-  const Expr p = polynomial(min(a, like(x, 4.0)) - 1.25, kRoot);
+  const Expr small = fma(x, estrin(x * x, kSmall), x);
+  const Expr t = min(a, like(x, 3.925)) - 1.25;
+  const Expr p = fma(estrin(t, kRoot), t, like(x, 0x1.1c552ap-2));
   const Expr large = fma(-p, p, like(x, 1.0));
   return select(lt(a, like(x, 1.0)), small, with_sign(large, x));
 }

@@ -6,62 +6,31 @@ namespace {
 
 using namespace detail;
 
-// As in exp of f32: the bits of c·log2(e) + kRound + bias hold n + bias.
-constexpr double kRound = 0x1.8p23;
+// As in exp of f32: the bits of c·log2(e) + kRoundF32 + bias hold n + bias.
+constexpr double kRoundF32 = 0x1.8p23;
 
 // Below 0.9 an odd polynomial; above 1 - 2 / (exp(2x) + 1), where exp(2x) = 2^n · (1 + 2u).
 Expr tanh_f32(Expr x) {
-  constexpr double kSmall[] = {-0x1.55554ep-2, 0x1.110f38p-3, -0x1.b9ca5p-5,  0x1.62f1e8p-6,
-                               -0x1.0ed84cp-7, 0x1.52a05p-9,  -0x1.dde288p-12};
-  constexpr double kExp[] = {0x1.000002p0, 0x1.55548ep-1, 0x1.5551d8p-2, 0x1.123c0cp-3,
-                             0x1.6f76ap-5};
+  // Without the first term, -0x1.55554ep-2: it is added last, which costs less accuracy.
+  constexpr double kSmall[] = {0x1.110f38p-3,  -0x1.b9ca4ap-5, 0x1.62f1e8p-6,
+                               -0x1.0ed84ap-7, 0x1.52a086p-9,  -0x1.ddecaep-12};
+  constexpr double kExp[] = {0x1.000004p0, 0x1.55548ep-1, 0x1.5551d2p-2, 0x1.123b52p-3,
+                             0x1.6f76aap-5};
   constexpr int64_t kBias = 127;
   const Expr a = abs(x);
   const Expr z = x * x;
-  const Expr small = fma(a * z, polynomial(z, kSmall), a);
+  const Expr slope = fma(estrin(z, kSmall), z, like(x, -0x1.55554ep-2));
+  const Expr small = fma(a * z, slope, a);
   const Expr c = min(a, like(x, 9.1));
-  const Expr t = fma(c, like(x, 0x1.715476p1), like(x, kRound + kBias));
-  const Expr n = t - (kRound + kBias);
+  const Expr t = fma(c, like(x, 0x1.715476p1), like(x, kRoundF32 + kBias));
+  const Expr n = t - (kRoundF32 + kBias);
   const Expr r = fma(n, like(x, 0x1.05c61p-30), fma(n, like(x, -0x1.62e43p-2), c));
-  const Expr u = fma(r * r, polynomial(r, kExp), r);
+  const Expr u = fma(r * r, estrin(r, kExp), r);
   const Expr bits = bits_of(t);
   const Expr s = bitcast(shl(bits, int_like(bits, 23)), DType::kF32);
   const Expr d = fma(s, u, fma(s, like(x, 0.5), like(x, 0.5)));
   const Expr large = like(x, 1.0) - like(x, 1.0) / d;
   return with_sign(select(lt(a, like(x, 0.9)), small, large), x);
-}
-
-// With x = n·ln2 + r and s = 2^n: sigmoid(x) = s / (s + 1 - u), u = 1 - exp(-r). The denominator is
-// kept as a sum of two floats, and one Newton step corrects the quotient for its tail. s is held
-// times 2^30 so that neither it nor a denormal result loses bits before the last multiplication.
-Expr sigmoid_f32(Expr x) {
-  constexpr double kExp[] = {-0x1.fffffcp-2, 0x1.55549p-3, -0x1.5558ap-5, 0x1.123abep-7,
-                             -0x1.6a6016p-10};
-  constexpr int64_t kBias = 127 + 30;
-  const Expr one = like(x, 1.0);
-  const Expr c = clamp(x, -104.0, 18.0);
-  const Expr t = fma(c, like(x, 0x1.715476p0), like(x, kRound + kBias));
-  const Expr n = t - (kRound + kBias);
-  const Expr r = fma(n, like(x, 0x1.05c61p-29), fma(n, like(x, -0x1.62e43p-1), c));
-  const Expr u = fma(r * r, polynomial(r, kExp), r);
-  const Expr bits = bits_of(t);
-  const Expr scaled = bitcast(shl(bits, int_like(bits, 23)), DType::kF32);
-  const Expr s = scaled * 0x1p-30;
-  const Expr sum = s + one;
-  const Expr d = sum - u;
-  const Expr tail = ((sum - d) - u) + (s - (sum - one));
-  const Expr q = one / d;
-  const Expr residual = fma(-q, tail, fma(-q, d, one));
-  return fma(q, residual, q) * scaled * 0x1p-30;
-}
-
-// The same, from exp(-x) = 2^n · (1 + u): sigmoid(x) = 2^-n / (2^-n + 1 + u).
-Expr sigmoid_f64(Expr x) {
-  const Expr one = like(x, 1.0);
-  const ExpParts e = exp_parts(exactly(clamp(-x, -40.0, 746.0)));
-  const Pair sum = two_sum(scale(one, -e.n), one);
-  const Pair d = two_sum(sum.hi, e.u.hi);
-  return scale(value(divide(exactly(one), {d.hi, d.lo + (sum.lo + e.u.lo)})), -e.n);
 }
 
 Expr tanh_f64(Expr x) {
@@ -121,12 +90,12 @@ Pair sqrt_pair(Expr square, Expr tail) {
   return {s, rest / max(s + s, like(s, 0x1p-1000))};
 }
 
-Pair one_plus(Pair w) { return add(like(w.hi, 1.0), w); }
+Pair one_plus_pair(Pair w) { return add(like(w.hi, 1.0), w); }
 
 // log(1 + w), or log(2a) where the argument a is so large that only this counts.
 Expr log_of_sum(Expr a, Pair w) {
   const Expr large = lt(like(a, 0x1p30), a);
-  const Pair sum = one_plus(w);
+  const Pair sum = one_plus_pair(w);
   const Expr zero = like(a, 0.0);
   const LogParts l = log_parts({select(large, a, sum.hi), select(large, zero, sum.lo)});
   const Expr y = value(log_pair({l.k + select(large, like(a, 1.0), zero), l.log}));
@@ -139,7 +108,7 @@ Expr asinh_f64(Expr x) {
   const Pair square = two_product(a, a);
   const Pair under = fast_two_sum(max(square.hi, like(x, 1.0)), min(square.hi, like(x, 1.0)));
   const Pair root = sqrt_pair(under.hi, under.lo + square.lo);
-  const Pair rest = divide(square, one_plus(root));
+  const Pair rest = divide(square, one_plus_pair(root));
   const Pair sum = fast_two_sum(a, rest.hi);
   const Expr y = log_of_sum(a, {sum.hi, sum.lo + rest.lo});
   return with_sign(select(lt(a, like(x, 0x1p-28)), a, y), x);
@@ -161,7 +130,7 @@ Expr atanh_f64(Expr x) {
   const Expr a = abs(x);
   const Expr one = like(x, 1.0);
   const Pair w = divide(exactly(a + a), fast_two_sum(one, -a));
-  const Expr y = value(log_pair(log_parts(one_plus(w)))) * 0.5;
+  const Expr y = value(log_pair(log_parts(one_plus_pair(w)))) * 0.5;
   const Expr inside = select(lt(a, like(x, 0x1p-28)), a, y);
   const Expr edge = select(eq(a, one), like(x, kInf), like(x, kNaN));
   return with_sign(select(lt(a, one), inside, edge), x);
@@ -193,7 +162,13 @@ Expr atanh_narrow(Expr x) {
 }  // namespace
 
 Expr tanh(Expr x) { return is_f32(x) ? tanh_f32(x) : tanh_f64(x); }
-Expr sigmoid(Expr x) { return is_f32(x) ? sigmoid_f32(x) : sigmoid_f64(x); }
+
+Expr sigmoid(Expr x) {
+  const Expr one = like(x, 1.0);
+  const Expr e = exp(-abs(x));
+  return select(lt(x, like(x, 0.0)), e, one) / (one + e);
+}
+
 Expr sinh(Expr x) { return is_f32(x) ? narrow(sinh_narrow(widen(x))) : sinh_f64(x); }
 Expr cosh(Expr x) { return is_f32(x) ? narrow(cosh_narrow(widen(x))) : cosh_f64(x); }
 Expr asinh(Expr x) { return is_f32(x) ? narrow(asinh_narrow(widen(x))) : asinh_f64(x); }

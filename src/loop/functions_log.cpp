@@ -73,16 +73,16 @@ using namespace detail;
 // x = 2^k · (1 + f) with 1 + f in [2/3, 4/3).
 Expr log_f32(Expr x) {
   constexpr int32_t kTwoThirds = 0x3f2aaaab;
-  constexpr double kLog[] = {-0x1p-1,        0x1.555502p-2,  -0x1.ffff14p-3,
-                             0x1.99d1c6p-3,  -0x1.559802p-3, 0x1.1ec0dp-3,
-                             -0x1.f3a7dep-4, 0x1.1ec6e2p-3,  -0x1.06cdfap-3};
+  constexpr double kLog[] = {-0x1p-1,        0x1.555502p-2,  -0x1.ffff1cp-3,
+                             0x1.99d1dp-3,   -0x1.5597d2p-3, 0x1.1ec0dap-3,
+                             -0x1.f3a7dep-4, 0x1.1ec6e2p-3,  -0x1.06d524p-3};
   const Expr tiny = lt(x, like(x, 0x1p-126));
   const Expr bits = bits_of(select(tiny, x * 0x1p23, x));
   const Expr base = int_like(bits, kTwoThirds);
   const Expr offset = bits - select(tiny, int_like(bits, kTwoThirds + (23 << 23)), base);
   const Expr k = convert(shr(offset, int_like(bits, 23)), DType::kF32);
   const Expr f = bitcast((offset & int_like(bits, 0x7fffff)) + base, DType::kF32) - 1.0;
-  const Expr low = fma(k, like(x, 0x1.7f7d1cp-20), f * f * polynomial(f, kLog));
+  const Expr low = fma(k, like(x, 0x1.7f7d1cp-20), f * f * estrin(f, kLog));
   // k·ln2 + f with its rounding error; the product is exact, as this piece of ln2 has 16 bits.
   const Expr high = k * 0x1.62e4p-1;
   const Pair sum = fast_two_sum(high, f);

@@ -1,3 +1,8 @@
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "base/convert.h"
 #include "loop/functions.h"
 #include "loop/functions_detail.h"
 
@@ -21,8 +26,39 @@ Expr power_narrow(Expr y, Expr log) {
   return (e.u.hi + 1.0) * power_of_two(e.n);
 }
 
+// What the cases of IEEE 754, 9.2.1, ask of the exponent; constants where it is one.
+struct Exponent {
+  Expr integral;
+  Expr odd;
+  Expr zero;
+  Expr infinite;
+};
+
+// The value of a constant, also of one that is converted.
+std::optional<double> constant_value(Expr x) {
+  const ExprNode& n = x.pool->node(x.id);
+  if (n.op == Op::kConst) return word_to_double(n.word, n.dtype);
+  if (n.op != Op::kConvert) return {};
+  const ExprNode& from = x.pool->node(n.a);
+  if (from.op != Op::kConst) return {};
+  return word_to_double(convert_word(from.word, from.dtype, n.dtype), n.dtype);
+}
+
+Exponent traits_of(Expr y, std::optional<double> known) {
+  if (known) {
+    const auto truth = [&](bool v) { return constant_int(*y.pool, DType::kBool, v ? 1 : 0); };
+    const double v = *known;
+    const bool odd = std::floor(v) == v && std::floor(v * 0.5) != v * 0.5;
+    return {truth(std::floor(v) == v), truth(odd), truth(v == 0.0), truth(std::isinf(v))};
+  }
+  const Expr integral = eq(floor(y), y);
+  const Expr half = y * 0.5;
+  const Expr odd = integral & ne(floor(half), half);
+  return {integral, odd, eq(y, like(y, 0.0)), eq(abs(y), like(y, kInf))};
+}
+
 // The cases that depend on signs and on whether y is an odd integer (IEEE 754, 9.2.1).
-Expr pow_with(Expr x, Expr y, bool wide) {
+Expr pow_with(Expr x, Expr y, const Exponent& traits, bool wide) {
   const Expr one = like(x, 1.0);
   const Expr zero = like(x, 0.0);
   const Expr inf = like(x, kInf);
@@ -33,22 +69,55 @@ Expr pow_with(Expr x, Expr y, bool wide) {
   log.hi = select(eq(a, zero), -inf, select(lt(a, inf), log.hi, a));
   const Expr magnitude = wide ? power(y, log) : power_narrow(y, log.hi);
 
-  const Expr integral = eq(floor(y), y);
-  const Expr half = y * 0.5;
-  const Expr odd = integral & ne(floor(half), half);
-  const Expr negative = lt(bits_of(x), int_like(bits_of(x), 0)) & odd;
+  const Expr negative = lt(bits_of(x), int_like(bits_of(x), 0)) & traits.odd;
   const Expr real = select(negative, -magnitude, magnitude);
-  const Expr no_value = lt(x, zero) & lt(-inf, x) & ~integral;
+  const Expr no_value = lt(x, zero) & lt(-inf, x) & ~traits.integral;
   const Expr result = select(no_value, like(x, kNaN), real);
-  const Expr is_one = eq(x, one) | eq(y, zero) | (eq(a, one) & eq(abs(y), inf));
+  const Expr is_one = eq(x, one) | traits.zero | (eq(a, one) & traits.infinite);
   return select(is_one, one, result);
 }
+
+Expr general_pow(Expr x, Expr y, std::optional<double> known) {
+  if (!is_f32(x)) return pow_with(x, y, traits_of(y, known), true);
+  const Expr wide = widen(y);
+  return narrow(pow_with(widen(x), wide, traits_of(wide, known), false));
+}
+
+// sqrt(x), but +0 for -0, as pow has it.
+Expr positive_root(Expr x) { return sqrt(x) + 0.0; }
+
+Expr unless_minus_inf(Expr x, double value, Expr y) {
+  return select(eq(x, like(x, -kInf)), like(x, value), y);
+}
+
+// Exponents whose power is a product, a root or a quotient of x's own type.
+struct ShortPower {
+  double exponent;
+  Expr (*of)(Expr x);
+};
+
+constexpr std::array<ShortPower, 5> kShortPowers = {{
+    {2.0, [](Expr x) { return x * x; }},
+    {3.0, [](Expr x) { return x * x * x; }},
+    {0.5, [](Expr x) { return unless_minus_inf(x, kInf, positive_root(x)); }},
+    {-1.0, [](Expr x) { return like(x, 1.0) / x; }},
+    {-0.5, [](Expr x) { return unless_minus_inf(x, 0.0, like(x, 1.0) / positive_root(x)); }},
+}};
 
 }  // namespace
 
 Expr pow(Expr x, Expr y) {
-  if (is_f32(x)) return narrow(pow_with(widen(x), widen(y), false));
-  return pow_with(x, y, true);
+  if (const std::optional<double> known = constant_value(y)) {
+    for (const ShortPower& p : kShortPowers) {
+      if (*known == p.exponent) return p.of(x);
+    }
+    return general_pow(x, y, known);
+  }
+  Expr result = general_pow(x, y, {});
+  for (const ShortPower& p : kShortPowers) {
+    result = select(eq(y, like(y, p.exponent)), p.of(x), result);
+  }
+  return result;
 }
 
 }  // namespace pyc::loop

@@ -69,7 +69,7 @@ constexpr double kCosNarrow[] = {-0x1.fffffffffffa3p-2,  0x1.555555554f987p-5,
                                  -0x1.27df6c9f048fdp-22, 0x1.1b962434322d3p-29};
 
 // |x| = quadrant · π/2 + r with |r| <= π/4; the quadrant (i64) counts modulo 4.
-struct Reduced {
+struct ReducedAngle {
   Expr quadrant;
   Pair r;
 };
@@ -97,7 +97,7 @@ Expr reciprocal_scale(Expr group, int64_t width) {
 }
 
 // a·2/π modulo 4, from the pieces of 2/π that count for a's magnitude. One path for all arguments.
-Reduced reduce_wide(Expr a) {
+ReducedAngle reduce_wide(Expr a) {
   const Expr group = group_of(a, 5, 32);
   const Expr x = a * reciprocal_scale(group, 32);
   const uint32_t table = table_of(*a.pool, kTwoOverPiWide);
@@ -122,7 +122,7 @@ Reduced reduce_wide(Expr a) {
   return {convert(n, DType::kI64), fast_two_sum(r.hi, r.lo)};
 }
 
-Reduced reduce_narrow(Expr a) {
+ReducedAngle reduce_narrow(Expr a) {
   const Expr group = group_of(a, 4, 8);
   const Expr x = a * reciprocal_scale(group, 16);
   const uint32_t table = table_of(*a.pool, kTwoOverPiNarrow);
@@ -167,8 +167,8 @@ struct Argument {
   SinCos r;
 };
 
-Argument reduce(Expr x, bool wide) {
-  const Reduced reduced = wide ? reduce_wide(abs(x)) : reduce_narrow(abs(x));
+Argument reduce_angle(Expr x, bool wide) {
+  const ReducedAngle reduced = wide ? reduce_wide(abs(x)) : reduce_narrow(abs(x));
   return {reduced.quadrant, wide ? sin_cos_wide(reduced.r) : sin_cos_narrow(reduced.r.hi)};
 }
 
@@ -181,20 +181,20 @@ Expr with_flipped_sign(Expr y, Expr flip, Expr x) {
 }
 
 Expr sin_of(Expr x, bool wide) {
-  const Argument a = reduce(x, wide);
+  const Argument a = reduce_angle(x, wide);
   const Expr y = select(bit(a.quadrant, 1), value(a.r.cos), value(a.r.sin));
   return keep_small(x, with_flipped_sign(y, bit(a.quadrant, 2), x));
 }
 
 Expr cos_of(Expr x, bool wide) {
-  const Argument a = reduce(x, wide);
+  const Argument a = reduce_angle(x, wide);
   const Expr y = select(bit(a.quadrant, 1), value(a.r.sin), value(a.r.cos));
   const Expr next = a.quadrant + int_like(a.quadrant, 1);
   return select(bit(next, 2), -y, y);
 }
 
 Expr tan_of(Expr x, bool wide) {
-  const Argument a = reduce(x, wide);
+  const Argument a = reduce_angle(x, wide);
   const Expr odd = bit(a.quadrant, 1);
   const auto pick = [&](Pair p, Pair q) {
     return Pair{select(odd, p.hi, q.hi), select(odd, p.lo, q.lo)};

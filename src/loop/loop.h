@@ -30,8 +30,10 @@
 //          value2 acc = acc + value. Integers wrap. segment = 0: one segment.
 //   tree   the canonical sum (or product): element i goes to lane i mod 64 of block i div 1024;
 //          lanes start at the identity and take elements ascending, join by halving distance
-//          32 … 1, blocks join ascending from the identity. i is the iteration number, guard as
-//          above. A tree reduction's loop is never chunked.
+//          32 … 1; 1024 blocks join ascending from the identity to a super-block, and super-blocks
+//          join ascending from the identity. i is the iteration number, guard as above. A tree
+//          reduction's loop is never chunked. Of a single super-block that last join changes no
+//          bit: a sum from +0 is never -0.
 //   exact  max, min, or integer/bool sum, product, and, or: order cannot change the result.
 //
 // Values. An expression is a node of the kernel's pool, pure and hash-consed: equal structure means
@@ -136,6 +138,7 @@ struct Buffer {
 // Of a tree reduction.
 inline constexpr int kTreeLanes = 64;
 inline constexpr int64_t kTreeBlock = 1024;
+inline constexpr int64_t kTreeSuperBlock = 1024 * kTreeBlock;
 
 enum class ReduceKind : uint8_t { kChain, kTree, kExact };
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAnd, kOr };

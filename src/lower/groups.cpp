@@ -158,7 +158,11 @@ class Former {
       mark_inlined(v, depth, "view");
       return;
     }
-    if (uses_[v].consumers.size() != 1 || kernel_input_[v]) return;
+    if (uses_[v].consumers.size() != 1) return;
+    if (kernel_input_[v]) {
+      if (p.moves_data() && read_strided(v)) mark_inlined(v, depth, "moves_data");
+      return;
+    }
     if (p.moves_data()) {
       std::vector<bool> through = out_.inlined;
       through[v] = true;
@@ -172,6 +176,7 @@ class Former {
   // that only moves it on to.
   bool read_again(ir::ValueId v, int64_t elements) {
     for (const ir::NodeId consumer : uses_[v].consumers) {
+      if (graph_.nodes[consumer].op->traits.reads_strided) return true;
       if (writes_kernel(consumer)) continue;
       for (const ir::ValueId out : graph_.nodes[consumer].outputs) {
         const Probe c = plain_probe(out);
@@ -180,6 +185,16 @@ class Former {
       }
     }
     return false;
+  }
+
+  // Whether `v`, used once, is read by a kernel that takes its operands in any strides, at once or
+  // through what only moves it on.
+  bool read_strided(ir::ValueId v) {
+    const ir::Node& consumer = graph_.nodes[uses_[v].consumers[0]];
+    if (consumer.op->kernel != nullptr) return consumer.op->traits.reads_strided;
+    const ir::ValueId out = consumer.outputs[0];
+    return consumer.outputs.size() == 1 && uses_[out].consumers.size() == 1 &&
+           !stored_for_output(out) && plain_probe(out).moves_data() && read_strided(out);
   }
 
   bool read_guarded(ir::ValueId v) {

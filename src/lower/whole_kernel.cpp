@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "lower/attention.h"
 #include "lower/builder_base.h"
 #include "lower/kernel_builder.h"
 #include "ops/kernel.h"
@@ -24,6 +25,8 @@ class WholeKernelBuilder final : public BuilderBase {
     loop::Loop l;
     l.var = index_var("k", extent);
     l.extent = extent;
+    // Sums in their fixed tree and what order cannot change may be taken several at a time.
+    l.vector = r.kind != loop::ReduceKind::kChain && vectors_ == 0;
     const ir::Shape shape(r.extents.begin(), r.extents.end());
     const ops::ReduceTerm term = r.term(delinearize(var(l.var), shape));
     const VarId result = pool().new_var("r", term.value.dtype(), loop::kResult);
@@ -61,7 +64,9 @@ class WholeKernelBuilder final : public BuilderBase {
       results.push_back(var(l.carries.back().result));
     }
     bodies_.push_back(&l.body);
+    vectors_ += l.vector ? 1 : 0;
     const std::vector<Expr> next = body(var(l.var), inside);
+    vectors_ -= l.vector ? 1 : 0;
     bodies_.pop_back();
     PYC_CHECK(next.size() == carried.size(), "a loop carries on as many values as it was given");
     for (size_t i = 0; i < next.size(); ++i) l.carries[i].next = next[i].id;
@@ -88,10 +93,17 @@ class WholeKernelBuilder final : public BuilderBase {
   }
 
   void store(uint32_t buffer, Expr offset, Expr value) {
-    if (buffer == kNone) return;
+    if (buffer != kNone) append(add_store(buffer, offset, as_stored(buffer, value)));
+  }
+
+  Expr as_stored(uint32_t buffer, Expr value) const {
     const ir::ValueId v = values_[buffer];
-    if (v != ir::kNoId && grouping_.forwarded_output[v] >= 0) value = canonical_nan(value);
-    append(add_store(buffer, offset, value));
+    return v != ir::kNoId && grouping_.forwarded_output[v] >= 0 ? canonical_nan(value) : value;
+  }
+
+  void attention(Context& context, const ops::AttentionForm& form) {
+    attention_ = write_attention(
+        context, form, [this](uint32_t buffer, Expr value) { return as_stored(buffer, value); });
   }
 
  protected:
@@ -104,6 +116,8 @@ class WholeKernelBuilder final : public BuilderBase {
   void append(loop::Stmt s) { (bodies_.empty() ? kernel_.body : *bodies_.back()).push_back(s); }
 
   std::vector<std::vector<loop::Stmt>*> bodies_;  // of the loops being written
+  int vectors_ = 0;                               // vector loops among them
+  std::optional<Attention> attention_;
 };
 
 class WholeKernelContext final : public NodeContext<ops::KernelContext> {
@@ -124,6 +138,7 @@ class WholeKernelContext final : public NodeContext<ops::KernelContext> {
   void store(uint32_t buffer, Expr offset, Expr value) override {
     builder_.store(buffer, offset, value);
   }
+  void attention(const ops::AttentionForm& form) override { builder_.attention(*this, form); }
 
  private:
   WholeKernelBuilder& builder_;
@@ -133,7 +148,9 @@ Group WholeKernelBuilder::build() {
   const ir::NodeId node = graph_.value(plan_.members.front().value).producer;
   WholeKernelContext context(graph_, node, *this);
   graph_.nodes[node].op->kernel(context);
-  return finish();
+  Group group = finish();
+  group.attention = std::move(attention_);
+  return group;
 }
 
 }  // namespace

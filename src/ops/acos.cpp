@@ -8,6 +8,7 @@ const ir::OpDef& op_acos() {
       .summary = "The inverse cosine; NaN outside of [-1, 1].",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::acos>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_acosh() {
       .summary = "The inverse hyperbolic cosine; NaN below 1.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::acosh>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

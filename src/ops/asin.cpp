@@ -8,6 +8,7 @@ const ir::OpDef& op_asin() {
       .summary = "The inverse sine; NaN outside of [-1, 1].",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::asin>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_asinh() {
       .summary = "The inverse hyperbolic sine.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::asinh>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

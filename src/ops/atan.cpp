@@ -8,6 +8,7 @@ const ir::OpDef& op_atan() {
       .summary = "The inverse tangent.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::atan>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_atanh() {
       .summary = "The inverse hyperbolic tangent; NaN outside of [-1, 1].",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::atanh>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

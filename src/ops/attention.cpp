@@ -4,6 +4,7 @@
 
 #include "ops/support/compose.h"
 #include "ops/support/operands.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -115,7 +116,8 @@ Types infer_attention(const InferArgs& args) {
   PYC_TRY(check_mask(args, scores));
   Shape y = q.shape;
   y[3] = value.shape[3];
-  return std::vector<TensorType>{{q.dtype, y}, key, value, {q.dtype, scores}};
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return std::vector<TensorType>{{to, y}, key, value, {q.dtype, scores}};
 }
 
 // One attention node on its way.
@@ -127,20 +129,13 @@ class Attention {
     const DType stored = c_.input_type(0).dtype;
     const ValueId key = present(1, "past_key");
     const ValueId value = present(2, "past_value");
-    const ValueId k = c_.cast(key, compute_dtype(stored));
-    const ValueId v = c_.cast(value, compute_dtype(stored));
-    const TensorType q = c_.input_type(0);
     keys_ = c_.type(key).shape[2];
-
-    const ValueId raw = c_.scale(per_head(c_.wide_input(0), c_.transpose(k, {0, 1, 3, 2})),
-                                 scale_factor(q.shape[3]));
-    const ValueId capped = soft_capped(raw);
-    const ValueId masked = with_masks(capped);
-    const ValueId p = softmax(masked);
-    const ValueId y = per_head(p, v);
-    const ValueId shown[] = {raw, capped, masked, p};
-    const auto mode = static_cast<size_t>(c_.attrs().attr_int("qk_output"));
-    return {c_.cast(y, stored), key, value, c_.cast(shown[mode], stored)};
+    mask_ = whole_mask();
+    const ValueId q = c_.input(0);
+    const Rows rows = attend(q, key, value);
+    const ValueId scores = c_.cast(shown(key, rows), stored);
+    const DType result = c_.attrs().has("to") ? c_.attrs().attr_dtype("to") : stored;
+    return {c_.cast(rows.y, result), key, value, scores};
   }
 
  private:
@@ -165,6 +160,58 @@ class Attention {
         c_.reshape(a, {left[0], right[1], left[1] / right[1], left[2], left[3]});
     const ValueId shared = c_.reshape(b, {right[0], right[1], 1, right[2], right[3]});
     return c_.reshape(c_.op("matmul", {grouped, shared}), {left[0], left[1], left[2], right[3]});
+  }
+
+  struct Rows {
+    ValueId y;
+    ValueId m;
+    ValueId l;
+  };
+
+  Rows attend(ValueId q, ValueId key, ValueId value) {
+    const ir::InferArgs attrs = c_.attrs();
+    std::vector<ValueId> inputs{q, key, value};
+    std::string with;
+    const auto give = [&](std::string_view name, ValueId v) {
+      with += with.empty() ? "" : ",";
+      with += name;
+      inputs.push_back(v);
+    };
+    if (mask_ != ir::kNoId) give("mask", mask_);
+    if (const int at = at_of(node_.attrs, "nonpad_kv_seqlen"); at >= 0) {
+      give("lengths", c_.input(static_cast<size_t>(at)));
+    }
+    const ValueId y = c_.op("attend", std::move(inputs),
+                            {{"with", with},
+                             {"scale", scale_factor(c_.input_type(0).shape[3])},
+                             {"softcap", std::max(attrs.attr_float("softcap"), 0.0)},
+                             {"causal", attrs.attr_bool("causal")},
+                             {"left_window", attrs.attr_int("left_window")},
+                             {"right_window", attrs.attr_int("right_window")},
+                             {"past", keys_ - c_.input_type(1).shape[2]}});
+    return y == ir::kNoId ? Rows{y, y, y} : Rows{y, y + 1, y + 2};
+  }
+
+  // What output 3 shows: products by the scale, then with the cap, with masks, or as weights.
+  ValueId shown(ValueId key, const Rows& rows) {
+    const int64_t mode = c_.attrs().attr_int("qk_output");
+    const ValueId k = c_.cast(key, compute_dtype(c_.input_type(0).dtype));
+    const ValueId raw = c_.scale(per_head(c_.wide_input(0), c_.transpose(k, {0, 1, 3, 2})),
+                                 scale_factor(c_.input_type(0).shape[3]));
+    if (mode == 0) return raw;
+    const ValueId capped = soft_capped(raw);
+    if (mode == 1) return capped;
+    const ValueId masked = with_masks(capped);
+    if (mode == 2) return masked;
+    const auto per_row = [&](ValueId x) {
+      ir::Shape shape = c_.type(x).shape;
+      shape.push_back(1);
+      return c_.reshape(x, shape);
+    };
+    const ValueId m = per_row(rows.m);
+    const ValueId none = c_.op("equal", {m, lowest_like(m)});
+    const ValueId p = c_.div(c_.op("exp", {c_.sub(masked, m)}), per_row(rows.l));
+    return c_.op("where", {none, c_.scalar_like(m, 0.0), p});
   }
 
   ValueId soft_capped(ValueId s) {
@@ -215,37 +262,30 @@ class Attention {
     return s;
   }
 
-  ValueId with_mask_input(ValueId s) {
+  // The mask with all keys: those behind its end are not attended to.
+  ValueId whole_mask() {
     const int mask_at = at_of(node_.attrs, "mask");
-    if (mask_at < 0) return s;
-    ValueId mask = c_.input(static_cast<size_t>(mask_at));
+    if (mask_at < 0) return ir::kNoId;
+    const ValueId mask = c_.input(static_cast<size_t>(mask_at));
     const TensorType type = c_.type(mask);
-    const bool is_bool = type.dtype == DType::kBool;
-    if (type.rank() > 0 && type.shape.back() != 1 && type.shape.back() < keys_) {
-      // Keys behind the mask's end are not attended to.
-      Ints pads(2 * type.shape.size(), 0);
-      pads.back() = keys_ - type.shape.back();
-      const double beyond = is_bool ? 0.0 : -std::numeric_limits<double>::infinity();
-      mask = c_.op("pad", {mask}, {{"pads", pads}, {"value", beyond}});
-    }
-    if (is_bool) return keep(s, mask);
-    return c_.add(s, c_.cast(mask, c_.type(s).dtype));
+    if (type.rank() == 0 || type.shape.back() == 1 || type.shape.back() >= keys_) return mask;
+    Ints pads(2 * type.shape.size(), 0);
+    pads.back() = keys_ - type.shape.back();
+    const double beyond =
+        type.dtype == DType::kBool ? 0.0 : -std::numeric_limits<double>::infinity();
+    return c_.op("pad", {mask}, {{"pads", pads}, {"value", beyond}});
   }
 
-  // Softmax over keys that gives 0 where all of them are -inf.
-  ValueId softmax(ValueId s) {
-    const ir::Attrs axes{{"axes", Ints{3}}};
-    const ValueId zero = c_.scalar_like(s, 0.0);
-    const ValueId largest = c_.op("reduce_max", {s}, axes);
-    const ValueId none = c_.op("equal", {largest, lowest_like(s)});
-    const ValueId e = c_.op("exp", {c_.sub(s, c_.op("where", {none, zero, largest}))});
-    const ValueId sum = c_.op("reduce_sum", {e}, axes);
-    return c_.div(e, c_.op("where", {none, c_.scalar_like(s, 1.0), sum}));
+  ValueId with_mask_input(ValueId s) {
+    if (mask_ == ir::kNoId) return s;
+    if (c_.type(mask_).dtype == DType::kBool) return keep(s, mask_);
+    return c_.add(s, c_.cast(mask_, c_.type(s).dtype));
   }
 
   Compose& c_;
   const ir::Node& node_;
   int64_t keys_ = 0;
+  ValueId mask_ = ir::kNoId;
 };
 
 Result<std::vector<ValueId>> decompose_attention(ir::GraphBuilder& builder, const ir::Node& node) {
@@ -259,16 +299,19 @@ const ir::OpDef& op_attention() {
   static const ir::OpDef def{
       .name = "attention",
       .summary =
-          "softmax(scale*q·kᵀ + mask)·v per head, sums by their own rules; a row without a key to "
+          "softmax(scale*q·kᵀ + mask)·v per head, in blocks of keys (attend); a row without a key "
+          "to "
           "attend to gives 0.",
       .min_inputs = 3,
       .max_inputs = 7,
       .outputs = 4,
       .attrs = {with_attr(), optional("scale", 0.0), optional("causal", false),
                 optional("softcap", 0.0), optional("left_window", int64_t{-1}),
-                optional("right_window", int64_t{-1}), optional("qk_output", int64_t{0})},
+                optional("right_window", int64_t{-1}), optional("qk_output", int64_t{0}),
+                wide_result_attr()},
       .infer = infer_attention,
       .decompose = decompose_attention,
+      .traits = {.product = true},
   };
   return def;
 }

@@ -20,7 +20,9 @@ Result<std::vector<ValueId>> decompose_batch_norm(ir::GraphBuilder& builder, con
 const ir::OpDef& op_batch_norm() {
   static const ir::OpDef def{
       .name = "batch_norm",
-      .summary = "((x-mean)/sqrt(var+epsilon))*gamma + beta per channel (axis 1); inference only.",
+      .summary =
+          "((x-mean)*r)*gamma + beta with r = 1/sqrt(var+epsilon), per channel (axis 1); inference "
+          "only.",
       .min_inputs = 5,
       .max_inputs = 5,
       .attrs = {optional("epsilon", 1e-5)},

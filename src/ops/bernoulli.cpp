@@ -26,6 +26,7 @@ const ir::OpDef& op_bernoulli() {
       .attrs = random_attrs({required("dtype", ir::AttrKind::kDType)}),
       .infer = infer_bernoulli,
       .lower = lower_bernoulli,
+      .traits = {.random = true},
   };
   return def;
 }

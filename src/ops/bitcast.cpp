@@ -31,6 +31,7 @@ const ir::OpDef& op_bitcast() {
       .attrs = {required("to", ir::AttrKind::kDType)},
       .infer = infer_bitcast,
       .lower = lower_bitcast,
+      .traits = {.elementwise = true},
   };
   return def;
 }

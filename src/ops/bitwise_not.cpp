@@ -8,6 +8,7 @@ const ir::OpDef& op_bitwise_not() {
       .summary = "All bits inverted.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kIntegers); },
       .lower = lower_unary<[](Expr x) { return ~x; }>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

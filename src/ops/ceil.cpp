@@ -8,6 +8,7 @@ const ir::OpDef& op_ceil() {
       .summary = "The smallest integer not below x; keeps -0.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::ceil>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -18,6 +18,7 @@ const ir::OpDef& op_celu() {
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_celu>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -30,6 +30,7 @@ const ir::OpDef& op_clip() {
       .max_inputs = 3,
       .infer = infer_clip,
       .lower = lower_clip,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -2,6 +2,7 @@
 
 #include "ops/support/elementwise.h"
 #include "ops/support/equation.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -17,7 +18,8 @@ Types infer_contract(const InferArgs& args) {
   PYC_TRY(require_same_dtype(args.inputs[0], args.inputs.back()));
   PYC_ASSIGN(Shape shape, extents_of(e, args.inputs, e.result + e.summed()));
   shape.resize(e.result.size());
-  return one(args.inputs[0].dtype, std::move(shape));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, std::move(shape));
 }
 
 // Element of operand i where each letter has the index given.
@@ -67,9 +69,10 @@ const ir::OpDef& op_contract() {
           "bij,bjk->bik.",
       .min_inputs = 1,
       .max_inputs = 2,
-      .attrs = {required("equation", ir::AttrKind::kString)},
+      .attrs = {required("equation", ir::AttrKind::kString), wide_result_attr()},
       .infer = infer_contract,
       .lower = lower_contract,
+      .traits = {.product = true},
   };
   return def;
 }

@@ -1,7 +1,14 @@
 #include "ops/support/convolution.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
+
+std::vector<ir::AttrDef> attrs_conv() {
+  auto result = conv_attrs();
+  result.push_back(wide_result_attr());
+  return result;
+}
 
 Types infer_conv(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
@@ -9,7 +16,8 @@ Types infer_conv(const InferArgs& args) {
   PYC_TRY(require_same_dtype(x, args.inputs[1]));
   PYC_ASSIGN(Shape shape, conv_shape(args));
   if (args.inputs.size() > 2) PYC_TRY(check_bias(x, args.inputs[2], shape[1]));
-  return one(x.dtype, std::move(shape));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, std::move(shape));
 }
 
 Expr lower_conv(LowerContext& context, int, std::span<const Expr> index) {
@@ -33,9 +41,10 @@ const ir::OpDef& op_conv() {
           "if given.",
       .min_inputs = 2,
       .max_inputs = 3,
-      .attrs = conv_attrs(),
+      .attrs = attrs_conv(),
       .infer = infer_conv,
       .lower = lower_conv,
+      .traits = {.product = true},
   };
   return def;
 }

@@ -4,13 +4,18 @@
 #include <utility>
 
 #include "ops/support/convolution.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
 
 std::vector<ir::AttrDef> attrs_conv_transpose() {
-  return {required("output_shape", ir::AttrKind::kInts), optional("strides", Ints{}),
-          optional("pads", Ints{}), optional("dilations", Ints{}), optional("group", int64_t{1})};
+  return {required("output_shape", ir::AttrKind::kInts),
+          optional("strides", Ints{}),
+          optional("pads", Ints{}),
+          optional("dilations", Ints{}),
+          optional("group", int64_t{1}),
+          wide_result_attr()};
 }
 
 Types infer_conv_transpose(const InferArgs& args) {
@@ -37,7 +42,8 @@ Types infer_conv_transpose(const InferArgs& args) {
   }
   const int64_t channels = w.shape[1] * group;
   if (args.inputs.size() > 2) PYC_TRY(check_bias(x, args.inputs[2], channels));
-  return one(x.dtype, with_planes(x.shape[0], channels, planes));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, with_planes(x.shape[0], channels, planes));
 }
 
 // One dim, and the taps of it that meet an output element: first, first + step, …, `count` of them.
@@ -166,6 +172,7 @@ const ir::OpDef& op_conv_transpose() {
       .attrs = attrs_conv_transpose(),
       .infer = infer_conv_transpose,
       .lower = lower_conv_transpose,
+      .traits = {.product = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_cos() {
       .summary = "The cosine; NaN for infinities.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::cos>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_cosh() {
       .summary = "The hyperbolic cosine.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::cosh>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

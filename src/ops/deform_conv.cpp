@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "ops/support/convolution.h"
+#include "ops/support/products.h"
 #include "ops/support/sample.h"
 
 namespace pyc::ops {
@@ -9,6 +10,7 @@ namespace {
 std::vector<ir::AttrDef> attrs_deform_conv() {
   auto result = conv_attrs();
   result.push_back(optional("offset_group", int64_t{1}));
+  result.push_back(wide_result_attr());
   return result;
 }
 
@@ -43,7 +45,8 @@ Types infer_deform_conv(const InferArgs& args) {
   if (args.inputs.size() > (mask ? 4 : 3)) {
     PYC_TRY(check_bias(x, args.inputs.back(), shape[1]));
   }
-  return one(x.dtype, std::move(shape));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, std::move(shape));
 }
 
 Expr lower_deform_conv(LowerContext& context, int, std::span<const Expr> index) {
@@ -88,6 +91,7 @@ const ir::OpDef& op_deform_conv() {
       .attrs = attrs_deform_conv(),
       .infer = infer_deform_conv,
       .lower = lower_deform_conv,
+      .traits = {.product = true},
   };
   return def;
 }

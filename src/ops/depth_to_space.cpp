@@ -46,6 +46,7 @@ const ir::OpDef& op_depth_to_space() {
       .attrs = {required("block", ir::AttrKind::kInt), optional("mode", std::string("DCR"))},
       .infer = infer_depth_to_space,
       .lower = lower_depth_to_space,
+      .traits = {.moves_data = true},
   };
   return def;
 }

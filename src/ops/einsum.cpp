@@ -1,5 +1,6 @@
 #include "ops/support/compose.h"
 #include "ops/support/equation.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -12,7 +13,8 @@ Types infer_einsum(const InferArgs& args) {
   PYC_ASSIGN(const Equation e, parse_einsum(args.attr_string("equation"), args.inputs));
   PYC_ASSIGN(Shape shape, extents_of(e, args.inputs, e.result + e.summed()));
   shape.resize(e.result.size());
-  return one(args.inputs[0].dtype, std::move(shape));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, std::move(shape));
 }
 
 // Those letters of a and b, each once, that the rest of the equation still needs.
@@ -31,18 +33,21 @@ Result<std::vector<ValueId>> decompose_einsum(ir::GraphBuilder& builder, const i
   std::vector<TensorType> types;
   for (size_t i = 0; i < c.inputs(); ++i) types.push_back(c.input_type(i));
   PYC_ASSIGN(const Equation e, parse_einsum(c.attrs().attr_string("equation"), types));
-  const auto contract = [&](std::vector<ValueId> inputs, const Equation& step) {
-    return c.op("contract", std::move(inputs), {{"equation", step.text()}});
+  // What is joined first is an operand of the next contraction, and rounded as such.
+  const auto contract = [&](std::vector<ValueId> inputs, const Equation& step, bool last) {
+    ir::Attrs attrs{{"equation", step.text()}};
+    if (last && c.attrs().has("to")) attrs["to"] = c.attrs().attr_dtype("to");
+    return c.op("contract", std::move(inputs), std::move(attrs));
   };
   ValueId joined = c.input(0);
   std::string letters = e.operands[0];
-  if (c.inputs() == 1) return c.outputs({contract({joined}, e)});
+  if (c.inputs() == 1) return c.outputs({contract({joined}, e, true)});
   for (size_t i = 1; i < c.inputs(); ++i) {
     std::string rest = e.result;
     for (size_t j = i + 1; j < c.inputs(); ++j) rest += e.operands[j];
     const bool last = i + 1 == c.inputs();
     const std::string next = last ? e.result : still_needed(letters + e.operands[i], rest);
-    joined = contract({joined, c.input(i)}, {{letters, e.operands[i]}, next});
+    joined = contract({joined, c.input(i)}, {{letters, e.operands[i]}, next}, last);
     letters = next;
   }
   return c.outputs({joined});
@@ -57,9 +62,10 @@ const ir::OpDef& op_einsum() {
           "Numpy's einsum: operands are joined from left to right, each pair by one contraction.",
       .min_inputs = 1,
       .max_inputs = ir::kVariadic,
-      .attrs = {required("equation", ir::AttrKind::kString)},
+      .attrs = {required("equation", ir::AttrKind::kString), wide_result_attr()},
       .infer = infer_einsum,
       .decompose = decompose_einsum,
+      .traits = {.product = true},
   };
   return def;
 }

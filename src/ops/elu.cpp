@@ -17,6 +17,7 @@ const ir::OpDef& op_elu() {
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_elu>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_exp2() {
       .summary = "2 to the power of x.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::exp2>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

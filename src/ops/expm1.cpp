@@ -8,6 +8,7 @@ const ir::OpDef& op_expm1() {
       .summary = "exp(x) - 1, exact also near 0.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::expm1>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -26,6 +26,7 @@ const ir::OpDef& op_flatten() {
       .attrs = {optional("axis", int64_t{1})},
       .infer = infer_flatten,
       .lower = same_position,
+      .traits = {.moves_data = true},
   };
   return def;
 }

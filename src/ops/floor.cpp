@@ -8,6 +8,7 @@ const ir::OpDef& op_floor() {
       .summary = "The largest integer not above x; keeps -0.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::floor>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

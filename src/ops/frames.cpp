@@ -43,6 +43,7 @@ const ir::OpDef& op_frames() {
                 required("step", ir::AttrKind::kInt)},
       .infer = infer_frames,
       .lower = lower_frames,
+      .traits = {.moves_data = true},
   };
   return def;
 }

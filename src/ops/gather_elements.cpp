@@ -41,6 +41,7 @@ const ir::OpDef& op_gather_elements() {
       .attrs = {optional("axis", int64_t{0})},
       .infer = infer_gather_elements,
       .lower = lower_gather_elements,
+      .traits = {.moves_data = true},
   };
   return def;
 }

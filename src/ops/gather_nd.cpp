@@ -69,6 +69,7 @@ const ir::OpDef& op_gather_nd() {
       .attrs = {optional("batch_dims", int64_t{0})},
       .infer = infer_gather_nd,
       .lower = lower_gather_nd,
+      .traits = {.moves_data = true},
   };
   return def;
 }

@@ -37,6 +37,7 @@ const ir::OpDef& op_gelu() {
       .attrs = {optional("approximate", std::string("none"))},
       .infer = infer_gelu,
       .lower = lower_gelu,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ops/support/compose.h"
-#include "ops/support/infer.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -38,7 +38,8 @@ Types infer_gemm(const InferArgs& args) {
       return refuse(Code::kShapeMismatch, "c ", c, " does not broadcast to ", shape);
     }
   }
-  return one(a.dtype, std::move(shape));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, std::move(shape));
 }
 
 ValueId scaled(Compose& c, ValueId x, double factor) {
@@ -50,10 +51,18 @@ Result<std::vector<ValueId>> decompose_gemm(ir::GraphBuilder& builder, const ir:
   const auto operand = [&](size_t i, std::string_view transposed) {
     return c.attrs().attr_bool(transposed) ? c.transpose(c.input(i), {1, 0}) : c.input(i);
   };
-  const ValueId product = c.op("matmul", {operand(0, "trans_a"), operand(1, "trans_b")});
-  const ValueId y = scaled(c, product, c.attrs().attr_float("alpha"));
-  if (c.inputs() < 3) return c.outputs({y});
-  return c.outputs({c.add(y, scaled(c, c.input(2), c.attrs().attr_float("beta")))});
+  const DType stored = c.input_type(0).dtype;
+  ir::Attrs attrs;
+  if (is_half(stored)) attrs["to"] = DType::kF32;
+  const ValueId product =
+      c.op("matmul", {operand(0, "trans_a"), operand(1, "trans_b")}, std::move(attrs));
+  ValueId y = scaled(c, product, c.attrs().attr_float("alpha"));
+  if (c.inputs() > 2) {
+    const ValueId added = is_half(stored) ? c.wide_input(2) : c.input(2);
+    y = c.add(y, scaled(c, added, c.attrs().attr_float("beta")));
+  }
+  // One value of the graph, one rounding.
+  return c.outputs({c.attrs().has("to") ? y : c.cast(y, stored)});
 }
 
 }  // namespace
@@ -65,9 +74,10 @@ const ir::OpDef& op_gemm() {
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = {optional("alpha", 1.0), optional("beta", 1.0), optional("trans_a", false),
-                optional("trans_b", false)},
+                optional("trans_b", false), wide_result_attr()},
       .infer = infer_gemm,
       .decompose = decompose_gemm,
+      .traits = {.product = true},
   };
   return def;
 }

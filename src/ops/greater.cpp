@@ -10,6 +10,7 @@ const ir::OpDef& op_greater() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_comparison(args, kNumbers); },
       .lower = lower_binary<loop::gt>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

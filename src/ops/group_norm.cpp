@@ -23,8 +23,8 @@ Result<std::vector<ValueId>> decompose_group_norm(ir::GraphBuilder& builder, con
   for (size_t i = 2; i < type.shape.size(); ++i) members *= type.shape[i];
   const ValueId x = c.reshape(c.wide_input(0), {type.shape[0], groups, members});
   const Moments m = moments(c, x, {2});
-  const ValueId deviation = c.op("sqrt", {c.shift(m.var, c.attrs().attr_float("epsilon"))});
-  const ValueId normal = c.reshape(c.div(m.centred, deviation), type.shape);
+  const ValueId r = inverse_deviation(c, m.var, c.attrs().attr_float("epsilon"));
+  const ValueId normal = c.reshape(c.mul(m.centred, r), type.shape);
   const ValueId y = c.add(c.mul(normal, channel_input(c, 1)), channel_input(c, 2));
   return c.outputs({c.cast(y, type.dtype)});
 }
@@ -35,8 +35,8 @@ const ir::OpDef& op_group_norm() {
   static const ir::OpDef def{
       .name = "group_norm",
       .summary =
-          "((x-mean)/sqrt(var+epsilon))*gamma + beta, mean and var per sample and group of "
-          "channels.",
+          "((x-mean)*r)*gamma + beta with r = 1/sqrt(var+epsilon), mean and var per sample and "
+          "group of channels.",
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {optional("epsilon", 1e-5), required("num_groups", ir::AttrKind::kInt)},

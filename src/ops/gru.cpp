@@ -19,7 +19,7 @@ ValueId bias_of(Compose& c, const Direction& d, bool linear) {
 }
 
 // h·Rᵀ of the first two gates, or of the third.
-ValueId product(Compose& c, const Direction& d, ValueId h, int64_t begin, int64_t end) {
+ValueId state_product(Compose& c, const Direction& d, ValueId h, int64_t begin, int64_t end) {
   const ValueId r = c.slice(d.r_transposed, 1, begin * d.hidden, end * d.hidden);
   return c.op("matmul", {h, r});
 }
@@ -30,16 +30,16 @@ Result<std::vector<ValueId>> decompose_gru(ir::GraphBuilder& builder, const ir::
   const auto step = [&](const Direction& d, ValueId x, const std::vector<ValueId>& states) {
     const ValueId h = states[0];
     const ValueId gates =
-        d.functions[0](c.add(c.slice(x, 1, 0, 2 * d.hidden), product(c, d, h, 0, 2)));
+        d.functions[0](c.add(c.slice(x, 1, 0, 2 * d.hidden), state_product(c, d, h, 0, 2)));
     const ValueId z = d.part(c, gates, 0);
     const ValueId r = d.part(c, gates, 1);
     ValueId reset = ir::kNoId;
     if (linear) {
-      reset = product(c, d, h, 2, 3);
+      reset = state_product(c, d, h, 2, 3);
       if (d.r_bias != ir::kNoId) reset = c.add(reset, d.part(c, d.r_bias, 2));
       reset = c.mul(r, reset);
     } else {
-      reset = product(c, d, c.mul(r, h), 2, 3);
+      reset = state_product(c, d, c.mul(r, h), 2, 3);
     }
     const ValueId fresh = d.functions[1](c.add(d.part(c, x, 2), reset));
     const ValueId rest = c.sub(c.scalar_like(z, 1.0), z);

@@ -16,6 +16,7 @@ const ir::OpDef& op_hard_sigmoid() {
       .attrs = {optional("alpha", 0.2), optional("beta", 0.5)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_hard_sigmoid>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -13,6 +13,7 @@ const ir::OpDef& op_hard_swish() {
       .summary = "x * max(0, min(1, x / 6 + 0.5)).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_hard_swish>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

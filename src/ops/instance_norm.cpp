@@ -21,7 +21,9 @@ Result<std::vector<ValueId>> decompose_instance_norm(ir::GraphBuilder& builder,
 const ir::OpDef& op_instance_norm() {
   static const ir::OpDef def{
       .name = "instance_norm",
-      .summary = "((x-mean)/sqrt(var+epsilon))*gamma + beta, mean and var per sample and channel.",
+      .summary =
+          "((x-mean)*r)*gamma + beta with r = 1/sqrt(var+epsilon), mean and var per sample and "
+          "channel.",
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {optional("epsilon", 1e-5)},

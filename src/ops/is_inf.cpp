@@ -22,6 +22,7 @@ const ir::OpDef& op_is_inf() {
       .attrs = {optional("detect_negative", true), optional("detect_positive", true)},
       .infer = [](const InferArgs& args) { return infer_comparison(args, kFloats); },
       .lower = lower_unary<formula_is_inf>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

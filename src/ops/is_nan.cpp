@@ -8,6 +8,7 @@ const ir::OpDef& op_is_nan() {
       .summary = "Whether x is NaN.",
       .infer = [](const InferArgs& args) { return infer_comparison(args, kFloats); },
       .lower = lower_unary<[](Expr x) { return ne(x, x); }>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

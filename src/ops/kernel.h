@@ -9,6 +9,24 @@
 
 namespace pyc::ops {
 
+// An attention: for each query a softmax over the products with all keys, and the values' sum by
+// it, in the order of docs/NUMERICS.md. Operands are expressions of f32 or f64 elements. `at` has
+// an index for each dim of `batch`; where `in_range` is valid, a key is in range only where it
+// holds.
+struct AttentionForm {
+  using At = std::span<const Expr>;
+  std::vector<int64_t> batch;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t depth = 0;    // of queries and keys
+  int64_t columns = 0;  // of values
+  std::function<Expr(At at, Expr query, Expr d)> q;
+  std::function<Expr(At at, Expr key, Expr d, Expr in_range)> k;
+  std::function<Expr(At at, Expr key, Expr column, Expr in_range)> v;
+  // From the product of a query and a key.
+  std::function<Expr(At at, Expr query, Expr key, Expr product, Expr in_range)> score;
+};
+
 class KernelContext : public LowerContext {
  public:
   // A new parallel variable; to be called before any statement.
@@ -38,6 +56,10 @@ class KernelContext : public LowerContext {
   virtual Expr load(uint32_t buffer, Expr offset) = 0;
   virtual void store(uint32_t buffer, Expr offset, Expr value) = 0;
 
+  // The whole kernel: output 0 is [batch…, queries, columns], outputs 1 and 2, [batch…, queries],
+  // are each row's maximum and sum.
+  virtual void attention(const AttentionForm& form) = 0;
+
   // A loop that carries nothing.
   void each(int64_t extent, Order order, const std::function<void(Expr i)>& body) {
     loop(extent, order, {}, [&](Expr i, std::span<const Expr>) {
@@ -46,5 +68,7 @@ class KernelContext : public LowerContext {
     });
   }
 };
+
+using Order = KernelContext::Order;
 
 }  // namespace pyc::ops

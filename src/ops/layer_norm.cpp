@@ -34,7 +34,8 @@ Result<std::vector<ValueId>> decompose_layer_norm(ir::GraphBuilder& builder, con
 const ir::OpDef& op_layer_norm() {
   static const ir::OpDef def{
       .name = "layer_norm",
-      .summary = "((x-mean)/sqrt(var+epsilon))*gamma (+ beta) over the axes from `axis` on.",
+      .summary =
+          "((x-mean)*r)*gamma (+ beta) with r = 1/sqrt(var+epsilon), over the axes from `axis` on.",
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},

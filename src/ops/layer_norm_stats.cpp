@@ -16,10 +16,9 @@ Types infer_layer_norm_stats(const InferArgs& args) {
 Result<std::vector<ValueId>> decompose_layer_norm_stats(ir::GraphBuilder& builder,
                                                         const ir::Node& node) {
   Compose c(builder, node);
-  const ValueId x = c.wide_input(0);
-  const Moments m = moments(c, x, axes_from(c.attrs().attr_int("axis"), c.input_type(0).rank()));
-  const ValueId deviation = c.op("sqrt", {c.shift(m.var, c.attrs().attr_float("epsilon"))});
-  return c.outputs({m.mean, c.div(c.scalar_like(x, 1.0), deviation)});
+  const Ints axes = axes_from(c.attrs().attr_int("axis"), c.input_type(0).rank());
+  const Moments m = moments(c, c.wide_input(0), axes);
+  return c.outputs({m.mean, inverse_deviation(c, m.var, c.attrs().attr_float("epsilon"))});
 }
 
 }  // namespace
@@ -28,7 +27,8 @@ const ir::OpDef& op_layer_norm_stats() {
   static const ir::OpDef def{
       .name = "layer_norm_stats",
       .summary =
-          "What layer_norm divides by, for training: mean and 1/sqrt(var+epsilon), in f32 or f64.",
+          "What layer_norm subtracts and multiplies by, for training: mean and r = "
+          "1/sqrt(var+epsilon), in f32 or f64.",
       .outputs = 2,
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
       .infer = infer_layer_norm_stats,

@@ -16,6 +16,7 @@ const ir::OpDef& op_leaky_relu() {
       .attrs = {optional("alpha", 0.01)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_leaky_relu>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -10,6 +10,7 @@ const ir::OpDef& op_less_equal() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_comparison(args, kNumbers); },
       .lower = lower_binary<loop::le>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

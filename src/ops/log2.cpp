@@ -8,6 +8,7 @@ const ir::OpDef& op_log2() {
       .summary = "The logarithm to base 2; NaN below 0.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::log2>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_logical_not() {
       .summary = "Whether x is false.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kBools); },
       .lower = lower_unary<[](Expr x) { return ~x; }>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -10,6 +10,7 @@ const ir::OpDef& op_logical_xor() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kBools); },
       .lower = lower_binary<[](Expr a, Expr b) { return a ^ b; }>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

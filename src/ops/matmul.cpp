@@ -10,7 +10,8 @@ Types infer_matmul(const InferArgs& args) {
   PYC_TRY(require_dtype("lhs", a, kNumbers));
   PYC_TRY(require_same_dtype(a, b));
   PYC_ASSIGN(Shape shape, matmul_shape(a, b));
-  return one(a.dtype, std::move(shape));
+  PYC_ASSIGN(const DType to, product_dtype(args));
+  return one(to, std::move(shape));
 }
 
 Expr lower_matmul(LowerContext& context, int, std::span<const Expr> index) {
@@ -41,8 +42,10 @@ const ir::OpDef& op_matmul() {
       .summary = "Numpy's matrix product: leading dims broadcast, rank 1 is a row or a column.",
       .min_inputs = 2,
       .max_inputs = 2,
+      .attrs = {wide_result_attr()},
       .infer = infer_matmul,
       .lower = lower_matmul,
+      .traits = {.product = true},
   };
   return def;
 }

@@ -42,7 +42,7 @@ Types infer_matmul_integer(const InferArgs& args) {
   return one(DType::kI32, std::move(shape));
 }
 
-ValueId centred(Compose& c, size_t i, int zero_at, bool per_row) {
+ValueId centred_operand(Compose& c, size_t i, int zero_at, bool per_row) {
   const ValueId x = c.cast(c.input(i), DType::kI32);
   if (zero_at < 0) return x;
   const auto at = static_cast<size_t>(zero_at);
@@ -59,8 +59,8 @@ ValueId centred(Compose& c, size_t i, int zero_at, bool per_row) {
 Result<std::vector<ValueId>> decompose_matmul_integer(ir::GraphBuilder& builder,
                                                       const ir::Node& node) {
   Compose c(builder, node);
-  const ValueId a = centred(c, 0, operand_at(node.attrs, 2, "a_zero_point"), true);
-  const ValueId b = centred(c, 1, operand_at(node.attrs, 2, "b_zero_point"), false);
+  const ValueId a = centred_operand(c, 0, operand_at(node.attrs, 2, "a_zero_point"), true);
+  const ValueId b = centred_operand(c, 1, operand_at(node.attrs, 2, "b_zero_point"), false);
   return c.outputs({c.op("matmul", {a, b})});
 }
 

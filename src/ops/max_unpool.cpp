@@ -7,8 +7,6 @@
 namespace pyc::ops {
 namespace {
 
-using Order = KernelContext::Order;
-
 Types infer_max_unpool(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   const TensorType& indices = args.inputs[1];

@@ -13,6 +13,7 @@ const ir::OpDef& op_mish() {
       .summary = "x * tanh(softplus(x)).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_mish>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -46,7 +46,7 @@ Expr power_of_two_mod(Expr k, Expr m) {
 }
 
 // 2^k for -1022 <= k <= 1023.
-Expr power_of_two(Expr k) {
+Expr power_of_two_mod(Expr k) {
   return bitcast(shl(k + i64(k, 1023), i64(k, kFractionBits)), DType::kF64);
 }
 
@@ -60,7 +60,8 @@ Expr fmod(Expr x, Expr y) {
   // In two steps, as the factor alone may be too small for f64.
   const Expr scale = b.exponent - i64(x, 1075);
   const Expr half = shr(scale, i64(x, 1));
-  const Expr size = convert(rest, DType::kF64) * power_of_two(half) * power_of_two(scale - half);
+  const Expr size =
+      convert(rest, DType::kF64) * power_of_two_mod(half) * power_of_two_mod(scale - half);
   const Expr found = select(lt(x, like(x, 0.0)), -size, size);
   const Expr infinity = like(x, std::numeric_limits<double>::infinity());
   const Expr defined = lt(abs(x), infinity) & ne(y, like(x, 0.0)) & eq(y, y);
@@ -107,6 +108,7 @@ const ir::OpDef& op_mod() {
       .attrs = {optional("fmod", false)},
       .infer = infer_mod,
       .lower = lower_mod,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -52,6 +52,7 @@ const ir::OpDef& op_multinomial() {
       .attrs = random_attrs({optional("sample_size", int64_t{1}), optional("dtype", DType::kI32)}),
       .infer = infer_multinomial,
       .decompose = decompose_multinomial,
+      .traits = {.random = true},
   };
   return def;
 }

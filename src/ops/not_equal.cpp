@@ -10,6 +10,7 @@ const ir::OpDef& op_not_equal() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_comparison(args, kAnyDType); },
       .lower = lower_binary<loop::ne>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -55,6 +55,7 @@ const ir::OpDef& op_one_hot() {
       .attrs = {optional("axis", int64_t{-1}), required("depth", ir::AttrKind::kInt)},
       .infer = infer_one_hot,
       .lower = lower_one_hot,
+      .traits = {.moves_data = true},
   };
   return def;
 }

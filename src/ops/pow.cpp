@@ -71,6 +71,7 @@ const ir::OpDef& op_pow() {
       .max_inputs = 2,
       .infer = infer_pow,
       .lower = lower_pow,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -24,6 +24,7 @@ const ir::OpDef& op_prelu() {
       .max_inputs = 2,
       .infer = infer_prelu,
       .lower = lower_binary<formula_prelu>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -33,6 +33,7 @@ const ir::OpDef& op_random_normal() {
                              optional("mean", 0.0), optional("scale", 1.0)}),
       .infer = infer_random_normal,
       .lower = lower_random_normal,
+      .traits = {.random = true},
   };
   return def;
 }

@@ -25,6 +25,7 @@ const ir::OpDef& op_random_uniform() {
                              optional("lo", 0.0), optional("hi", 1.0)}),
       .infer = infer_random_uniform,
       .lower = lower_random_uniform,
+      .traits = {.random = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_reciprocal() {
       .summary = "1 / x.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<[](Expr x) { return like(x, 1.0) / x; }>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -36,6 +36,7 @@ const ir::OpDef& op_repeat() {
       .attrs = {required("times", ir::AttrKind::kInts)},
       .infer = infer_repeat,
       .lower = lower_repeat,
+      .traits = {.moves_data = true},
   };
   return def;
 }

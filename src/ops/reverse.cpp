@@ -29,6 +29,7 @@ const ir::OpDef& op_reverse() {
       .attrs = {required("axes", ir::AttrKind::kInts)},
       .infer = infer_reverse,
       .lower = lower_reverse,
+      .traits = {.moves_data = true},
   };
   return def;
 }

@@ -47,6 +47,7 @@ const ir::OpDef& op_reverse_sequence() {
       .attrs = {optional("batch_axis", int64_t{1}), optional("time_axis", int64_t{0})},
       .infer = infer_reverse_sequence,
       .lower = lower_reverse_sequence,
+      .traits = {.moves_data = true},
   };
   return def;
 }

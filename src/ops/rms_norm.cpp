@@ -31,7 +31,7 @@ Result<std::vector<ValueId>> decompose_rms_norm(ir::GraphBuilder& builder, const
 const ir::OpDef& op_rms_norm() {
   static const ir::OpDef def{
       .name = "rms_norm",
-      .summary = "(x/sqrt(mean(x*x)+epsilon))*gamma over the axes from `axis` on.",
+      .summary = "(x*r)*gamma with r = 1/sqrt(mean(x*x)+epsilon), over the axes from `axis` on.",
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},

@@ -8,6 +8,7 @@ const ir::OpDef& op_round() {
       .summary = "The nearest integer, halves to even; keeps -0.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::round_even>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -4,8 +4,6 @@
 namespace pyc::ops {
 namespace {
 
-using Order = KernelContext::Order;
-
 Types infer_scatter_elements(const InferArgs& args) {
   PYC_TRY(require_scatter(args));
   const TensorType& data = args.inputs[0];

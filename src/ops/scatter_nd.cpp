@@ -4,8 +4,6 @@
 namespace pyc::ops {
 namespace {
 
-using Order = KernelContext::Order;
-
 Types infer_scatter_nd(const InferArgs& args) {
   PYC_TRY(require_scatter(args));
   const TensorType& data = args.inputs[0];
@@ -29,7 +27,7 @@ Types infer_scatter_nd(const InferArgs& args) {
   return one(data.dtype, data.shape);
 }
 
-Index joined(Index head, const Index& tail) {
+Index joined_index(Index head, const Index& tail) {
   head.insert(head.end(), tail.begin(), tail.end());
   return head;
 }
@@ -46,13 +44,13 @@ void kernel_scatter_nd(KernelContext& context) {
   for (size_t d = depth; has_lanes && d + 1 < data.shape.size(); ++d) {
     outer.push_back(context.parallel(data.shape[d]));
   }
-  const auto within = [&](Expr lane) { return has_lanes ? joined(outer, {lane}) : outer; };
+  const auto within = [&](Expr lane) { return has_lanes ? joined_index(outer, {lane}) : outer; };
   const auto each_lane = [&](Order order, const std::function<void(Expr)>& body) {
     if (!has_lanes) return body(context.index(0));
     context.each(data.shape.back(), order, body);
   };
   const auto offset_of = [&](const Index& head, Expr lane) {
-    return position(context, joined(head, within(lane)), data.shape);
+    return position(context, joined_index(head, within(lane)), data.shape);
   };
   const uint32_t out = context.output(0);
   const auto count = [](const Shape& shape) { return TensorType{DType::kI64, shape}.elements(); };
@@ -60,7 +58,7 @@ void kernel_scatter_nd(KernelContext& context) {
   context.each(count(picked), has_lanes ? Order::kSerial : Order::kVector, [&](Expr p) {
     const Index head = index_at(context, p, picked);
     each_lane(Order::kVector, [&](Expr lane) {
-      context.store(out, offset_of(head, lane), context.input(0, joined(head, within(lane))));
+      context.store(out, offset_of(head, lane), context.input(0, joined_index(head, within(lane))));
     });
   });
   if (context.input_type(2).elements() == 0) return;
@@ -68,12 +66,13 @@ void kernel_scatter_nd(KernelContext& context) {
     const Index slice = index_at(context, u, slices);
     Index target;
     for (size_t d = 0; d < depth; ++d) {
-      const Expr wanted = context.input(1, joined(slice, {context.index(static_cast<int64_t>(d))}));
+      const Expr wanted =
+          context.input(1, joined_index(slice, {context.index(static_cast<int64_t>(d))}));
       target.push_back(checked_index(context, wanted, picked[d]));
     }
     each_lane(combines(context) ? Order::kOrdered : Order::kVector, [&](Expr lane) {
       const Expr offset = offset_of(target, lane);
-      const Expr update = context.input(2, joined(slice, within(lane)));
+      const Expr update = context.input(2, joined_index(slice, within(lane)));
       const Expr old = combines(context) ? context.load(out, offset) : update;
       context.store(out, offset, updated(context, old, update));
     });

@@ -18,6 +18,7 @@ const ir::OpDef& op_selu() {
                 optional("gamma", 1.05070102214813232421875)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_selu>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -10,6 +10,7 @@ const ir::OpDef& op_shift_left() {
       .max_inputs = 2,
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kIntegers); },
       .lower = lower_binary<loop::shl>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

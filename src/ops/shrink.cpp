@@ -20,6 +20,7 @@ const ir::OpDef& op_shrink() {
       .attrs = {optional("bias", 0.0), optional("lambd", 0.5)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_unary<formula_shrink>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

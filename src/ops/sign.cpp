@@ -19,6 +19,7 @@ const ir::OpDef& op_sign() {
       .summary = "-1, 0 or 1; +0 for zeros, NaN for NaN.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_unary<formula_sign>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

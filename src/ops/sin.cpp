@@ -8,6 +8,7 @@ const ir::OpDef& op_sin() {
       .summary = "The sine; NaN for infinities.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::sin>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_sinh() {
       .summary = "The hyperbolic sine.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::sinh>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -11,7 +11,7 @@ Result<std::vector<ValueId>> decompose_softmax(ir::GraphBuilder& builder, const 
   const ir::Attrs axes{{"axes", Ints{std::get<int64_t>(node.attrs.at("axis"))}}};
   const ValueId x = c.wide_input(0);
   const ValueId e = c.op("exp", {c.op("sub", {x, c.op("reduce_max", {x}, axes)})});
-  const ValueId y = c.op("div", {e, c.op("reduce_sum", {e}, axes)});
+  const ValueId y = c.mul(e, c.op("reciprocal", {c.op("reduce_sum", {e}, axes)}));
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 
@@ -20,7 +20,7 @@ Result<std::vector<ValueId>> decompose_softmax(ir::GraphBuilder& builder, const 
 const ir::OpDef& op_softmax() {
   static const ir::OpDef def{
       .name = "softmax",
-      .summary = "e / sum(e) with e = exp(x - max(x)), along one axis.",
+      .summary = "e * (1/sum(e)) with e = exp(x - max(x)), along one axis.",
       .attrs = {optional("axis", int64_t{-1})},
       .infer = infer_softmax,
       .decompose = decompose_softmax,

@@ -13,6 +13,7 @@ const ir::OpDef& op_softsign() {
       .summary = "x / (1 + |x|).",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_softsign>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

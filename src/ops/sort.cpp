@@ -4,8 +4,6 @@
 namespace pyc::ops {
 namespace {
 
-using Order = KernelContext::Order;
-
 Types infer_sort(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
   PYC_TRY(require_axis(args.attr_int("axis"), x));

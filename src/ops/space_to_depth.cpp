@@ -51,6 +51,7 @@ const ir::OpDef& op_space_to_depth() {
       .attrs = {required("block", ir::AttrKind::kInt), optional("mode", std::string("DCR"))},
       .infer = infer_space_to_depth,
       .lower = lower_space_to_depth,
+      .traits = {.moves_data = true},
   };
   return def;
 }

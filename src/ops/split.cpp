@@ -45,6 +45,7 @@ const ir::OpDef& op_split() {
       .attrs = {optional("axis", int64_t{0}), required("sizes", ir::AttrKind::kInts)},
       .infer = infer_split,
       .lower = lower_split,
+      .traits = {.moves_data = true},
   };
   return def;
 }

@@ -29,6 +29,7 @@ const ir::OpDef& op_squeeze() {
       .attrs = {optional("axes", Ints{})},
       .infer = infer_squeeze,
       .lower = same_position,
+      .traits = {.moves_data = true},
   };
   return def;
 }

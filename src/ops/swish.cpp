@@ -16,6 +16,7 @@ const ir::OpDef& op_swish() {
       .attrs = {optional("alpha", 1.0)},
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_swish>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -8,6 +8,7 @@ const ir::OpDef& op_tan() {
       .summary = "The tangent; NaN for infinities.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::tan>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

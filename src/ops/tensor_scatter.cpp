@@ -69,6 +69,7 @@ const ir::OpDef& op_tensor_scatter() {
       .attrs = {optional("axis", int64_t{-2}), optional("mode", std::string("linear"))},
       .infer = infer_tensor_scatter,
       .lower = lower_tensor_scatter,
+      .traits = {.moves_data = true},
   };
   return def;
 }

@@ -32,6 +32,7 @@ const ir::OpDef& op_tile() {
       .attrs = {required("repeats", ir::AttrKind::kInts)},
       .infer = infer_tile,
       .lower = lower_tile,
+      .traits = {.moves_data = true},
   };
   return def;
 }

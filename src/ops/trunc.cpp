@@ -8,6 +8,7 @@ const ir::OpDef& op_trunc() {
       .summary = "x without its fraction; keeps -0.",
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::trunc>,
+      .traits = {.elementwise = true},
   };
   return def;
 }

@@ -27,6 +27,7 @@ const ir::OpDef& op_unsqueeze() {
       .attrs = {required("axes", ir::AttrKind::kInts)},
       .infer = infer_unsqueeze,
       .lower = same_position,
+      .traits = {.moves_data = true},
   };
   return def;
 }

@@ -12,6 +12,15 @@ ir::Attrs canonical_attrs(const ir::NodeView& node) {
   return node.op().canonical_attrs({inputs, node.attrs()});
 }
 
+// Not every op broadcasts all of its operands.
+bool gives_same_type(const ir::Patch& patch, const ir::NodeView& node,
+                     const std::vector<ir::ValueId>& inputs) {
+  std::vector<ir::TensorType> types;
+  for (const ir::ValueId v : inputs) types.push_back(patch.type(v));
+  const auto made = node.op().infer({types, node.attrs()});
+  return made.ok() && made->size() == 1 && made->front() == node.type();
+}
+
 // Broadcasting does what an `expand` before an elementwise op did, if the result stays the same.
 void drop_expands(const ir::Patch& patch, const ir::NodeView& node,
                   std::vector<ir::ValueId>& inputs) {
@@ -20,11 +29,7 @@ void drop_expands(const ir::Patch& patch, const ir::NodeView& node,
     if (!producer.is("expand")) continue;
     const ir::ValueId expanded = input;
     input = producer.input(0);
-    ir::Shape joined;
-    for (const ir::ValueId v : inputs) {
-      joined = ir::broadcast_shapes(joined, patch.type(v).shape).value();
-    }
-    if (joined != node.type().shape) input = expanded;
+    if (!gives_same_type(patch, node, inputs)) input = expanded;
   }
 }
 

@@ -94,6 +94,7 @@ Result<bool> cse(ir::Graph& graph, const PassContext& context) {
   std::map<std::pair<std::string, std::vector<ValueId>>, ir::NodeId> seen;
   for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
     const ir::NodeView node = patch.node(n);
+    if (node.op().traits.random) continue;
     std::vector<ValueId> inputs = node.all_inputs();
     if (node.op().traits.commutative) std::sort(inputs.begin(), inputs.end());
     const auto [first, fresh] = seen.try_emplace({key_of(node), std::move(inputs)}, n);

@@ -32,7 +32,7 @@ bool all_elements(const ir::Patch& patch, ir::ValueId v, double offset, double a
 // "" when the norm can go into the convolution, or the reason why not.
 std::string_view obstacle(const ir::Patch& patch, const ir::NodeView& norm,
                           const ir::NodeView& conv, int readers) {
-  if (is_narrow_float(norm.type().dtype)) return "narrow_float";
+  if (is_narrow_float(conv.input_type(1).dtype)) return "narrow_float";
   if (readers != 1) return "convolution_read_elsewhere";
   for (size_t i = 1; i < conv.inputs(); ++i) {
     if (patch.constant(conv.input(i)) == nullptr) return "weights_not_constant";
@@ -82,7 +82,8 @@ ir::ValueId folded(ir::Patch& patch, const ir::NodeView& norm, const ir::NodeVie
   std::vector<T> scale(channels);
   std::vector<T> bias(channels);
   for (size_t c = 0; c < channels; ++c) {
-    scale[c] = gamma[c] / std::sqrt(var[c] + epsilon);
+    const T r = T{1} / std::sqrt(var[c] + epsilon);
+    scale[c] = gamma[c] * r;
     const T scaled = (conv_bias[c] - mean[c]) * scale[c];
     bias[c] = scaled + beta[c];
   }

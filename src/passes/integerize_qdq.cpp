@@ -92,7 +92,7 @@ class Integerizer {
   }
 
   static bool keeps_order(const NodeView& node) {
-    if (!node || node.inputs() != 1) return false;
+    if (!node || node.inputs() != 1 || node.outputs().size() != 1) return false;
     const bool moves = node.op().traits.moves_data && !node.attrs().contains("value");
     return moves || node.is("flatten") || node.is("max_pool") || node.is("relu");
   }

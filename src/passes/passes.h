@@ -21,6 +21,7 @@ struct PassContext {
   const ir::OpSet& ops;
   DecisionLog& log;
   Rewrites& rewrites;
+  DType precision = DType::kF32;  // of the operands of products: f32 as given, f16 or bf16
 
   // Writes down a single choice; `subject` is the value it is about.
   void decide(std::string_view pass, const std::string& subject, std::string chosen,
@@ -29,7 +30,8 @@ struct PassContext {
 };
 
 // Value-changing. A conv that only a batch_norm reads, all parameters constant and finite, f32 or
-// f64: becomes one conv with w' = w·s and b' = (b−mean)·s + beta, where s = gamma/sqrt(var+eps).
+// f64: becomes one conv with w' = w·s and b' = (b−mean)·s + beta, where s = gamma·r and
+// r = 1/sqrt(var+eps).
 Result<bool> fold_batch_norm(ir::Graph& graph, const PassContext& context);
 
 // Value-changing. softmax(q·kᵀ·scale + mask)·v, as exporters write it, becomes the op `attention`:
@@ -42,8 +44,13 @@ Result<bool> raise_attention(ir::Graph& graph, const PassContext& context);
 // they are quantized by the same scale is done on the integers.
 Result<bool> integerize_qdq(ir::Graph& graph, const PassContext& context);
 
-// Value-changing. Elementwise ops on f16 or bf16 that follow one another compute in f32; what
-// leaves the chain is rounded there and nothing before.
+// Value-changing. With context.precision f16 or bf16: products of f32 read operands of that type
+// and leave their f32 sums as they are; everything else stays f32. Constants are rounded here.
+Result<bool> narrow_products(ir::Graph& graph, const PassContext& context);
+
+// Value-changing. Products of f16 or bf16 and the elementwise ops and data movement behind them
+// compute in f32 as long as each value has one reader (a node or a model output); what leaves the
+// chain is rounded there and nothing before.
 Result<bool> widen_half_chains(ir::Graph& graph, const PassContext& context);
 
 // Replaces every node whose op is a composite by the ops it is made of, until none is left.
@@ -66,7 +73,7 @@ Result<bool> fold_constants(ir::Graph& graph, const PassContext& context);
 Result<bool> move_transposes(ir::Graph& graph, const PassContext& context);
 
 // Nodes with equal op, attributes and inputs (in any order, if the op commutes) become one, and so
-// do constants with equal bytes.
+// do constants with equal bytes. Random nodes stay apart.
 Result<bool> cse(ir::Graph& graph, const PassContext& context);
 
 // Gives every model output a node result of its own: inputs, constants and values that are an

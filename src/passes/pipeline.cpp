@@ -27,6 +27,10 @@ constexpr Pass kPasses[] = {
      .summary = "Products of dequantized integers become integer products.",
      .value_changing = true,
      .run = integerize_qdq},
+    {.name = "narrow_products",
+     .summary = "Products of f32 read operands of the precision asked for.",
+     .value_changing = true,
+     .run = narrow_products},
     {.name = "widen_half_chains",
      .summary = "Chains of half-precision ops are rounded once, at their end.",
      .value_changing = true,
@@ -82,7 +86,8 @@ class Runner {
     const size_t before = work.nodes.size();
     DecisionLog details;
     Rewrites rewrites;
-    auto changed = pass.run(work, {.ops = ops_, .log = details, .rewrites = rewrites});
+    auto changed = pass.run(
+        work, {.ops = ops_, .log = details, .rewrites = rewrites, .precision = options_.precision});
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
       auto verified = ir::verify_graph(std::move(work), &graph_);

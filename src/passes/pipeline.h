@@ -42,6 +42,7 @@ struct PassRun {
 
 struct PassOptions {
   std::vector<std::string> off = {};  // names of passes to leave out
+  DType precision = DType::kF32;      // see PassContext
   // Called after every run of a pass: for timing, statistics and dumps of what changed.
   std::function<void(const PassRun&)> observer = {};
 };

@@ -218,7 +218,7 @@ class Match {
   std::string why_not_;
 };
 
-using Perm = std::vector<int64_t>;
+using HeadOrder = std::vector<int64_t>;
 
 // Builds the op in place of the node it is anchored at.
 class Raise {
@@ -251,12 +251,12 @@ class Raise {
 
   // kᵀ with its last two dims changed back; a transpose of a transpose is one or none.
   ValueId untransposed(ValueId v) {
-    Perm perm(static_cast<size_t>(patch_.type(v).rank()));
+    HeadOrder perm(static_cast<size_t>(patch_.type(v).rank()));
     for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
     const NodeView node = patch_.producer(v);
-    if (node.is("transpose") && !std::get<Perm>(node.attrs().at("perm")).empty()) {
-      const auto& given = std::get<Perm>(node.attrs().at("perm"));
+    if (node.is("transpose") && !std::get<HeadOrder>(node.attrs().at("perm")).empty()) {
+      const auto& given = std::get<HeadOrder>(node.attrs().at("perm"));
       for (int64_t& p : perm) p = given[static_cast<size_t>(p)];
       v = node.input(0);
     }

@@ -18,7 +18,7 @@ bool names_kernel(std::string_view text, std::string_view kernel) {
 Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
                                  const backends::Backend& backend,
                                  const backends::BackendOptions& options,
-                                 std::span<const std::string> excluded) {
+                                 std::span<const std::string> excluded, bool any_order) {
   Selection out;
   for (const lower::Group& group : lowered.groups) {
     std::vector<backends::Candidate> candidates =
@@ -28,13 +28,14 @@ Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
                       .reason = "least_cost",
                       .detail = "",
                       .alternatives = {}};
-    const backends::Candidate* best = nullptr;
+    backends::Candidate* best = nullptr;
     int applicable = 0;
     for (backends::Candidate& c : candidates) {
       if (std::any_of(excluded.begin(), excluded.end(),
                       [&](const std::string& e) { return names_kernel(e, c.name); })) {
         c.rejected = "excluded_by_caller";
       }
+      if (c.rejected.empty() && c.order != group.order && !any_order) c.rejected = "other_order";
       decision.alternatives.push_back({c.name, c.cost_ns, c.rejected});
       if (!c.rejected.empty()) continue;
       ++applicable;
@@ -47,9 +48,10 @@ Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
     }
     decision.chosen = best->name;
     if (applicable == 1) decision.reason = "only_applicable";
+    if (best->order != group.order) decision.detail = "order " + best->order;
     out.decisions.push_back(std::move(decision));
-    out.chosen.push_back(best->name);
     out.needs.push_back(best->needs);
+    out.chosen.push_back(std::move(*best));
   }
   return out;
 }

@@ -118,6 +118,39 @@ INSTANTIATE_TEST_SUITE_P(Sizes, EmitSizes,
                          ::testing::Values(0, 1, 3, 63, 64, 65, 100, 1000, 1024, 1025, 1087, 2048,
                                            5000));
 
+// Trees of two super-blocks: lanes in registers, lanes in memory, and serial ones beside a chain
+// whose segments end elsewhere.
+TEST(EmitLoops, SuperBlocks) {
+  const int64_t n = loop::kTreeSuperBlock + 1025;
+  for (const bool vector : {true, false}) {
+    for (const bool heavy : {false, true}) {
+      Builder b;
+      const uint32_t x = b.in(DType::kF32, n);
+      const VarId i = b.loop_var(n);
+      const Expr v = b.load(x, b.var(i));
+      Expr w = v;
+      for (int k = 0; heavy && k < 30; ++k) w = w * 0.9 + static_cast<double>(k % 3);
+      std::vector<loop::Reduction> reds;
+      reds.push_back(tree(ReduceOp::kSum, w, b.result(DType::kF32)));
+      reds.push_back(tree(ReduceOp::kSum, convert(w, DType::kF64), b.result(DType::kF64)));
+      reds.back().guard = lt(v, like(v, 1.0)).id;
+      reds.push_back(exact(ReduceOp::kMax, v, b.result(DType::kF32)));
+      if (!vector) reds.push_back(chain(v, v, 96, b.result(DType::kF32)));
+      b.k.body.push_back(b.loop(i, vector, {}, reds));
+      for (const auto& r : reds) {
+        b.k.body.push_back(
+            b.store(b.out(b.pool.var_info(r.result).dtype, 1), b.idx(0), b.var(r.result)));
+      }
+      SCOPED_TRACE(std::string(vector ? "vector" : "serial") + (heavy ? " heavy" : ""));
+      Harness h(b.k);
+      std::mt19937_64 random(5);
+      std::normal_distribution<float> normal(0.0F, 2.0F);
+      for (float& f : h.data<float>(x)) f = normal(random);
+      h.check();
+    }
+  }
+}
+
 TEST(EmitLoops, Chunks) {
   for (const int64_t n : {1, 7, 64, 100, 1000, 4096}) {
     for (const int64_t chunk : {1, 16, 100, 256, 300}) {
@@ -289,7 +322,7 @@ TEST(EmitLoops, Checks) {
   }
 }
 
-// Softmax and layer norm rows, as lowering writes them.
+// Softmax rows, as lowering writes them.
 TEST(EmitLoops, Softmax) {
   for (const int64_t n : {10, 64, 1000}) {
     Builder b;
@@ -304,9 +337,10 @@ TEST(EmitLoops, Softmax) {
     const VarId m = b.result(DType::kF32);
     const VarId z = b.result(DType::kF32);
     const Expr e = loop::exp(b.load(x, row + b.var(j)) - b.var(m));
+    const Expr r = like(e, 1.0) / b.var(z);
     b.k.body = {b.loop(i, true, {}, {exact(ReduceOp::kMax, b.load(x, row + b.var(i)), m)}),
                 b.loop(j, true, {b.store(s, b.var(j), e)}, {tree(ReduceOp::kSum, e, z)}),
-                b.loop(l, true, {b.store(y, row + b.var(l), b.load(s, b.var(l)) / b.var(z))})};
+                b.loop(l, true, {b.store(y, row + b.var(l), b.load(s, b.var(l)) * r)})};
     Harness(b.k).check();
   }
 }

@@ -127,20 +127,58 @@ TEST(EmitDivision, ByTheDivisorOfARow) {
   h.check();
 }
 
-// Every 1021st f32 through exp, whose scaling is one instruction on some machines.
-TEST(EmitFunctions, ExpOfAllMagnitudes) {
-  constexpr uint32_t kStep = 1021;
-  const int64_t n = (int64_t{1} << 32) / kStep;
+using UnaryFunction = Expr (*)(Expr);
+
+// A kernel that stores f of each of the n elements of its first buffer.
+Kernel function_kernel(UnaryFunction f, int64_t n) {
   Builder b;
   const uint32_t x = b.in(DType::kF32, n);
   const VarId i = b.loop_var(n);
-  const Expr v = b.load(x, b.var(i));
-  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, n), b.var(i), loop::exp(v))}));
-  Harness h(b.k);
+  const Expr y = f(b.load(x, b.var(i)));
+  b.k.body.push_back(b.loop(i, true, {b.store(b.out(DType::kF32, n), b.var(i), y)}));
+  return std::move(b.k);
+}
+
+void check_function(UnaryFunction f, uint32_t step) {
+  const int64_t n = (int64_t{1} << 32) / step;
+  const Kernel kernel = function_kernel(f, n);
+  Harness h(kernel);
   for (int64_t k = 0; k < n; ++k) {
-    h.data<uint32_t>(x)[static_cast<size_t>(k)] = static_cast<uint32_t>(k) * kStep;
+    h.data<uint32_t>(0)[static_cast<size_t>(k)] = static_cast<uint32_t>(k) * step;
   }
   h.check();
+}
+
+// Every 1021st f32 through exp, whose scaling is one instruction on some machines.
+TEST(EmitFunctions, ExpOfAllMagnitudes) { check_function(loop::exp, 1021); }
+
+// Every 16381st f32 through functions that exp is part of, and through short powers.
+TEST(EmitFunctions, FunctionsOfAllMagnitudes) {
+  const UnaryFunction functions[] = {
+      loop::sigmoid,
+      loop::tanh,
+      loop::erf,
+      loop::log,
+      [](Expr x) { return loop::pow(x, like(x, 3.0)); },
+      [](Expr x) { return loop::pow(x, like(x, 0.5)); },
+      [](Expr x) { return loop::pow(x, like(x, -0.5)); },
+  };
+  for (const UnaryFunction f : functions) check_function(f, 16381);
+}
+
+// exp is found by its form, alone and as a part of sigmoid.
+TEST(EmitFunctions, ExpIsRecognised) {
+  const auto text_of = [](UnaryFunction f) {
+    const auto text = cpu::emit_llvm_text(function_kernel(f, 64), cpu::CodegenTarget::x86_avx512());
+    EXPECT_TRUE(text.ok()) << text.status().to_string();
+    return text.ok() ? *text : std::string();
+  };
+  constexpr const char* kScaled = "scalef";
+  EXPECT_NE(text_of(loop::exp).find(kScaled), std::string::npos);
+  EXPECT_NE(text_of(loop::sigmoid).find(kScaled), std::string::npos);
+  const auto almost = [](Expr x) { return loop::exp(x) * 1.5; };
+  EXPECT_NE(text_of(almost).find(kScaled), std::string::npos);
+  EXPECT_EQ(text_of(loop::tanh).find(kScaled), std::string::npos);
 }
 
 // Moderate operands alone, which take the short way: random ones, and quotients as near to a point

@@ -128,6 +128,14 @@ TEST(EmitBounds, AnElementLessTheMaximumOfItsRowIsNotPositive) {
   EXPECT_TRUE(has_bound(replaced(kept, "max(t9)", "max(t9 + 1:f32)")));
 }
 
+TEST(EmitBounds, MinusAMagnitudeIsNotPositive) {
+  const std::string rows = kRows;
+  const std::string element = "b0[v0*100 + v3] - v2";
+  EXPECT_FALSE(has_bound(replaced(rows, element, "neg(abs(b0[v0*100 + v3]))")));
+  EXPECT_TRUE(has_bound(replaced(rows, element, "abs(b0[v0*100 + v3])")));
+  EXPECT_TRUE(has_bound(replaced(rows, element, "neg(b0[v0*100 + v3])")));
+}
+
 TEST(EmitBounds, AnythingElseMayBePositive) {
   const std::string rows = kRows;
   EXPECT_TRUE(has_bound(replaced(rows, "v1 < 100", "v1 < 99")));  // not the last one

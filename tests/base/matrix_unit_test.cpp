@@ -301,7 +301,7 @@ float block_in_wide_integers(float acc, const std::vector<float>& a, const std::
   Wide sum = 0;
   const int dropped = largest - 25 + 40;
   const Wide unit = dropped > 0 ? static_cast<Wide>(1) << dropped : 1;
-  for (const WideTerm& term : terms) sum += term.units / unit * unit;
+  for (const WideTerm& term : terms) sum += term.units - term.units % unit;
   // The sum has at most 31 bits above `unit`, so the double is exact.
   const double exact = std::ldexp(static_cast<double>(sum), -40);
   const auto nearest = static_cast<float>(exact);

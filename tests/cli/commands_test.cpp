@@ -149,6 +149,15 @@ TEST(Commands, CompareNamesTheNodeWithAWrongKernel) {
   EXPECT_EQ(shell(compare + " --atol 1e9 > /dev/null 2>&1").exit, 0);
 }
 
+TEST(Commands, StrictNeedsADeviceThatKeepsIt) {
+  const std::string run = std::string(PYC_PLANTED_CLI) + " run " + kMlp + " --device planted";
+  EXPECT_EQ(shell(run + " > /dev/null 2>&1").exit, 0);
+  const Outcome strict = shell(run + " --determinism strict 2>&1");
+  EXPECT_NE(strict.exit, 0);
+  EXPECT_TRUE(has(strict, "device 'planted' does not keep the determinism level strict"))
+      << strict.text;
+}
+
 TEST(Commands, Export) {
   const std::string path = std::string(PYC_BINARY_DIR) + "/commands_test.onnx";
   const Json r = json_of("export " + kMlp + " --optimized -o " + path);

@@ -1,5 +1,6 @@
 // The table of devices of pyc_planted, in place of the library's own: the device "planted" is the
-// reference with one wrong kernel, for tests of what finds wrong kernels.
+// reference with one wrong kernel, for tests of what finds wrong kernels; it does not keep the
+// level strict.
 
 #include <fmt/format.h>
 
@@ -23,14 +24,14 @@ void spoil(const pyc_kernel_args* args, int64_t, int64_t) {
 class PlantedBackend final : public backends::Backend {
  public:
   std::string_view name() const override { return "planted"; }
-  backends::Capabilities capabilities() const override { return reference_->capabilities(); }
+  backends::Capabilities capabilities() const override { return {.strict = false}; }
   std::vector<backends::Candidate> candidates(
       const ir::Graph& graph, const lower::Group& group,
       const backends::BackendOptions& options) const override {
     return reference_->candidates(graph, group, options);
   }
   Result<std::vector<backends::CompiledGroup>> compile(
-      const lower::LoweredGraph& lowered, std::span<const std::string> chosen,
+      const lower::LoweredGraph& lowered, std::span<const backends::Candidate> chosen,
       const backends::BackendOptions& options, backends::CompileStats* stats) const override {
     PYC_ASSIGN(std::vector<backends::CompiledGroup> groups,
                reference_->compile(lowered, chosen, options, stats));
@@ -46,7 +47,8 @@ class PlantedBackend final : public backends::Backend {
     return groups;
   }
   Result<std::string> dump(const lower::LoweredGraph& lowered, size_t group,
-                           std::string_view chosen, const backends::BackendOptions& options,
+                           const backends::Candidate& chosen,
+                           const backends::BackendOptions& options,
                            std::string_view stage) const override {
     return reference_->dump(lowered, group, chosen, options, stage);
   }

@@ -41,7 +41,7 @@
 #define PYC_SELECT                                                                           \
   "_ZN3pyc4tune14select_kernelsERKNS_5lower12LoweredGraphERKNS_8backends7BackendERKNS5_14"   \
   "BackendOptionsESt4spanIKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEELm1844674407" \
-  "3709551615EE"
+  "3709551615EEb"
 
 namespace pyc::hostile {
 namespace {
@@ -62,14 +62,16 @@ Status wrap_run(Model* self, Views inputs, Views outputs,
                 runtime::RunStats* stats) asm("__wrap_" PYC_RUN);
 Result<AlignedBuffer> real_create(size_t bytes, AlignedBuffer::Mode mode) asm("__real_" PYC_CREATE);
 Result<AlignedBuffer> wrap_create(size_t bytes, AlignedBuffer::Mode mode) asm("__wrap_" PYC_CREATE);
-Result<tune::Selection> real_select(
-    const lower::LoweredGraph& lowered, const backends::Backend& backend,
-    const backends::BackendOptions& options,
-    std::span<const std::string> excluded) asm("__real_" PYC_SELECT);
-Result<tune::Selection> wrap_select(
-    const lower::LoweredGraph& lowered, const backends::Backend& backend,
-    const backends::BackendOptions& options,
-    std::span<const std::string> excluded) asm("__wrap_" PYC_SELECT);
+Result<tune::Selection> real_select(const lower::LoweredGraph& lowered,
+                                    const backends::Backend& backend,
+                                    const backends::BackendOptions& options,
+                                    std::span<const std::string> excluded,
+                                    bool any_order) asm("__real_" PYC_SELECT);
+Result<tune::Selection> wrap_select(const lower::LoweredGraph& lowered,
+                                    const backends::Backend& backend,
+                                    const backends::BackendOptions& options,
+                                    std::span<const std::string> excluded,
+                                    bool any_order) asm("__wrap_" PYC_SELECT);
 
 namespace {
 
@@ -297,7 +299,7 @@ Status wrap_run(Model* self, Views inputs, Views outputs, runtime::RunStats* sta
   Edges out(outputs);
   in.copy_in();
   Status status = real_run(self, in.views(), out.views(), stats);
-  out.copy_out();
+  if (status.ok()) out.copy_out();
   return status;
 }
 
@@ -310,12 +312,12 @@ Result<AlignedBuffer> wrap_create(size_t bytes, AlignedBuffer::Mode mode) {
 Result<tune::Selection> wrap_select(const lower::LoweredGraph& lowered,
                                     const backends::Backend& backend,
                                     const backends::BackendOptions& options,
-                                    std::span<const std::string> excluded) {
+                                    std::span<const std::string> excluded, bool any_order) {
   if (!config().has("tuner") || !excluded.empty()) {
-    return real_select(lowered, backend, options, excluded);
+    return real_select(lowered, backend, options, excluded, any_order);
   }
   ++changed_calls;
-  return real_select(lowered, backend, options, left_out(lowered, backend, options));
+  return real_select(lowered, backend, options, left_out(lowered, backend, options), any_order);
 }
 
 }  // namespace pyc::hostile

@@ -1,7 +1,8 @@
 // Text tests of stages: every tests/passes/*.ir and tests/lower/*.ir. A file is
 //   # dump STAGE            what to print of the model below (see `pyc dump`), for the reference
 //                           device; or
-//   # passes A,B            run these passes on it in this order, print the graph
+//   # passes A,B            run these passes on it in this order, print the graph; followed by
+//                           ` bf16` or ` f16`: with that precision
 //   the model
 //   --- expect              and the text it must give; or
 //   --- expect-error CODE   and a part of the message.
@@ -43,6 +44,17 @@ std::vector<std::string> split(const std::string& list) {
   return names;
 }
 
+// The dtype behind the list of passes, and the list without it.
+DType take_precision(std::string& wanted) {
+  for (const DType t : {DType::kF16, DType::kBF16}) {
+    const std::string word = " " + std::string(dtype_name(t));
+    if (!wanted.ends_with(word)) continue;
+    wanted.resize(wanted.size() - word.size());
+    return t;
+  }
+  return DType::kF32;
+}
+
 class Stage : public testing::TestWithParam<std::string> {};
 
 TEST_P(Stage, PrintsTheExpectedText) {
@@ -53,7 +65,8 @@ TEST_P(Stage, PrintsTheExpectedText) {
   const bool only_passes = text.starts_with("# passes ");
   ASSERT_TRUE(only_passes || text.starts_with("# dump ")) << "the first line says what to do";
   const size_t head = text.find(' ', 2) + 1;
-  const std::string wanted = text.substr(head, text.find('\n') - head);
+  std::string wanted = text.substr(head, text.find('\n') - head);
+  const DType precision = only_passes ? take_precision(wanted) : DType::kF32;
   const size_t cut = text.find("--- expect");
   ASSERT_NE(cut, std::string::npos);
   const size_t line_end = text.find('\n', cut);
@@ -63,7 +76,8 @@ TEST_P(Stage, PrintsTheExpectedText) {
   const auto run = [&]() -> Result<std::string> {
     PYC_ASSIGN(ir::Graph graph, parse_model(text.substr(0, cut)));
     if (only_passes) {
-      PYC_ASSIGN(const PassesResult result, run_passes(std::move(graph), split(wanted)));
+      PYC_ASSIGN(const PassesResult result,
+                 run_passes(std::move(graph), split(wanted), false, precision));
       return ir::print(result.graph);
     }
     CompileOptions options;

@@ -75,7 +75,12 @@ using Kept = std::vector<bool>;
 template <class T, class F>
 T tree(const std::vector<T>& v, const Kept& kept, T identity, F join) {
   T total = identity;
+  T super_block = identity;
   for (size_t block = 0; block < v.size(); block += 1024) {
+    if (block != 0 && block % (1024 * 1024) == 0) {
+      total = join(total, super_block);
+      super_block = identity;
+    }
     std::vector<T> lanes(64, identity);
     for (size_t i = block; i < std::min(v.size(), block + 1024); ++i) {
       if (kept[i]) lanes[i % 64] = join(lanes[i % 64], v[i]);
@@ -83,9 +88,9 @@ T tree(const std::vector<T>& v, const Kept& kept, T identity, F join) {
     for (size_t h = 32; h > 0; h /= 2) {
       for (size_t l = 0; l < h; ++l) lanes[l] = join(lanes[l], lanes[l + h]);
     }
-    total = join(total, lanes[0]);
+    super_block = join(super_block, lanes[0]);
   }
-  return total;
+  return join(total, super_block);
 }
 
 template <class T>
@@ -188,6 +193,16 @@ TYPED_TEST(Reductions, Tree) {
       c.op = ReduceOp::kProd;
       EXPECT_EQ(reduced(c, data), word_of(tree<T>(data.x, kept, T(1), times<T>))) << n;
     }
+  }
+}
+
+TYPED_TEST(Reductions, TreeOfSeveralSuperBlocks) {
+  using T = TypeParam;
+  const Data<T> data(1024 * 1024 + 1025);
+  for (bool guarded : {false, true}) {
+    const Kept kept = guarded ? data.kept : Kept(data.x.size(), true);
+    const Case c{.dtype = kType<T>, .guarded = guarded, .vector = true};
+    EXPECT_EQ(reduced(c, data), word_of(tree<T>(data.x, kept, T(0), plus<T>)));
   }
 }
 

@@ -40,6 +40,34 @@ TEST(Export, AllNodesWithoutARuleAreNamed) {
             "numbers; 'c' (shift_left): shifts of signed integers");
 }
 
+TEST(Export, ProductsLeftInF32ReadConvertedOperands) {
+  const ir::Graph graph = parsed(
+      "graph @g(%x: bf16[3,40], %w: bf16[40,5], %b: bf16[5]) -> (%y) {\n"
+      "  %p = gemm(%x, %w, %b) {to=f32}\n  %g = gelu(%p)\n  %y = cast(%g) {to=bf16}\n}\n");
+  const std::string bytes = exported(graph);
+  const auto model = onnx::parse_model(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(model.ok()) << model.status().to_string();
+  std::string ops;
+  for (const auto& node : model->graph.nodes) ops += std::string(node.op) + " ";
+  EXPECT_EQ(ops, "Cast Cast Cast Gemm Gelu Cast ");
+  auto again = import_again(bytes);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  const auto before = outputs_of(graph);
+  const auto after = outputs_of(std::move(*again));
+  ASSERT_TRUE(before.ok() && after.ok()) << after.status().to_string();
+  EXPECT_TRUE(*before == *after);
+}
+
+TEST(Export, AWideProductOfThreeIsRefusedByName) {
+  const auto bytes = onnx::export_model(
+      parsed("graph @g(%x: f16[2,3]) -> (%y) {\n"
+             "  %y = einsum(%x, %x, %x) {equation=\"ij,ij,ij->i\", to=f32}\n}\n"));
+  ASSERT_FALSE(bytes.ok());
+  EXPECT_EQ(bytes.status().message(),
+            "1 nodes cannot be exported to ONNX: 'y' (einsum): with `to` ONNX would not round what "
+            "is joined first");
+}
+
 TEST(Export, OutputsThatAreInputsConstantsOrNamedTwiceStay) {
   const ir::Graph graph = parsed(
       "graph @g(%x: f32[2]) -> (%x, %k, %y, %y) {\n"

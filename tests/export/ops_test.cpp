@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 // Ops that ONNX says with others: close, but not the same bits.
 const std::set<std::string> kClose = {"exp2", "expm1", "log1p", "log2", "resample"};
 // Ops that no rule, or only a refusal, stands for.
-const std::set<std::string> kRefused = {"bernoulli", "multinomial", "nll_terms", "random_normal",
-                                        "random_uniform"};
+const std::set<std::string> kRefused = {"attend",    "bernoulli",     "multinomial",
+                                        "nll_terms", "random_normal", "random_uniform"};
 
 size_t result_count(const Case& c, const ir::OpDef& op) {
   if (op.outputs == ir::kVariadic) return std::max<size_t>(c.outputs.size(), 1);

@@ -21,12 +21,41 @@ struct Function {
   Expr (*build)(Expr);
   double (*oracle)(double);                 // for f32
   long double (*wide_oracle)(long double);  // for f64; at least 64 bits on the machines we test on
+  double bound = 1.0;                       // ulp, in f32
+  double wide_bound = 2.0;                  // and in f64
 };
 
 template <class T>
 T exact_sigmoid(T x) {
   const T e = std::exp(-std::fabs(x));
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+// x^(halves/2) for the exponents that pow treats as arithmetic.
+template <int halves, class T>
+T exact_short_power(T x) {
+  if (halves == 4) return x * x;
+  if (halves == 6) return x * x * x;
+  if (halves == -2) return 1 / x;
+  const T root = x == -std::numeric_limits<T>::infinity() ? -x : std::sqrt(x) + 0;
+  return halves == 1 ? root : 1 / root;
+}
+
+template <int halves>
+Function short_power(std::string name) {
+  return {std::move(name),
+          [](Expr x) { return pow(x, like(x, halves * 0.5)); },
+          exact_short_power<halves, double>,
+          exact_short_power<halves, long double>,
+          1.5,
+          1.5};
+}
+
+inline const std::vector<Function>& short_powers() {
+  static const std::vector<Function> list = {
+      short_power<4>("pow_2"), short_power<6>("pow_3"), short_power<1>("pow_half"),
+      short_power<-2>("pow_minus_1"), short_power<-1>("pow_minus_half")};
+  return list;
 }
 
 inline const std::vector<Function>& unary_functions() {
@@ -56,7 +85,7 @@ inline const std::vector<Function>& unary_functions() {
       PYC_FUNCTION(atanh),
       PYC_FUNCTION(erf),
       Function{"sigmoid", [](Expr x) { return pyc::loop::sigmoid(x); }, exact_sigmoid<double>,
-               exact_sigmoid<long double>}};
+               exact_sigmoid<long double>, 2.5, 2.5}};
 #undef PYC_FUNCTION
   return list;
 }
@@ -134,17 +163,23 @@ struct Worst {
   }
 };
 
-// The worst error over `batches` batches; fill(b, in) writes the arguments of batch b.
-template <class T, class Oracle, class Fill>
-Worst<T> worst_error(Compiled<T>& function, Oracle oracle, uint64_t batches, Fill fill) {
-  Worst<T> worst;
+// Gives the error of each argument of `batches` batches to `found`; fill(b, in) writes the
+// arguments of batch b.
+template <class T, class Oracle, class Fill, class Found>
+void measure(Compiled<T>& function, Oracle oracle, uint64_t batches, Fill fill, Found& found) {
   T in[Tape::kBatch];
   T out[Tape::kBatch];
   for (uint64_t b = 0; b < batches; ++b) {
     fill(b, in);
     function.run(in, out);
-    for (size_t i = 0; i < Tape::kBatch; ++i) worst.take(ulp_error(out[i], oracle(in[i])), in[i]);
+    for (size_t i = 0; i < Tape::kBatch; ++i) found.take(ulp_error(out[i], oracle(in[i])), in[i]);
   }
+}
+
+template <class T, class Oracle, class Fill>
+Worst<T> worst_error(Compiled<T>& function, Oracle oracle, uint64_t batches, Fill fill) {
+  Worst<T> worst;
+  measure(function, oracle, batches, fill, worst);
   return worst;
 }
 

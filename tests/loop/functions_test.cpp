@@ -72,7 +72,37 @@ const std::map<std::string, std::vector<Point>>& special_values() {
       {"acosh", {{1, 0}, {0.5, kNaN}, {-2, kNaN}, {-kInf, kNaN}, {kInf, kInf}}},
       {"atanh", {{0, 0}, {-0.0, -0.0}, {1, kInf}, {-1, -kInf}, {1.5, kNaN}, {kInf, kNaN}}},
       {"erf", {{0, 0}, {-0.0, -0.0}, {7, 1}, {kInf, 1}, {-kInf, -1}}},
-      {"sigmoid", {{0, 0.5}, {-0.0, 0.5}, {100, 1}, {-1000, 0}, {kInf, 1}, {-kInf, 0}}},
+      {"sigmoid",
+       {{0, 0.5},
+        {-0.0, 0.5},
+        {0x1p-149, 0.5},
+        {-0x1p-149, 0.5},
+        {100, 1},
+        {-1000, 0},
+        {kInf, 1},
+        {-kInf, 0}}},
+      {"pow_2", {{0, 0}, {-0.0, 0}, {-3, 9}, {0x1p-70, 0x1p-140}, {kInf, kInf}, {-kInf, kInf}}},
+      {"pow_3", {{0, 0}, {-0.0, -0.0}, {-3, -27}, {kInf, kInf}, {-kInf, -kInf}}},
+      {"pow_half",
+       {{0, 0},
+        {-0.0, 0},
+        {4, 2},
+        {0x1p-148, 0x1p-74},
+        {-4, kNaN},
+        {-0x1p-149, kNaN},
+        {kInf, kInf},
+        {-kInf, kInf}}},
+      {"pow_minus_1",
+       {{0, kInf}, {-0.0, -kInf}, {-4, -0.25}, {0x1p127, 0x1p-127}, {kInf, 0}, {-kInf, -0.0}}},
+      {"pow_minus_half",
+       {{0, kInf},
+        {-0.0, kInf},
+        {4, 0.5},
+        {0x1p-148, 0x1p74},
+        {-4, kNaN},
+        {-0x1p-149, kNaN},
+        {kInf, 0},
+        {-kInf, 0}}},
   };
   return table;
 }
@@ -105,7 +135,7 @@ TEST_P(Functions, HaveExactSpecialValues) {
 }
 
 // One f32 in 4099: every exponent, and arguments of all magnitudes.
-TEST_P(Functions, AreWithinOneUlpInF32) {
+TEST_P(Functions, AreWithinTheirBoundInF32) {
   constexpr uint64_t kStep = 4099;
   Compiled<float> compiled(GetParam().build);
   const auto worst = worst_error(
@@ -115,7 +145,7 @@ TEST_P(Functions, AreWithinOneUlpInF32) {
           in[i] = std::bit_cast<float>(static_cast<uint32_t>((b * Tape::kBatch + i) * kStep));
         }
       });
-  EXPECT_LE(worst.ulp, 1.0) << "at " << worst.x;
+  EXPECT_LE(worst.ulp, GetParam().bound) << "at " << worst.x;
 }
 
 // The worst error over the 256 arguments around each border and each border negated.
@@ -142,7 +172,7 @@ TEST_P(Functions, AreWithinBoundsAroundBorders) {
        0.70710677f, 0.7853982f, 0.9f,     1.0f,       1.3333334f,  1.4142135f,     1.5707964f,
        2.4142136f,  4.0f,       9.1f,     16.635532f, 18.0f,       87.33655f,      88.72284f,
        89.415985f,  103.97208f, 126.0f,   128.0f,     149.0f,      0x1.fffffep127f});
-  EXPECT_LE(f32.ulp, 1.0) << "at " << f32.x;
+  EXPECT_LE(f32.ulp, f.bound) << "at " << f32.x;
   const auto f64 = worst_around<double>(f.build, f.wide_oracle,
                                         {0x1p-1074,
                                          0x1p-1022,
@@ -175,19 +205,32 @@ TEST_P(Functions, AreWithinBoundsAroundBorders) {
                                          0x1p30,
                                          0x1p53,
                                          0x1.fffffffffffffp1023});
-  EXPECT_LE(f64.ulp, 2.0) << "at " << f64.x;
+  EXPECT_LE(f64.ulp, f.wide_bound) << "at " << f64.x;
 }
 
-TEST_P(Functions, AreWithinTwoUlpInF64) {
+TEST_P(Functions, AreWithinTheirBoundInF64) {
   Compiled<double> compiled(GetParam().build);
   const auto worst = worst_error(compiled, GetParam().wide_oracle, 100, [](uint64_t b, double* in) {
     for (size_t i = 0; i < Tape::kBatch; ++i) in[i] = sample_f64(b * Tape::kBatch + i);
   });
-  EXPECT_LE(worst.ulp, 2.0) << "at " << worst.x;
+  EXPECT_LE(worst.ulp, GetParam().wide_bound) << "at " << worst.x;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Functions, testing::ValuesIn(unary_functions()),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(ShortPowers, Functions, testing::ValuesIn(short_powers()),
+                         [](const auto& info) { return info.param.name; });
+
+// Results that are subnormal keep every bit of exp's: 1 + e is 1 there.
+TEST(Functions, SigmoidIsExpFarBelowZero) {
+  Compiled<float> sigmoid_of([](Expr x) { return sigmoid(x); });
+  Compiled<float> exp_of([](Expr x) { return exp(x); });
+  for (float x = -104.5f; x < -20.0f; x += 0.0371f) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(sigmoid_of(x)), std::bit_cast<uint32_t>(exp_of(x))) << x;
+  }
+  EXPECT_EQ(sigmoid_of(-103.9f), 0x1p-149f);
+  EXPECT_EQ(sigmoid_of(-104.0f), 0.0f);
+}
 
 // The f64 that comes closest to a multiple of π/2, and the greatest.
 TEST(Functions, ReduceTheHardestArguments) {
@@ -203,7 +246,7 @@ TEST(Functions, ReduceTheHardestArguments) {
 // These run inside memory-bound kernels: f32 only, no tables, few operations.
 TEST(Functions, HotOnesStayInF32) {
   const std::map<std::string, size_t> most_ops = {
-      {"exp", 18}, {"tanh", 30}, {"erf", 27}, {"sigmoid", 27}, {"log", 33}};
+      {"exp", 19}, {"tanh", 31}, {"erf", 30}, {"sigmoid", 24}, {"log", 34}};
   for (const Function& f : unary_functions()) {
     const auto limit = most_ops.find(f.name);
     if (limit == most_ops.end()) continue;
@@ -241,11 +284,17 @@ class CompiledPow {
   Tape tape_;
 };
 
-// The worst error over pairs; oracle is the standard library's pow in a wider type.
+// The exponents that have arithmetic of their own.
+template <class T>
+bool is_short(T y) {
+  return y == T(2) || y == T(3) || y == T(0.5) || y == T(-1) || y == T(-0.5);
+}
+
+// Expects of every pair at most 1 ulp, 1.5 for short exponents; oracle is the standard library's
+// pow in a wider type.
 template <class T, class Wide, class Fill>
-double worst_pow(uint64_t batches, Fill fill) {
+void check_pow(uint64_t batches, Fill fill) {
   CompiledPow<T> compiled;
-  double worst = 0;
   T x[Tape::kBatch];
   T y[Tape::kBatch];
   T out[Tape::kBatch];
@@ -254,11 +303,10 @@ double worst_pow(uint64_t batches, Fill fill) {
     compiled.run(x, y, out);
     for (size_t i = 0; i < Tape::kBatch; ++i) {
       const double error = ulp_error(out[i], std::pow(Wide(x[i]), Wide(y[i])));
-      EXPECT_LT(error, kInf) << "pow(" << x[i] << ", " << y[i] << ") = " << out[i];
-      worst = std::max(worst, error);
+      EXPECT_LE(error, is_short(y[i]) ? 1.5 : 1.0)
+          << "pow(" << x[i] << ", " << y[i] << ") = " << out[i];
     }
   }
-  return worst;
 }
 
 // Every pair of values that has a case of its own in IEEE 754.
@@ -275,11 +323,10 @@ void check_pow_cases() {
   values.push_back(std::numeric_limits<T>::max());
   values.push_back(static_cast<T>(kNaN));
   const size_t n = values.size();
-  const double worst = worst_pow<T, Wide>(n * n / Tape::kBatch + 1, [&](uint64_t i, T& x, T& y) {
+  check_pow<T, Wide>(n * n / Tape::kBatch + 1, [&](uint64_t i, T& x, T& y) {
     x = values[i / n % n];
     y = values[i % n];
   });
-  EXPECT_LE(worst, 1.0);
 }
 
 TEST(Pow, FollowsIeeeInEverySpecialCase) {
@@ -288,7 +335,7 @@ TEST(Pow, FollowsIeeeInEverySpecialCase) {
 }
 
 TEST(Pow, IsWithinOneUlpInF32) {
-  const double worst = worst_pow<float, double>(4000, [](uint64_t i, float& x, float& y) {
+  check_pow<float, double>(4000, [](uint64_t i, float& x, float& y) {
     const uint64_t word = scrambled(i);
     x = std::bit_cast<float>(static_cast<uint32_t>(word));
     y = std::bit_cast<float>(static_cast<uint32_t>(word >> 32));
@@ -297,11 +344,10 @@ TEST(Pow, IsWithinOneUlpInF32) {
     y = static_cast<float>(static_cast<int32_t>(word >> 32)) * 0x1p-24f;
     if (x != x) x = 1.25f;
   });
-  EXPECT_LE(worst, 1.0);
 }
 
-TEST(Pow, IsWithinTwoUlpInF64) {
-  const double worst = worst_pow<double, long double>(300, [](uint64_t i, double& x, double& y) {
+TEST(Pow, IsWithinOneUlpInF64) {
+  check_pow<double, long double>(300, [](uint64_t i, double& x, double& y) {
     const uint64_t word = scrambled(2 * i);
     const uint64_t other = scrambled(2 * i + 1);
     x = std::bit_cast<double>(word);
@@ -312,7 +358,69 @@ TEST(Pow, IsWithinTwoUlpInF64) {
     // Results spread over the whole range, the denormals included.
     y = i % 8 < 4 ? 1080.0 * exponent / std::log2(x) : 50.0 * exponent;
   });
-  EXPECT_LE(worst, 2.0);
+}
+
+template <class T>
+T any_number(uint64_t i) {
+  if constexpr (sizeof(T) == 8) return std::bit_cast<double>(scrambled(i));
+  return static_cast<T>(std::bit_cast<float>(static_cast<uint32_t>(scrambled(i))));
+}
+
+// What is built for a constant exponent has the bits of what is built for a variable.
+template <class T>
+void check_constant_exponent(double exponent, bool converted) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  Pool pool;
+  const VarId var = pool.new_var("x", dtype_of<T>(), kResult);
+  const Expr x{&pool, pool.var(var)};
+  const DType other = sizeof(T) == 4 ? DType::kF64 : DType::kF32;
+  const Expr y =
+      converted ? convert(constant(pool, other, exponent), x.dtype()) : like(x, exponent);
+  Tape fixed(pool, pow(x, y).id, {var});
+  CompiledPow<T> variable;
+  const T edges[] = {T(0),     -T(0),     T(1),
+                     T(-1),    T(kInf),   T(-kInf),
+                     T(kNaN),  T(2),      std::numeric_limits<T>::denorm_min(),
+                     T(-2),    T(-0.5),   -std::numeric_limits<T>::denorm_min(),
+                     T(1e-30), T(-1e-30), std::numeric_limits<T>::max()};
+  T in[Tape::kBatch];
+  T exponents[Tape::kBatch];
+  T out[Tape::kBatch];
+  T expected[Tape::kBatch];
+  std::fill_n(exponents, Tape::kBatch, static_cast<T>(exponent));
+  for (uint64_t b = 0; b < 40; ++b) {
+    for (size_t i = 0; i < Tape::kBatch; ++i) in[i] = any_number<T>(b * Tape::kBatch + i);
+    if (b == 0) std::copy(std::begin(edges), std::end(edges), in);
+    fixed.run({in}, out);
+    variable.run(in, exponents, expected);
+    for (size_t i = 0; i < Tape::kBatch; ++i) {
+      if (expected[i] != expected[i] && out[i] != out[i]) continue;
+      EXPECT_EQ(std::bit_cast<Bits>(out[i]), std::bit_cast<Bits>(expected[i]))
+          << "pow(" << in[i] << ", " << exponent << ")";
+    }
+  }
+}
+
+TEST(Pow, OfAConstantExponentHasTheSameBits) {
+  for (double y :
+       {2.0, 3.0, 0.5, -1.0, -0.5, 0.0, 1.0, -2.0, 5.0, 0.75, -3.0, 2.5, kInf, -kInf, kNaN}) {
+    for (bool converted : {false, true}) {
+      check_constant_exponent<float>(y, converted);
+      check_constant_exponent<double>(y, converted);
+    }
+  }
+}
+
+// Only the path that the exponent needs is built.
+TEST(Pow, OfAConstantExponentIsShort) {
+  const std::vector<std::pair<double, size_t>> most_ops = {
+      {2.0, 1}, {3.0, 2}, {0.5, 4}, {-1.0, 1}, {-0.5, 5}};
+  for (const auto& [exponent, limit] : most_ops) {
+    Pool pool;
+    const VarId x = pool.new_var("x", DType::kF32, kResult);
+    const Expr base{&pool, pool.var(x)};
+    EXPECT_EQ(Tape(pool, pow(base, like(base, exponent)).id, {x}).op_count(), limit) << exponent;
+  }
 }
 
 }  // namespace

@@ -94,6 +94,19 @@ TEST(OnnxGood, LoopBodiesSeeTheValuesAroundThem) {
   }
 }
 
+// A function's nodes have one name in every call, and yet draw numbers of their own.
+TEST(OnnxGood, CallsOfAFunctionDrawDifferentNumbers) {
+  const Bytes noise = function("Noise", {"a"}, {"b"}, {node("RandomUniformLike", {"a"}, {"b"})});
+  const Graph g{
+      .inputs = {value("x", kF32, {4})},
+      .outputs = {value("y", kF32, {4})},
+      .nodes = {node("Noise", {"x"}, {"p"}, {}, "one", "f"),
+                node("Noise", {"x"}, {"q"}, {}, "two", "f"), node("Sub", {"p", "q"}, {"y"})}};
+  const auto out = run(model(g, 18, with_functions({noise})), {f32({4}, {0, 0, 0, 0})});
+  ASSERT_TRUE(out.ok()) << out.status().to_string();
+  for (const double difference : numbers_of(out)) EXPECT_NE(difference, 0.0);
+}
+
 TEST(OnnxGood, FunctionsAreWrittenOut) {
   // Leak(x; alpha) = LeakyRelu(x, alpha); Twice(x) = Leak(Leak(x, 0.5), 0.5)
   const Bytes leak =

@@ -57,8 +57,8 @@ TEST(Pipeline, OrderIsFixed) {
     EXPECT_FALSE(pass.summary.empty());
   }
   EXPECT_EQ(order,
-            "fold_batch_norm! raise_attention! integerize_qdq! widen_half_chains! decompose "
-            "canonicalize* simplify* fold_constants* move_transposes* "
+            "fold_batch_norm! raise_attention! integerize_qdq! narrow_products! widen_half_chains! "
+            "decompose canonicalize* simplify* fold_constants* move_transposes* "
             "cse* isolate_outputs eliminate_dead ");
 }
 

@@ -2,55 +2,163 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "lower/probe.h"
 #include "ops/registry.h"
+#include "support/draw.h"
 
 namespace pyc::passes {
 namespace {
 
-// The op over inputs of one shape, or of two that broadcast; nothing where it takes other inputs.
-std::optional<ir::Graph> graph_of(const ir::OpDef& op, DType t, bool broadcast) {
+// One dim of size 1, so that ops which drop such dims show it.
+const ir::Shape kShape{3, 2, 1, 5};
+
+// The op over `kShape` and others of shape `rest`; nothing where its type rule refuses them.
+std::optional<ir::Graph> graph_of(const ir::OpDef& op, DType t, const ir::Shape& rest, DType to) {
   ir::GraphBuilder builder(ops::all_ops());
   std::vector<ir::ValueId> inputs;
   for (int i = 0; i < op.min_inputs; ++i) {
-    const bool condition = op.min_inputs == 3 && i == 0;
-    const ir::Shape shape = broadcast && i > 0 ? ir::Shape{1, 5} : ir::Shape{3, 5};
+    const bool condition = op.min_inputs == 3 && i == 0 && op.name == "where";
     inputs.push_back(
-        builder.input("x" + std::to_string(i), {condition ? DType::kBool : t, shape}).value());
+        builder
+            .input("x" + std::to_string(i), {condition ? DType::kBool : t, i == 0 ? kShape : rest})
+            .value());
   }
   ir::Attrs attrs;
-  if (op.name == "cast") attrs["to"] = DType::kF64;
+  for (const ir::AttrDef& attr : op.attrs) {
+    if (attr.required && attr.kind == ir::AttrKind::kDType) attrs[std::string(attr.name)] = to;
+  }
   const auto made = builder.op(op.name, inputs, attrs);
   if (!made.ok()) return {};
   EXPECT_TRUE(builder.output(*made).ok());
   return std::move(builder).take();
 }
 
-TEST(Traits, ElementwiseOpsReadTheSameIndexOnly) {
-  int checked = 0;
-  for (const ir::OpDef* op : ops::all_ops().all()) {
-    if (!op->traits.elementwise) continue;
-    ASSERT_NE(op->lower, nullptr) << op->name;
-    for (const bool broadcast : {false, true}) {
-      std::optional<ir::Graph> graph = graph_of(*op, DType::kF32, broadcast);
-      if (!graph) graph = graph_of(*op, DType::kI32, broadcast);
-      if (!graph) graph = graph_of(*op, DType::kBool, broadcast);
-      ASSERT_TRUE(graph) << op->name << " takes none of the inputs tried";
-      lower::Probe probe =
-          lower::probe_node(*graph, 0, 0, std::vector<bool>(graph->values.size(), false));
-      EXPECT_TRUE(probe.pointwise()) << op->name;
-      const loop::ExprId column =
-          probe.pool.binary(loop::Op::kFloorMod, probe.linear, probe.pool.integer(5));
-      for (const lower::ProbeRead& read : probe.reads) {
-        EXPECT_FALSE(read.guarded) << op->name;
-        EXPECT_EQ(read.offset, read.elements == 15 ? probe.linear : column) << op->name;
-        ++checked;
+// Whether the value depends on the place it stands at, other than by what is read there.
+bool uses_index(const loop::Pool& pool, loop::ExprId id, std::set<loop::ExprId>& seen) {
+  if (id == loop::kNone || !seen.insert(id).second) return false;
+  const loop::ExprNode& n = pool.node(id);
+  if (n.op == loop::Op::kVar) return true;
+  const loop::ExprId a = n.op == loop::Op::kLoad ? loop::kNone : n.a;
+  return uses_index(pool, a, seen) || uses_index(pool, n.b, seen) || uses_index(pool, n.c, seen);
+}
+
+// Where an element of an input of shape `rest` is read for the output's element, by numpy's rules.
+loop::ExprId broadcast_offset(lower::Probe& probe, const ir::Shape& rest) {
+  if (rest == kShape) return probe.linear;
+  if (rest.empty()) return probe.pool.integer(0);
+  if (rest.back() != kShape.back()) return loop::kNone;
+  return probe.pool.binary(loop::Op::kFloorMod, probe.linear, probe.pool.integer(rest.back()));
+}
+
+// Whether each element is a function of the inputs' elements at the same index.
+bool reads_same_index(const ir::Graph& graph, const ir::Shape& rest) {
+  if (graph.type(graph.outputs[0]).shape != kShape || graph.nodes[0].outputs.size() != 1) {
+    return false;
+  }
+  lower::Probe probe =
+      lower::probe_node(graph, 0, 0, std::vector<bool>(graph.values.size(), false));
+  if (!probe.pointwise() || probe.reads.empty()) return false;
+  std::set<loop::ExprId> seen;
+  if (uses_index(probe.pool, probe.result, seen)) return false;
+  return std::all_of(probe.reads.begin(), probe.reads.end(), [&](const lower::ProbeRead& read) {
+    const bool first = read.value == graph.inputs[0];
+    const loop::ExprId expected = first ? probe.linear : broadcast_offset(probe, rest);
+    return !read.guarded && expected != loop::kNone && read.offset == expected;
+  });
+}
+
+// What the lowering shows, over every way of using the op that is tried.
+bool is_elementwise(const ir::OpDef& op) {
+  if (op.lower == nullptr || op.min_inputs == 0) return false;
+  int accepted = 0;
+  for (const DType t : {DType::kF32, DType::kI32, DType::kBool, DType::kI8}) {
+    for (const DType to : {DType::kF32, DType::kI8, DType::kU32}) {
+      for (const ir::Shape& rest : {kShape, ir::Shape{}, ir::Shape{5}, ir::Shape{2}}) {
+        const std::optional<ir::Graph> graph = graph_of(op, t, rest, to);
+        if (!graph) continue;
+        ++accepted;
+        if (!reads_same_index(*graph, rest)) return false;
       }
     }
   }
-  EXPECT_GT(checked, 40);
+  return accepted > 0;
+}
+
+TEST(Traits, ElementwiseIsWhatTheLoweringShows) {
+  int elementwise = 0;
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    EXPECT_EQ(op->traits.elementwise, is_elementwise(*op)) << op->name;
+    elementwise += op->traits.elementwise ? 1 : 0;
+  }
+  EXPECT_GT(elementwise, 70);
+}
+
+// What an element is made of, besides being chosen among.
+struct Leaves {
+  bool loads = false;
+  bool constants = false;
+  bool computed = false;
+};
+
+void add_leaves(const loop::Pool& pool, loop::ExprId id, Leaves& out) {
+  if (id == loop::kNone) return;
+  const loop::ExprNode& n = pool.node(id);
+  out.loads |= n.op == loop::Op::kLoad;
+  out.constants |= n.op == loop::Op::kConst;
+  if (n.op == loop::Op::kLoad) return add_leaves(pool, n.c, out);
+  if (n.op == loop::Op::kSelect) {
+    add_leaves(pool, n.b, out);
+    return add_leaves(pool, n.c, out);
+  }
+  out.computed |= n.op != loop::Op::kConst;
+}
+
+// A trait is the op's, whatever its operands and attributes: several are drawn.
+TEST(Traits, MovingDataIsWhatTheLoweringShows) {
+  constexpr uint64_t kDraws = 24;
+  int moving = 0;
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    if (op->lower == nullptr || op->traits.elementwise || op->min_inputs == 0) {
+      EXPECT_FALSE(op->traits.moves_data && !op->traits.elementwise) << op->name;
+      continue;
+    }
+    Leaves leaves;
+    for (uint64_t seed = 1; seed <= kDraws; ++seed) {
+      const auto drawn = test::draw_node(seed, {op, DType::kF32}, test::Values::kWild);
+      if (!drawn.ok()) continue;
+      const ir::Graph& graph = drawn->graph;
+      const lower::Probe probe =
+          lower::probe_node(graph, static_cast<ir::NodeId>(graph.nodes.size() - 1), 0,
+                            std::vector<bool>(graph.values.size(), false));
+      ASSERT_EQ(graph.nodes.back().op, op);
+      add_leaves(probe.pool, probe.result, leaves);
+    }
+    if (op->traits.moves_data) {
+      ++moving;
+      EXPECT_TRUE(leaves.loads && !leaves.computed) << op->name;
+    } else {
+      // Zeros between them are no elements of an input.
+      EXPECT_TRUE(!leaves.loads || leaves.constants || leaves.computed) << op->name;
+    }
+  }
+  EXPECT_GT(moving, 15);
+}
+
+// What `to` may be is the type rule's business (tests/ops); that it is there, the trait's.
+TEST(Traits, ProductsHaveTheAttributeTo) {
+  std::string products;
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    const bool has = std::any_of(op->attrs.begin(), op->attrs.end(), [](const ir::AttrDef& attr) {
+      return attr.name == "to" && attr.may_be_absent && attr.kind == ir::AttrKind::kDType;
+    });
+    EXPECT_EQ(op->traits.product, has) << op->name;
+    if (op->traits.product) products += std::string(op->name) + " ";
+  }
+  EXPECT_EQ(products, "attention contract conv conv_transpose deform_conv einsum gemm matmul ");
 }
 
 TEST(Traits, CommutativeOpsHaveTwoInputsAndAreElementwise) {

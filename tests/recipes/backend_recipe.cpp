@@ -1,4 +1,4 @@
-// The backend of docs/adding-a-backend.md with the kernel of docs/adding-a-kernel.md in it.
+// The backend of docs/adding-a-backend.md.
 
 #include <gtest/gtest.h>
 
@@ -44,36 +44,6 @@ TEST(BackendRecipe, HasTheBitsOfTheReference) {
     ++models;
   }
   EXPECT_GT(models, 3);
-}
-
-constexpr const char* kCopies =
-    "graph @g(%x: i32[100,300]) -> (%y) {\n"
-    "  %r = reshape(%x) {shape=[300,100]}\n"
-    "  %y = identity(%r)\n"
-    "}\n";
-
-TEST(KernelRecipe, IsChosenWhereItAppliesAndHasTheSameBits) {
-  const std::string expected = digests(kCopies, on("reference"));
-  EXPECT_EQ(digests(kCopies, on("backwards")), expected);
-  CompileOptions without = on("backwards");
-  without.kernels = {"copy"};
-  EXPECT_EQ(digests(kCopies, without), expected);
-
-  const auto kernels = [](const char* text, const CompileOptions& options) {
-    auto graph = parse_model(text);
-    auto model = compile(std::move(*graph), options);
-    std::string out;
-    for (const Decision& d : (*model)->decisions()) {
-      if (!d.what.starts_with("kernel:")) continue;
-      out += d.chosen;
-      for (const Alternative& a : d.alternatives) out += " " + a.name + "(" + a.rejected + ")";
-    }
-    return out;
-  };
-  EXPECT_EQ(kernels(kCopies, on("backwards")), "copy__64k one_by_one() copy__64k()");
-  EXPECT_EQ(kernels(kCopies, without), "one_by_one one_by_one() copy__64k(excluded_by_caller)");
-  EXPECT_EQ(kernels("graph @g(%x: i32[6]) -> (%y) {\n  %y = neg(%x)\n}\n", on("backwards")),
-            "one_by_one one_by_one() copy__64k(computes_something)");
 }
 
 }  // namespace

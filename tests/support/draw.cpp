@@ -257,7 +257,12 @@ void Draw::note(ValueId first, std::span<const ValueId> inputs) {
   }
 }
 
+// Some products of halves are left in f32.
 Result<ValueId> Draw::op(std::string_view name, std::vector<ValueId> inputs, Attrs attrs) {
+  const ir::OpDef* def = ops::all_ops().find(name);
+  if (def != nullptr && def->traits.product && is_half(type(inputs[0]).dtype) && chance(3)) {
+    attrs["to"] = DType::kF32;
+  }
   PYC_ASSIGN(const ValueId v, builder_.op(name, inputs, std::move(attrs)));
   note(v, inputs);
   return v;

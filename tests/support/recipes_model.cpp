@@ -157,6 +157,31 @@ Result<ValueId> attention(Draw& d, DType t) {
   return d.op("attention", std::move(o.inputs), std::move(attrs));
 }
 
+// Long enough now and then for several blocks of keys and tasks of several rows.
+Result<ValueId> attend(Draw& d, DType t) {
+  const int64_t b = d.pick(1, 2);
+  const int64_t groups = d.pick(1, 2);
+  const int64_t heads = groups * d.pick(1, 2);
+  const int64_t s = d.chance(3) ? d.pick(8, 20) : d.pick(1, 4);
+  const int64_t keys = d.chance(3) ? d.pick(120, 270) : d.pick(1, 9);
+  const int64_t size = d.pick(1, 9);
+  const int64_t out = d.pick(1, 9);
+  Operands o{{d.tensor(t, {b, heads, s, size}), d.tensor(t, {b, groups, keys, size}),
+              d.tensor(t, {b, groups, keys, out})},
+             ""};
+  if (d.flip()) {
+    o.add("mask", d.tensor(d.flip() ? DType::kBool : t, d.broadcastable({b, heads, s, keys})));
+  }
+  if (d.chance(4)) {
+    o.add("lengths", d.fresh(DType::kI64, {b}, 1.0, static_cast<double>(keys) + 0.5));
+  }
+  Attrs attrs{{"with", o.with}, {"causal", d.chance(3)}, {"scale", 0.5}};
+  if (d.chance(3)) attrs["softcap"] = 2.0;
+  if (d.chance(4)) attrs["left_window"] = d.pick(0, 3);
+  if (d.chance(4)) attrs["past"] = d.pick(0, 3);
+  return d.op("attend", std::move(o.inputs), std::move(attrs));
+}
+
 Result<ValueId> linear_attention(Draw& d, DType t) {
   const int64_t b = d.pick(1, 2);
   const int64_t steps = d.pick(1, 3);
@@ -326,6 +351,7 @@ Result<ValueId> momentum(Draw& d, DType t) {
 constexpr Recipe kModelRecipes[] = {
     {"adagrad", adagrad},
     {"adam", adam},
+    {"attend", attend},
     {"attention", attention},
     {"causal_conv_with_state", causal_conv},
     {"contract", contract},

@@ -120,10 +120,10 @@ class Capabilities final : public Command {
           "bf16 f32 f64; *signed*: "
           "i8 i16 i32 i64; *unsigned*:\nu8 u16 u32 u64; *all*: these and bool.\n\n");
     }
-    say("| device | runs | strict determinism | training |\n|---|---|---|---|\n");
+    say("| device | runs | strict determinism |\n|---|---|---|\n");
     for (const pyc_device_info& d : devices_) {
       const auto yes = [](int32_t flag) { return flag != 0 ? "yes" : "no"; };
-      say("| {} | {} | {} | {} |\n", d.name, yes(d.runs), yes(d.strict), yes(d.training));
+      say("| {} | {} | {} |\n", d.name, yes(d.runs), yes(d.strict));
     }
     say("\n| op |");
     for (const pyc_device_info& d : devices_) say(" {} |", d.name);
@@ -140,10 +140,8 @@ class Capabilities final : public Command {
   void print_json() const {
     Json report = {{"devices", Json::array()}, {"ops", Json::array()}};
     for (const pyc_device_info& d : devices_) {
-      report["devices"].push_back({{"name", d.name},
-                                   {"runs", d.runs != 0},
-                                   {"strict", d.strict != 0},
-                                   {"training", d.training != 0}});
+      report["devices"].push_back(
+          {{"name", d.name}, {"runs", d.runs != 0}, {"strict", d.strict != 0}});
     }
     for (const Row& row : rows_) {
       Json dtypes;

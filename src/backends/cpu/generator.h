@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "backends/cpu/attention.h"
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/matmul.h"
 #include "base/status.h"
@@ -26,6 +27,9 @@ class Generator {
   virtual Result<std::string> matmul(const lower::Group& group, const MatmulPlan& plan,
                                      const CodegenTarget& target, const std::string& symbol,
                                      Form form) const = 0;
+  virtual Result<std::string> attention(const lower::Group& group, const AttentionPlan& plan,
+                                        const CodegenTarget& target, const std::string& symbol,
+                                        Form form) const = 0;
   virtual Result<std::string> fma_probe(const CodegenTarget& target,
                                         const std::string& symbol) const = 0;
 };

@@ -18,6 +18,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/codegen.h"
+#include "backends/cpu/packing.h"
 #include "lower/types.h"
 #include "runtime/program.h"
 
@@ -94,6 +95,19 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
 // when there is no memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data);
+
+// How the step that packs B at run time does it.
+inline Packing packing_of(const MatmulPlan& plan, const lower::Contraction& contraction) {
+  return {.n = plan.n,
+          .k = plan.k,
+          .columns = plan.tile_columns,
+          .lanes = plan.lanes,
+          .base = contraction.b.base,
+          .row_stride = contraction.b.row_stride,
+          .k_stride = contraction.b.k_stride,
+          .batch = contraction.batch,
+          .batch_strides = contraction.b.batch_strides};
+}
 
 // One step of the compiled group. A run executes them in order.
 struct MatmulStep {

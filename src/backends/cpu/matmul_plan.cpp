@@ -6,7 +6,9 @@
 #include <functional>
 #include <limits>
 
+#include "backends/cpu/kernel_generator.h"
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/registers.h"
 
 namespace pyc::cpu {
 namespace {
@@ -21,10 +23,7 @@ constexpr int64_t kLargeBytes = 512 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
 
-// Estimates, per thread: f32 operations and bytes a nanosecond, and a step's start.
-constexpr double kFlopsPerNsPerLane = 16.0;
-constexpr double kBytesPerNs = 20.0;
-constexpr double kStepOverheadNs = 2000.0;
+// What a task costs beside its tiles.
 constexpr double kTaskOverheadNs = 100.0;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -46,21 +45,6 @@ bool reads_b_elsewhere(const lower::Group& group) {
                        return reads_buffer(group.kernel, s.value, c.b.buffer) ||
                               reads_buffer(group.kernel, s.offset, c.b.buffer);
                      });
-}
-
-struct Registers {
-  const char* isa;
-  int native_lanes;  // of the registers that are used
-  int count;         // of vector registers
-  int per_cycle;     // fmas
-  int in_flight;     // fmas that hide their latency; a tile with fewer accumulators waits
-  int rows;          // of the largest tile
-};
-
-Registers registers_of(const CodegenTarget& target) {
-  if (target.is_aarch64()) return {"neon", 4, 32, 4, 16, 8};
-  if (target.avx512) return {"avx512", std::min(16, target.lanes), 32, 2, 10, 12};
-  return {"avx2", std::min(8, target.lanes), 16, 2, 10, 6};
 }
 
 // Most rows a tile of `columns` columns can have without spilling. On aarch64 a row of A takes a
@@ -230,8 +214,7 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
 
 double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads) {
-  const int native = registers_of(target).native_lanes;
-  const double rate = kFlopsPerNsPerLane * (target.is_aarch64() ? native : native * 0.75);
+  const double rate = tile_flops_per_ns(target);
   const double rows = static_cast<double>(plan.row_tiles) * plan.tile_rows;
   const double columns = static_cast<double>(plan.panels) * plan.tile_columns;
   const double flops =

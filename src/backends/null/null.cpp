@@ -16,9 +16,7 @@ class NullBackend final : public Backend {
   std::string_view name() const override { return "null"; }
 
   // Say truthfully what the backend can do; no session is made for one that does not run.
-  Capabilities capabilities() const override {
-    return {.runs = false, .strict = true, .training = false};
-  }
+  Capabilities capabilities() const override { return {.runs = false}; }
 
   // Every group must get at least one applicable candidate. Add faster ones for groups you know
   // (group.contraction); one that does not apply says why in `rejected`. What a candidate asks of
@@ -34,7 +32,7 @@ class NullBackend final : public Backend {
   // Turn each group's kernel (group.kernel, Loop IR) into code. A step names its buffers in the
   // order its function expects them; code that must outlive the program goes into `owners`.
   Result<std::vector<CompiledGroup>> compile(const lower::LoweredGraph& lowered,
-                                             std::span<const std::string>, const BackendOptions&,
+                                             std::span<const Candidate>, const BackendOptions&,
                                              CompileStats* stats) const override {
     std::vector<CompiledGroup> compiled;
     for (const lower::Group& group : lowered.groups) {
@@ -54,7 +52,7 @@ class NullBackend final : public Backend {
   }
 
   // Return the text of a stage (assembly, say) if there is one.
-  Result<std::string> dump(const lower::LoweredGraph&, size_t, std::string_view,
+  Result<std::string> dump(const lower::LoweredGraph&, size_t, const Candidate&,
                            const BackendOptions&, std::string_view stage) const override {
     return Status(Code::kUnsupported,
                   fmt::format("the null backend makes no code, so it has no stage '{}'", stage));

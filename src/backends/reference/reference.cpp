@@ -31,11 +31,11 @@ class ReferenceBackend final : public Backend {
   }
 
   Result<std::vector<CompiledGroup>> compile(const lower::LoweredGraph& lowered,
-                                             std::span<const std::string> chosen,
+                                             std::span<const Candidate> chosen,
                                              const BackendOptions& options,
                                              CompileStats* stats) const override;
 
-  Result<std::string> dump(const lower::LoweredGraph&, size_t, std::string_view,
+  Result<std::string> dump(const lower::LoweredGraph&, size_t, const Candidate&,
                            const BackendOptions&, std::string_view stage) const override {
     return Status(
         Code::kUnsupported,
@@ -58,7 +58,7 @@ CompiledStep make_step(const lower::Group& group, const eval::Interpreter& inter
 }
 
 Result<std::vector<CompiledGroup>> ReferenceBackend::compile(const lower::LoweredGraph& lowered,
-                                                             std::span<const std::string> chosen,
+                                                             std::span<const Candidate> chosen,
                                                              const BackendOptions&,
                                                              CompileStats* stats) const {
   if (chosen.size() != lowered.groups.size()) {
@@ -71,9 +71,9 @@ Result<std::vector<CompiledGroup>> ReferenceBackend::compile(const lower::Lowere
   std::vector<CompiledGroup> compiled;
   for (size_t g = 0; g < lowered.groups.size(); ++g) {
     const lower::Group& group = lowered.groups[g];
-    if (chosen[g] != kInterpret) {
-      return Status(Code::kInvalidArgument,
-                    fmt::format("reference: group '{}': no candidate '{}'", group.name, chosen[g]));
+    if (chosen[g].name != kInterpret) {
+      return Status(Code::kInvalidArgument, fmt::format("reference: group '{}': no candidate '{}'",
+                                                        group.name, chosen[g].name));
     }
     std::shared_ptr<const eval::Interpreter>& interpreter = interpreters[loop::print(group.kernel)];
     ++counted.kernels;

@@ -181,9 +181,24 @@ std::string Emitter::finish() {
   return model;
 }
 
+// ONNX rounds a product to the type of its operands. One that is left in f32 is that of operands
+// converted to f32, which is exact.
+void Emitter::begin(const ir::Node& node) {
+  node_ = &node;
+  in_.clear();
+  for (const ir::ValueId id : node.inputs) in_.push_back({graph_.value(id).name, graph_.type(id)});
+  if (!node.op->traits.product || !node.attrs.contains("to")) return;
+  for (Input& x : in_) {
+    if (!is_half(x.type.dtype)) continue;
+    x.name = cast(x.name, x.type.dtype, dtype("to"));
+    x.type.dtype = dtype("to");
+  }
+  if (read_outputs().size() > 1) refuse("ONNX gives all of its results one dtype");
+}
+
 Names Emitter::all_inputs() const {
   Names names;
-  for (const ir::ValueId id : node_->inputs) names.push_back(graph_.value(id).name);
+  for (const Input& x : in_) names.push_back(x.name);
   return names;
 }
 

@@ -29,16 +29,17 @@ class Emitter {
  public:
   explicit Emitter(const ir::Graph& graph);
 
-  // The graph's inputs, constants and outputs; nodes come in between.
-  void begin(const ir::Node& node) { node_ = &node; }
+  // The graph's inputs, constants and outputs; nodes come in between. What the rule sees of the
+  // node's inputs may be a conversion of them.
+  void begin(const ir::Node& node);
   std::string finish();
 
   // The node.
   const ir::Node& node() const { return *node_; }
   size_t inputs() const { return node_->inputs.size(); }
-  const ir::TensorType& in_type(size_t i) const { return graph_.type(node_->inputs[i]); }
+  const ir::TensorType& in_type(size_t i) const { return in_[i].type; }
   const ir::TensorType& out_type(size_t i = 0) const { return graph_.type(node_->outputs[i]); }
-  const std::string& in(size_t i) const { return graph_.value(node_->inputs[i]).name; }
+  const std::string& in(size_t i) const { return in_[i].name; }
   const std::string& out(size_t i = 0) const { return graph_.value(node_->outputs[i]).name; }
   Names all_inputs() const;
   Names all_outputs() const;
@@ -95,8 +96,14 @@ class Emitter {
   void add_value_info(int field, const std::string& name, const ir::TensorType& type);
   void add_outputs();
 
+  struct Input {
+    std::string name;
+    ir::TensorType type;
+  };
+
   const ir::Graph& graph_;
   const ir::Node* node_ = nullptr;
+  std::vector<Input> in_;  // of the node
   std::set<std::string, std::less<>> names_;
   std::vector<bool> read_;  // by value
   std::set<std::string, std::less<>> domains_;

@@ -37,6 +37,31 @@ void attention(Emitter& e) {
   e.write("Attention", in, e.read_outputs(), attrs);
 }
 
+// What attention expands to: ONNX's with the same meaning, where there is one.
+void attend(Emitter& e) {
+  const bool placed =
+      e.flag("causal") || e.integer("left_window") >= 0 || e.integer("right_window") >= 0;
+  const double scale = e.real("scale");
+  if (e.read_outputs().size() > 1) return e.refuse("ONNX has no maxima and sums of rows");
+  if (placed && e.integer("past") != 0)
+    return e.refuse("its queries stand behind keys it was given");
+  if (scale == 0.0 || (e.out_type().dtype == DType::kF64 && static_cast<float>(scale) != scale)) {
+    return e.refuse("ONNX has no such scale");
+  }
+  NodeAttrs attrs = e.attrs("is_causal=causal softcap");
+  attrs.emplace_back("scale", static_cast<float>(scale));
+  Names in = e.optional_inputs(3, {"mask", "past_key", "past_value", "lengths"});
+  for (size_t i = 0; i < 3; ++i) in[i] = e.wide_in(i);
+  if (in.size() > 3 && !in[3].empty()) in[3] = e.wide_in(3);
+  if (in.size() == 7) e.need(24);
+  if (e.integer("left_window") >= 0 || e.integer("right_window") >= 0) {
+    e.need(25);
+    attrs.emplace_back("left_window_size", e.integer("left_window"));
+    attrs.emplace_back("right_window_size", e.integer("right_window"));
+  }
+  e.write("Attention", in, e.read_outputs(), attrs);
+}
+
 void causal_conv(Emitter& e) {
   e.emit("CausalConvWithState", e.optional_inputs(2, {"bias", "past_state"}),
          e.attrs("activation"));
@@ -67,7 +92,15 @@ void stft(Emitter& e) {
   e.emit("STFT", in, e.attrs("onesided"));
 }
 
+void einsum(Emitter& e) {
+  if (e.node().attrs.contains("to") && e.inputs() > 2) {
+    return e.refuse("with `to` ONNX would not round what is joined first");
+  }
+  e.emit("Einsum", e.all_inputs(), e.attrs("equation"));
+}
+
 constexpr Rule kProductRules[] = {
+    {"attend", "", "", attend, 23},
     {"attention", "", "", attention, 23},
     {"causal_conv_with_state", "", "", causal_conv, 27, "", "f16 bf16 f32"},
     {"contract", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
@@ -75,7 +108,7 @@ constexpr Rule kProductRules[] = {
     {"det", "Det"},
     {"dft", "", "", dft},
     {"dynamic_quantize", "DynamicQuantizeLinear"},
-    {"einsum", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
+    {"einsum", "", "", einsum, 1, "", kNumbersButBf16},
     {"gemm", "Gemm", "alpha beta transA=trans_a transB=trans_b", nullptr, 1, "",
      kFloatsAndWideInts},
     {"linear_attention", "", "", linear_attention, 27, "", "f16 bf16 f32"},

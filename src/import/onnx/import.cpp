@@ -95,6 +95,9 @@ class Importer {
                                    const std::string& who);
   const FunctionProto* function_of(const NodeProto& node) const;
   std::string describe(const NodeProto& node) const;
+  // For nodes that draw random numbers by their name, which a function called twice repeats: with
+  // its count from the second on.
+  std::string own_name(std::string name);
 
   const ModelProto& model_;
   Source source_;
@@ -105,6 +108,7 @@ class Importer {
   std::vector<Opsets> function_opsets_;
   ModelInfo info_;
   std::map<std::string, std::string, std::less<>> nearest_;  // by op without a rule
+  std::map<std::string, int> drawing_;                       // how many nodes that draw have a name
   size_t nodes_ = 0;
 };
 
@@ -446,6 +450,11 @@ Status Importer::add_unsupported(const NodeProto& node, const std::string& name,
   return {};
 }
 
+std::string Importer::own_name(std::string name) {
+  const int count = ++drawing_[name];
+  return count == 1 ? name : fmt::format("{}#{}", name, count);
+}
+
 Status Importer::add_op(const NodeProto& node, Scope& scope) {
   ++info_.ops[std::string(node.op)];
   const std::string domain(node.domain == "ai.onnx" ? "" : node.domain);
@@ -467,6 +476,7 @@ Status Importer::add_op(const NodeProto& node, Scope& scope) {
     PYC_TRY(add_unsupported(node, made.name, opset->second));
   } else {
     info_.draws_numbers = info_.draws_numbers || rule->random;
+    if (rule->random) made.name = own_name(std::move(made.name));
   }
   PYC_ASSIGN(made.inputs, read(scope, node.inputs, describe(node)));
   for (const AttributeProto& a : node.attributes) {

@@ -96,11 +96,14 @@ ValueId real_input(Compose& c) {
   return c.cast(c.input(0), is_float(t) ? compute_dtype(t) : DType::kF64);
 }
 
+ValueId inverse_deviation(Compose& c, ValueId var, double epsilon) {
+  return c.op("reciprocal", {c.op("sqrt", {c.shift(var, epsilon)})});
+}
+
 ValueId normalize(Compose& c, ValueId centred, ValueId var, double epsilon, ValueId gamma,
                   ValueId beta) {
-  const ValueId deviation = c.op("sqrt", {c.op("add", {var, c.scalar_like(var, epsilon)})});
-  const ValueId scaled = c.op("mul", {c.op("div", {centred, deviation}), gamma});
-  return beta == ir::kNoId ? scaled : c.op("add", {scaled, beta});
+  const ValueId scaled = c.mul(c.mul(centred, inverse_deviation(c, var, epsilon)), gamma);
+  return beta == ir::kNoId ? scaled : c.add(scaled, beta);
 }
 
 }  // namespace pyc::ops

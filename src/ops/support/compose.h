@@ -63,7 +63,10 @@ class Compose {
 // Input 0 as f32 or f64: narrow floats as f32, integers as f64.
 ValueId real_input(Compose& c);
 
-// (x / sqrt(var + eps)) * gamma (+ beta): the end of every normalisation, x being centred already.
+// 1 / sqrt(var + epsilon): what norms multiply their elements by.
+ValueId inverse_deviation(Compose& c, ValueId var, double epsilon);
+
+// (x * inverse_deviation) * gamma (+ beta): the end of every norm, x being centred already.
 ValueId normalize(Compose& c, ValueId centred, ValueId var, double epsilon, ValueId gamma,
                   ValueId beta = ir::kNoId);
 

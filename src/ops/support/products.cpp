@@ -2,6 +2,20 @@
 
 namespace pyc::ops {
 
+ir::AttrDef wide_result_attr() { return ir::AttrDef::or_absent("to", ir::AttrKind::kDType); }
+
+Result<DType> product_dtype(const InferArgs& args) {
+  const DType from = args.inputs[0].dtype;
+  if (!args.has("to")) return from;
+  const DType to = args.attr_dtype("to");
+  if (to != DType::kF32) {
+    return refuse(Code::kDtypeMismatch, "to must be f32, found ", to);
+  }
+  if (is_half(from)) return to;
+  return refuse(Code::kDtypeMismatch, "only products of f16 or bf16 have to, found ",
+                args.inputs[0]);
+}
+
 Shape batch_dims(const Shape& shape) {
   if (shape.size() <= 2) return {};
   return {shape.begin(), shape.end() - 2};

@@ -1,7 +1,7 @@
 #pragma once
 
 // Random numbers as a function of attributes `seed` and `stream` and the element's index alone
-// (base/philox.h).
+// (base/philox.h). Ops with these have the trait `random`: the builder numbers their streams.
 
 #include "ops/support/index.h"
 #include "ops/support/infer.h"

@@ -10,7 +10,9 @@ namespace pyc::ops {
 std::vector<ir::AttrDef> scan_attrs();
 Types infer_scan(const InferArgs& args);
 
-// Blocks of 1024 elements are chained from the identity, and joined to the blocks before them.
+// y = base + (carry + local), or · for +: local is the chain from the identity inside a block of
+// 1024 elements, carry the chain of the blocks before it inside a super-block of 1024 blocks, base
+// the chain of the super-blocks before that.
 void scan(KernelContext& context, double identity, Expr (*combine)(Expr total, Expr x));
 
 }  // namespace pyc::ops

@@ -105,6 +105,7 @@ bool is_not_positive(const ExprNode& n) {
 bool never_positive(const loop::Kernel& kernel, ExprId id) {
   const ExprNode& n = kernel.pool.node(id);
   if (!is_float(n.dtype)) return false;
+  if (n.op == Op::kNeg && kernel.pool.node(n.a).op == Op::kAbs) return true;
   if (n.op == Op::kMax) {
     return is_not_positive(kernel.pool.node(n.b)) && never_positive(kernel, n.a);
   }

@@ -22,11 +22,17 @@ int64_t period_of(const Reduction& r) {
   return r.kind == ReduceKind::kChain ? r.segment : 0;
 }
 
+// Whether what is joined goes to a total of its own: a chain's segments, and of a long tree the
+// super-blocks.
+bool has_total(const loop::Loop& l, const Reduction& r) {
+  return r.kind == ReduceKind::kChain ||
+         (r.kind == ReduceKind::kTree && l.extent > loop::kTreeSuperBlock);
+}
+
 }  // namespace
 
-// The state of a serial loop: exact and tree reductions have one value (the accumulator, the
-// total), chains two (accumulator and total). A tree's 64 lanes are in memory. Carried values come
-// last.
+// The state of a serial loop: a reduction has its accumulator and, where it has_total, that. A
+// tree's 64 lanes are in memory, its accumulator is the super-block. Carried values come last.
 KernelEmitter::State KernelEmitter::start_serial(Serial& serial) {
   State state;
   for (const Reduction& r : serial.loop.reductions) {
@@ -34,7 +40,7 @@ KernelEmitter::State KernelEmitter::start_serial(Serial& serial) {
     llvm::Constant* first = identity(r.op, t, ex_.width());
     state.push_back(first);
     Value* lanes = nullptr;
-    if (r.kind == ReduceKind::kChain) state.push_back(first);
+    if (has_total(serial.loop, r)) state.push_back(first);
     if (r.kind == ReduceKind::kTree) {
       lanes = ex_.stack_slot(ops_.memory_type(t, ex_.width()), kTreeLanes);
       fill_lanes(lanes, t, r.op, ex_.width());
@@ -59,7 +65,7 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
     const Reduction& r = l.reductions[k];
     if (r.kind != ReduceKind::kTree) {
       next.push_back(take(r, state[at++]));
-      if (r.kind == ReduceKind::kChain) next.push_back(state[at++]);
+      if (has_total(l, r)) next.push_back(state[at++]);
       continue;
     }
     const DType t = type_of(r);
@@ -71,6 +77,7 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
     Value* sum = take(r, old);
     b_.CreateAlignedStore(ops_.to_memory(sum, t), lane, align);
     next.push_back(state[at++]);
+    if (has_total(l, r)) next.push_back(state[at++]);
   }
   for (const loop::Carry& c : l.carries) next.push_back(ex_.eval_wide(c.next));
   return next;
@@ -86,22 +93,25 @@ KernelEmitter::State KernelEmitter::close_strip(const Serial& serial, int64_t st
     const DType t = type_of(r);
     const size_t acc = s++;
     if (r.kind == ReduceKind::kExact) continue;
-    const size_t total = r.kind == ReduceKind::kChain ? s++ : acc;
-    const int64_t period = period_of(r);
-    ex_.here();
-    Value* due = nullptr;  // null: always
-    if (strip != 0 && period != strip) {
-      due = b_.CreateICmpEQ(at, end);
-      if (period != 0) {
-        Value* rest = b_.CreateURem(at, index(period));
-        due = b_.CreateOr(due, b_.CreateICmpEQ(rest, index(0)));
-      }
-    }
-    if (r.kind == ReduceKind::kChain) {
+    const size_t total = has_total(l, r) ? s++ : acc;
+    // Whether a multiple of `period`, or the end, is reached; null: always.
+    const auto due_each = [&](int64_t period) -> Value* {
+      if (strip == 0 || period == strip) return nullptr;
+      Value* due = b_.CreateICmpEQ(at, end);
+      if (period == 0) return due;
+      Value* rest = b_.CreateURem(at, index(period));
+      return b_.CreateOr(due, b_.CreateICmpEQ(rest, index(0)));
+    };
+    const auto join_total = [&](Value* due) {
       Value* sum = combine(r.op, t, state[total], state[acc]);
-      llvm::Constant* zero = identity(r.op, t, ex_.width());
+      llvm::Constant* first = identity(r.op, t, ex_.width());
       state[total] = due == nullptr ? sum : b_.CreateSelect(due, sum, state[total]);
-      state[acc] = due == nullptr ? zero : b_.CreateSelect(due, zero, state[acc]);
+      state[acc] = due == nullptr ? first : b_.CreateSelect(due, first, state[acc]);
+    };
+    ex_.here();
+    Value* due = due_each(period_of(r));
+    if (r.kind == ReduceKind::kChain) {
+      join_total(due);
       continue;
     }
     const auto join = [&](const State& old) {
@@ -111,7 +121,10 @@ KernelEmitter::State KernelEmitter::close_strip(const Serial& serial, int64_t st
       if (l.extent > kTreeBlock) fill_lanes(serial.lanes[k], t, r.op, ex_.width());
       return State{sum};
     };
-    state[total] = due == nullptr ? join({state[total]})[0] : when(due, {state[total]}, join)[0];
+    state[acc] = due == nullptr ? join({state[acc]})[0] : when(due, {state[acc]}, join)[0];
+    if (total == acc) continue;
+    ex_.here();
+    join_total(due_each(loop::kTreeSuperBlock));
   }
   return state;
 }
@@ -143,7 +156,7 @@ void KernelEmitter::serial_loop(const loop::Loop& l) {
   }
   size_t s = 0;
   for (const Reduction& red : l.reductions) {
-    if (red.kind == ReduceKind::kChain) ++s;
+    if (has_total(l, red)) ++s;
     ex_.bind(red.result, state[s++]);
   }
   for (const loop::Carry& c : l.carries) ex_.bind(c.result, state[s++]);

@@ -1,6 +1,7 @@
-// Vector loops with tree reductions: blocks of 1024 elements, 64 lanes that take every 64th
-// element, joined by halving. Within a block the lanes are values when bodies are short, memory
-// otherwise; the elements after the last multiple of the body's width always go through memory.
+// Vector loops with tree reductions: super-blocks of 1024 blocks of 1024 elements, 64 lanes that
+// take every 64th element, joined by halving. Within a block the lanes are values when bodies are
+// short, memory otherwise; the elements after the last multiple of the body's width always go
+// through memory.
 
 #include <algorithm>
 
@@ -12,6 +13,33 @@ using loop::kTreeBlock;
 using loop::kTreeLanes;
 using loop::ReduceKind;
 using loop::Reduction;
+
+// Blocks join from the identity, and what they give joins the total.
+KernelEmitter::State KernelEmitter::tree_super_block(const Tree& tree, Value* base,
+                                                     const State& state) {
+  const std::vector<Reduction>& reductions = tree.loop.reductions;
+  State inner = state;
+  for (size_t k = 0; k < reductions.size(); ++k) {
+    const Reduction& r = reductions[k];
+    if (r.kind == ReduceKind::kTree) inner[k] = identity(r.op, type_of(r), 1);
+  }
+  Value* end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                        b_.CreateAdd(base, index(loop::kTreeSuperBlock)),
+                                        index(tree.loop.extent));
+  inner = tree_blocks(tree, base, end, inner);
+  ex_.here();
+  for (size_t k = 0; k < reductions.size(); ++k) {
+    const Reduction& r = reductions[k];
+    if (r.kind == ReduceKind::kTree) inner[k] = combine(r.op, type_of(r), state[k], inner[k]);
+  }
+  return inner;
+}
+
+KernelEmitter::State KernelEmitter::tree_blocks(const Tree& tree, Value* begin, Value* end,
+                                                const State& state) {
+  return counted(begin, end, kTreeBlock, true, state,
+                 [&](Value* base, const State& s) { return tree_block(tree, base, s); });
+}
 
 // The state is that of tree_loop; within a block whose lanes are values they follow it, 64/width
 // per tree reduction.

@@ -14,6 +14,7 @@ using loop::ExprId;
 using loop::kNone;
 using loop::kTreeBlock;
 using loop::kTreeLanes;
+using loop::kTreeSuperBlock;
 using loop::ReduceKind;
 using loop::Reduction;
 
@@ -296,9 +297,11 @@ void KernelEmitter::tree_loop(const loop::Loop& l) {
   }
   if (l.extent <= kTreeBlock) {
     state = tree_block(tree, index(0), state);
+  } else if (l.extent <= kTreeSuperBlock) {
+    state = tree_blocks(tree, index(0), index(l.extent), state);
   } else {
-    state = counted(index(0), index(l.extent), kTreeBlock, true, state,
-                    [&](Value* base, const State& s) { return tree_block(tree, base, s); });
+    state = counted(index(0), index(l.extent), kTreeSuperBlock, true, state,
+                    [&](Value* base, const State& s) { return tree_super_block(tree, base, s); });
   }
   ex_.here();
   for (size_t k = 0; k < l.reductions.size(); ++k) {

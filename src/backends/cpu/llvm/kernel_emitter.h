@@ -81,6 +81,8 @@ class KernelEmitter {
     int64_t unit() const { return in_registers ? 64 : width; }
   };
   void tree_loop(const loop::Loop& loop);
+  State tree_super_block(const Tree& tree, Value* base, const State& state);
+  State tree_blocks(const Tree& tree, Value* begin, Value* end, const State& state);
   State tree_block(const Tree& tree, Value* base, State state);
   State tree_main(const Tree& tree, Value* begin, Value* end, bool nonempty, State state);
   State tree_tail(const Tree& tree, State state);

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/step.h"
 #include "base/kernel_abi.h"
 
 namespace pyc::cpu {
@@ -167,130 +168,11 @@ void DriverWriter::pack_rows(int rows, Value* from) {
   });
 }
 
-llvm::Function* new_step(llvm::Module& module, const std::string& symbol) {
-  llvm::LLVMContext& context = module.getContext();
-  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
-  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, i64, i64}, false);
-  auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol, module);
-  f->setDSOLocal(true);
-  llvm::BasicBlock::Create(context, "entry", f);
-  return f;
-}
-
-// Copies panels of B.
-class PackWriter {
- public:
-  PackWriter(const MatmulSource& source, llvm::Function* function)
-      : p_(source.plan),
-        c_(source.contraction()),
-        b_(&function->getEntryBlock()),
-        flow_(b_),
-        f_(function) {}
-
-  void run();
-
- private:
-  void panel(Value* from, Value* to, int columns);
-  // `count` steps of k, one vector of a panel row each.
-  void rows(Value* from, Value* to, int columns, int count);
-
-  const MatmulPlan& p_;
-  const lower::Contraction& c_;
-  llvm::IRBuilder<> b_;
-  FlowBuilder flow_;
-  llvm::Function* f_;
-};
-
-void PackWriter::run() {
-  Value* table = b_.CreateAlignedLoad(
-      b_.getPtrTy(),
-      b_.CreateConstGEP1_64(b_.getInt8Ty(), f_->getArg(0), offsetof(pyc_kernel_args, buffers)),
-      llvm::Align(8));
-  Value* source = b_.CreateAlignedLoad(b_.getPtrTy(), table, llvm::Align(8));
-  Value* target = b_.CreateAlignedLoad(
-      b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, 1), llvm::Align(8));
-  source = flow_.at(source, c_.b.base);
-  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
-    Value* panel_number = b_.CreateURem(number, flow_.index(p_.panels));
-    Value* matrix = b_.CreateUDiv(number, flow_.index(p_.panels));
-    Value* to = flow_.at(target, b_.CreateMul(number, flow_.index(p_.b_panel_stride)));
-    Value* from = flow_.at(
-        source, b_.CreateMul(panel_number, flow_.index(c_.b.row_stride * p_.tile_columns)));
-    for (size_t i = c_.batch.size(); i-- > 0;) {
-      if (c_.b.batch_strides[i] == 0) continue;
-      Value* at = b_.CreateURem(matrix, flow_.index(c_.batch[i]));
-      matrix = b_.CreateUDiv(matrix, flow_.index(c_.batch[i]));
-      from = flow_.at(from, b_.CreateMul(at, flow_.index(c_.b.batch_strides[i])));
-    }
-    const int rest = static_cast<int>(p_.n % p_.tile_columns);
-    const auto whole = [&] { panel(from, to, p_.tile_columns); };
-    if (rest == 0) return whole();
-    flow_.when(
-        b_.CreateICmpEQ(panel_number, flow_.index(p_.panels - 1)), [&] { panel(from, to, rest); },
-        whole);
-  });
-  b_.CreateRetVoid();
-}
-
-void PackWriter::panel(Value* from, Value* to, int columns) {
-  const auto over = [&](int64_t begin, int64_t end, int count) {
-    if (begin == end) return;
-    flow_.loop(flow_.index(begin), flow_.index(end), count, true, [&](Value* k) {
-      rows(flow_.at(from, b_.CreateMul(k, flow_.index(c_.b.k_stride))),
-           flow_.at(to, b_.CreateMul(k, flow_.index(p_.tile_columns))), columns, count);
-    });
-  };
-  const int64_t whole = p_.k - p_.k % 4;
-  over(0, whole, 4);
-  over(whole, p_.k, 1);
-}
-
-void PackWriter::rows(Value* from, Value* to, int columns, int count) {
-  const auto vector = [&](int width) {
-    return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(width));
-  };
-  for (int at = 0; at < p_.tile_columns; at += p_.lanes) {
-    const int valid = std::min(p_.lanes, std::max(0, columns - at));
-    std::vector<Value*> out(static_cast<size_t>(count),
-                            llvm::ConstantAggregateZero::get(vector(p_.lanes)));
-    if (c_.b.row_stride == 1 && valid == p_.lanes) {
-      for (int k = 0; k < count; ++k) {
-        out[static_cast<size_t>(k)] = b_.CreateAlignedLoad(
-            vector(p_.lanes), flow_.at(from, k * c_.b.k_stride + at), llvm::Align(4));
-      }
-    } else {
-      for (int j = 0; j < valid; ++j) {
-        Value* column = flow_.at(from, (at + j) * c_.b.row_stride);
-        const bool joined = c_.b.k_stride == 1 && count > 1;
-        Value* together =
-            joined ? b_.CreateAlignedLoad(vector(count), column, llvm::Align(4)) : nullptr;
-        for (int k = 0; k < count; ++k) {
-          Value* x =
-              joined ? b_.CreateExtractElement(together, static_cast<uint64_t>(k))
-                     : b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(column, k * c_.b.k_stride),
-                                            llvm::Align(4));
-          Value*& row = out[static_cast<size_t>(k)];
-          row = b_.CreateInsertElement(row, x, static_cast<uint64_t>(j));
-        }
-      }
-    }
-    for (int k = 0; k < count; ++k) {
-      b_.CreateAlignedStore(out[static_cast<size_t>(k)], flow_.at(to, k * p_.tile_columns + at),
-                            llvm::Align(4));
-    }
-  }
-}
-
 }  // namespace
 
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
                         llvm::Function* const tiles[2]) {
   DriverWriter(source, new_step(module, symbol), tiles).run();
-}
-
-void emit_matmul_pack(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
-  PackWriter(source, new_step(module, symbol)).run();
 }
 
 }  // namespace pyc::cpu

@@ -5,10 +5,10 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "backends/cpu/llvm/flow.h"
 #include "backends/cpu/llvm/value_ops.h"
 #include "backends/cpu/matmul.h"
 
@@ -38,36 +38,6 @@ llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& modul
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
                         llvm::Function* const tiles[2]);
 
-// The step that packs B into the workspace: one parallel point per matrix and panel.
-void emit_matmul_pack(const MatmulSource& source, llvm::Module& module, const std::string& symbol);
-
 void emit_fma_probe(llvm::Module& module, int lanes, int chains, const std::string& symbol);
-
-// Control flow over an IRBuilder.
-class FlowBuilder {
- public:
-  using Value = llvm::Value;
-  using State = std::vector<Value*>;
-
-  explicit FlowBuilder(llvm::IRBuilder<>& builder) : b_(builder) {}
-
-  Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
-  // pointer + elements · size, in bytes of f32.
-  Value* at(Value* pointer, int64_t elements);
-  Value* at(Value* pointer, Value* elements);
-
-  // for (i = begin; i < end; i += step) state = body(i, state). `nonempty`: runs at least once.
-  State loop(Value* begin, Value* end, int64_t step, bool nonempty, const State& init,
-             const std::function<State(Value* i, const State&)>& body);
-  void loop(Value* begin, Value* end, int64_t step, bool nonempty,
-            const std::function<void(Value* i)>& body);
-  void when(Value* condition, const std::function<void()>& yes,
-            const std::function<void()>& no = {});
-
- private:
-  llvm::BasicBlock* block(const char* name);
-
-  llvm::IRBuilder<>& b_;
-};
 
 }  // namespace pyc::cpu

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/llvm/emitter.h"
 #include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/tile.h"
 
 namespace pyc::cpu {
 namespace {
@@ -18,7 +19,7 @@ using loop::kNone;
 constexpr int kInlineEpilogue = 12;
 
 constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
-constexpr uint32_t kSecondLevel = 2;   // llvm.prefetch's locality
+constexpr uint32_t kFetchLevel = 2;    // llvm.prefetch's locality
 
 // Operations that the stores evaluate per element, index arithmetic left out.
 int epilogue_cost(const loop::Kernel& kernel) {
@@ -44,9 +45,9 @@ class TileWriter {
         c_(source.contraction()),
         rows_(rows),
         vectors_(p_.tile_columns / p_.lanes),
-        pipelined_(p_.a_by_lanes && rows * p_.tile_columns / 4 + rows + p_.tile_columns / 2 <= 30),
         b_(function->getContext()),
         flow_(b_),
+        core_(b_, shape_of(source, rows), [this](Value* b) { fetch_ahead(b); }),
         ex_(source.group.kernel, source.traits, b_, function),
         f_(function) {}
 
@@ -61,28 +62,25 @@ class TileWriter {
   Value* row() { return arg(3); }
   Value* column_begin() { return arg(4); }
   Value* column_end() { return arg(5); }
-  llvm::Type* vector_type() { return llvm::FixedVectorType::get(b_.getFloatTy(), lanes()); }
-  unsigned lanes() const { return static_cast<unsigned>(p_.lanes); }
-  Value* zero() { return llvm::ConstantAggregateZero::get(vector_type()); }
-  Value* load_vector(Value* pointer, int64_t element);
-  // `unroll` elements of k of a row.
-  Value* load_a(Value* a, int row);
-  void store_vector(Value* v, Value* pointer, int64_t element);
-  Value* fma(Value* a, Value* b, Value* c);
+  llvm::Type* vector_type() { return core_.vector_type(); }
+  Value* zero() { return core_.zero(); }
+  Value* load_vector(Value* p, int64_t element) { return core_.load_vector(p, element); }
+  void store_vector(Value* v, Value* p, int64_t element) { core_.store_vector(v, p, element); }
+  static TileShape shape_of(const MatmulSource& s, int rows) {
+    const MatmulPlan& p = s.plan;
+    return {.rows = rows,
+            .vectors = p.tile_columns / p.lanes,
+            .lanes = p.lanes,
+            .unroll = p.unroll,
+            .a_by_lanes = p.a_by_lanes,
+            .a_row_stride = s.a_row_stride(rows),
+            .a_step = s.a_step(rows),
+            .b_k_stride = p.b_k_stride};
+  }
 
   void panel(Value* column, Value* b);
-  // The tile's accumulators after one segment (and some more). The states below are the
-  // accumulators, row by row, and at the end the pointers into A and B.
+  // The tile's accumulators after one segment, row by row.
   State segment(Value* a, Value* b, Value* steps, bool has_tail);
-  // `unroll` steps of k.
-  State k_steps(State state);
-  // One step of k; changes the accumulators.
-  void k_step(Value* a, Value* b, State& state);
-  // All steps, with loads ahead of the arithmetic: what the first fmas of an iteration need was
-  // loaded in the one before. The last iteration stands by itself, so that nothing beyond the end
-  // is read. Between accumulators and pointers the states have A's and B's vectors.
-  State k_loop_ahead(Value* steps, int64_t fewest, State state);
-  State k_steps_ahead(State state, bool load_next);
 
   // Where in the block of B to come this tile fetches: the task's tiles share it out.
   void plan_fetches();
@@ -99,9 +97,9 @@ class TileWriter {
   const lower::Contraction& c_;
   const int rows_;
   const int vectors_;
-  const bool pipelined_;
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
+  TileCore core_;
   ExprEmitter ex_;
   llvm::Function* f_;
   Value* tile_ = nullptr;  // rows × tile_columns floats on the stack
@@ -109,23 +107,6 @@ class TileWriter {
   Value* fetch_distance_ = nullptr;
   int64_t fetch_lines_ = 0;
 };
-
-Value* TileWriter::load_vector(Value* pointer, int64_t element) {
-  return b_.CreateAlignedLoad(vector_type(), flow_.at(pointer, element), llvm::Align(4));
-}
-
-Value* TileWriter::load_a(Value* a, int row) {
-  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(p_.unroll));
-  return b_.CreateAlignedLoad(type, flow_.at(a, row * s_.a_row_stride(rows_)), llvm::Align(4));
-}
-
-void TileWriter::store_vector(Value* v, Value* pointer, int64_t element) {
-  b_.CreateAlignedStore(v, flow_.at(pointer, element), llvm::Align(4));
-}
-
-Value* TileWriter::fma(Value* a, Value* b, Value* c) {
-  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, b, c});
-}
 
 void TileWriter::run() {
   ex_.here();
@@ -173,7 +154,7 @@ void TileWriter::fetch_ahead(Value* b) {
     Value* from = b_.CreateAdd(fetch_distance_, flow_.index(i * kLineElements));
     Value* at = b_.CreateGEP(b_.getFloatTy(), b, from);
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {at, b_.getInt32(0), b_.getInt32(kSecondLevel), b_.getInt32(1)});
+                       {at, b_.getInt32(0), b_.getInt32(kFetchLevel), b_.getInt32(1)});
   }
 }
 
@@ -230,129 +211,19 @@ void TileWriter::panel(Value* column, Value* b) {
 }
 
 TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, bool has_tail) {
-  State state(static_cast<size_t>(rows_ * vectors_), zero());
-  state.push_back(a);
-  state.push_back(b);
-  const int64_t fewest = ((p_.k - 1) % kMatmulSegment + 1) / p_.unroll;
-  if (pipelined_ && fewest > 0) {
-    state = k_loop_ahead(steps, fewest, state);
-  } else if (pipelined_ && p_.segments > 1) {
-    Value* any = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, steps, flow_.index(1));
-    state = flow_.loop(flow_.index(0), any, 1, false, state,
-                       [&](Value*, const State& now) { return k_loop_ahead(steps, fewest, now); });
-  } else if (p_.k >= p_.unroll) {
-    state = flow_.loop(flow_.index(0), steps, 1, fewest > 0, state,
-                       [&](Value*, const State& now) { return k_steps(now); });
-  }
-  if (!has_tail) return state;
+  TileSteps s;
+  s.whole = steps;
+  s.fewest = ((p_.k - 1) % kMatmulSegment + 1) / p_.unroll;
+  s.most = p_.segments > 1 ? kMatmulSegment / p_.unroll : s.fewest;
+  if (!has_tail) return core_.chain(a, b, s);
   // Only the last segment has a rest; its steps are fewer than a whole segment's.
-  Value* rest = flow_.index(p_.k % p_.unroll);
+  s.rest = flow_.index(p_.k % p_.unroll);
+  s.always_rest = p_.segments == 1;
   if (p_.segments > 1) {
     Value* whole = b_.CreateICmpEQ(steps, flow_.index(kMatmulSegment / p_.unroll));
-    rest = b_.CreateSelect(whole, flow_.index(0), rest);
+    s.rest = b_.CreateSelect(whole, flow_.index(0), s.rest);
   }
-  return flow_.loop(flow_.index(0), rest, 1, p_.segments == 1, state,
-                    [&](Value*, const State& now) {
-                      State next = now;
-                      k_step(now.end()[-2], now.back(), next);
-                      next.end()[-2] = flow_.at(now.end()[-2], 1);
-                      next.back() = flow_.at(now.back(), p_.b_k_stride);
-                      return next;
-                    });
-}
-
-TileWriter::State TileWriter::k_loop_ahead(Value* steps, int64_t fewest, State state) {
-  Value* b = state.back();
-  state.pop_back();
-  Value* a = state.back();
-  state.pop_back();
-  for (int i = 0; i < rows_; ++i) state.push_back(load_a(a, i));
-  for (int v = 0; v < vectors_; ++v) state.push_back(load_vector(b, v * p_.lanes));
-  // An integer, so that LLVM's strength reduction leaves the rows' offsets in the instructions; a
-  // pointer of its own for some rows cost 5 %.
-  state.push_back(b_.CreatePtrToInt(a, b_.getInt64Ty()));
-  state.push_back(b);
-  Value* ahead = b_.CreateSub(steps, flow_.index(1));
-  state = flow_.loop(flow_.index(0), ahead, 1, fewest > 1, state,
-                     [&](Value*, const State& now) { return k_steps_ahead(now, true); });
-  state = k_steps_ahead(state, false);
-  state.erase(state.begin() + rows_ * vectors_, state.end() - 2);
-  state.end()[-2] = b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy());
-  return state;
-}
-
-// The order of loads between the fmas is the one that measured best (98 % of peak in the
-// first-level cache; all loads first: 88 %).
-TileWriter::State TileWriter::k_steps_ahead(State state, bool load_next) {
-  const auto sums = state.begin();
-  const auto rows = sums + rows_ * vectors_;
-  const auto columns = rows + rows_;
-  Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step(rows_) * 4));
-  Value* a = b_.CreateIntToPtr(next_a, b_.getPtrTy());
-  Value* b = state.back();
-  for (int k = 0; k < p_.unroll; ++k) {
-    const bool load_b = load_next || k + 1 < p_.unroll;
-    const bool load_rows = load_next && k + 1 == p_.unroll;
-    const std::vector<int> lane(static_cast<size_t>(p_.lanes), k);
-    const State now(columns, columns + vectors_);
-    for (int i = 0; i < rows_; ++i) {
-      for (int j = 0; load_b && i < std::min(rows_, vectors_) && j < vectors_; ++j) {
-        if (j * std::min(rows_, vectors_) / vectors_ != i) continue;
-        columns[j] = load_vector(b, (k + 1) * p_.b_k_stride + j * p_.lanes);
-      }
-      Value* x = b_.CreateShuffleVector(rows[i], lane);
-      for (int v = 0; v < vectors_; ++v) {
-        sums[i * vectors_ + v] = fma(x, now[static_cast<size_t>(v)], sums[i * vectors_ + v]);
-      }
-      if (load_rows) rows[i] = load_a(a, i);
-    }
-  }
-  state.end()[-2] = next_a;
-  state.back() = flow_.at(b, p_.unroll * p_.b_k_stride);
-  return state;
-}
-
-TileWriter::State TileWriter::k_steps(State state) {
-  Value* a = state.end()[-2];
-  Value* b = state.back();
-  fetch_ahead(b);
-  std::vector<Value*> rows;
-  for (int i = 0; p_.a_by_lanes && i < rows_; ++i) rows.push_back(load_a(a, i));
-  for (int k = 0; k < p_.unroll; ++k) {
-    if (!p_.a_by_lanes) {
-      k_step(flow_.at(a, k), flow_.at(b, k * p_.b_k_stride), state);
-      continue;
-    }
-    std::vector<Value*> columns;
-    for (int v = 0; v < vectors_; ++v) {
-      columns.push_back(load_vector(b, k * p_.b_k_stride + v * p_.lanes));
-    }
-    const std::vector<int> lane(static_cast<size_t>(p_.lanes), k);
-    for (int i = 0; i < rows_; ++i) {
-      Value* x = b_.CreateShuffleVector(rows[static_cast<size_t>(i)], lane);
-      for (int v = 0; v < vectors_; ++v) {
-        Value*& sum = state[static_cast<size_t>(i * vectors_ + v)];
-        sum = fma(x, columns[static_cast<size_t>(v)], sum);
-      }
-    }
-  }
-  state.end()[-2] = flow_.at(a, s_.a_step(rows_));
-  state.back() = flow_.at(b, p_.unroll * p_.b_k_stride);
-  return state;
-}
-
-void TileWriter::k_step(Value* a, Value* b, State& acc) {
-  std::vector<Value*> columns;
-  for (int v = 0; v < vectors_; ++v) columns.push_back(load_vector(b, v * p_.lanes));
-  for (int i = 0; i < rows_; ++i) {
-    Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(a, i * s_.a_row_stride(rows_)),
-                                    llvm::Align(4));
-    x = b_.CreateVectorSplat(lanes(), x);
-    for (int v = 0; v < vectors_; ++v) {
-      Value*& sum = acc[static_cast<size_t>(i * vectors_ + v)];
-      sum = fma(x, columns[static_cast<size_t>(v)], sum);
-    }
-  }
+  return core_.chain(a, b, s);
 }
 
 void TileWriter::finish(const State& totals, Value* column) {

@@ -1,9 +1,11 @@
 // The library's public function and the generator behind it.
 
 #include "backends/cpu/generator.h"
+#include "backends/cpu/llvm/attention_emit.h"
 #include "backends/cpu/llvm/compilation.h"
 #include "backends/cpu/llvm/emitter.h"
 #include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/step.h"
 
 namespace pyc::cpu {
 namespace {
@@ -16,8 +18,15 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
       two ? emit_matmul_tile(source, module, plan.tile_rows - 1) : nullptr};
   emit_matmul_driver(source, module, symbol, tiles);
   if (plan.weights == MatmulPlan::Weights::kPackedAtRun) {
-    emit_matmul_pack(source, module, symbol + "_pack");
+    emit_pack(packing_of(plan, source.contraction()), module, symbol + "_pack");
   }
+}
+
+void write_attention(const AttentionSource& source, llvm::Module& module,
+                     const std::string& symbol) {
+  emit_attention(source, module, symbol);
+  emit_pack(source.plan.keys, module, symbol + "_keys");
+  if (source.plan.pack_values) emit_pack(source.plan.values, module, symbol + "_values");
 }
 
 Result<std::string> compile(const CodegenTarget& target, std::string name, Form form,
@@ -44,6 +53,15 @@ class LlvmGenerator final : public Generator {
     return compile(target, plan.name + " of group '" + group.name + "'", form,
                    [&](llvm::Module& module, const TargetTraits& traits) {
                      write_matmul({group, plan, traits}, module, symbol);
+                   });
+  }
+
+  Result<std::string> attention(const lower::Group& group, const AttentionPlan& plan,
+                                const CodegenTarget& target, const std::string& symbol,
+                                Form form) const override {
+    return compile(target, plan.name + " of group '" + group.name + "'", form,
+                   [&](llvm::Module& module, const TargetTraits& traits) {
+                     write_attention({group, plan, traits}, module, symbol);
                    });
   }
 

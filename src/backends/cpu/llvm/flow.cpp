@@ -1,4 +1,4 @@
-#include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/flow.h"
 
 namespace pyc::cpu {
 

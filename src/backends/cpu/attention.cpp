@@ -1,0 +1,106 @@
+#include "backends/cpu/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cpu/kernel_generator.h"
+#include "backends/cpu/registers.h"
+
+namespace pyc::cpu {
+namespace {
+
+// Queries of a task; fewer where a head has fewer.
+constexpr int kMostRows = 8;
+// What a block of values may span to be read where it lies.
+constexpr int64_t kNearBytes = 32 << 10;
+// A row's work per score, as so many operations of a product.
+constexpr double kFlopsPerScore = 40.0;
+
+Packing packing_of(const AttentionPlan& p, const lower::Attention& a,
+                   const lower::Attention::Operand& x) {
+  Packing out;
+  out.columns = p.tile_columns;
+  out.lanes = p.lanes;
+  out.base = x.base;
+  out.batch = a.batch;
+  out.batch_strides = x.batch_strides;
+  return out;
+}
+
+bool is_f32(const std::optional<lower::Attention::Operand>& x) {
+  return x && x->dtype == DType::kF32;
+}
+
+}  // namespace
+
+std::string attention_rejected(const lower::Group& group, const CodegenTarget& target) {
+  const lower::Attention& a = *group.attention;
+  if (a.dtype != DType::kF32 || !is_f32(a.q) || !is_f32(a.k) || !is_f32(a.v)) {
+    return "operands_not_strided_f32";
+  }
+  if (a.batch_size() <= 0 || a.queries <= 0 || a.keys <= 0 || a.depth <= 0 || a.columns <= 0) {
+    return "empty";
+  }
+  if (a.q->column_stride != 1 && a.depth > 1) return "query_not_contiguous";
+  if (a.depth > kMostAttentionDepth) return "depth_over_a_segment";
+  if (a.columns > kMostAttentionColumns) return "too_many_columns";
+  if (!group.kernel.checks.empty()) return "has_checks";
+  if (target.lanes != 4 && target.lanes != 8 && target.lanes != 16) return "lanes_not_supported";
+  return "";
+}
+
+AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& target) {
+  const lower::Attention& a = *group.attention;
+  const Registers registers = registers_of(target);
+  AttentionPlan p;
+  p.lanes = target.lanes;
+  p.a_by_lanes = target.is_aarch64();
+  p.rows = static_cast<int>(std::min<int64_t>(kMostRows, a.queries));
+  // Eight rows of two vectors take sixteen registers; where there are no more, four at a time.
+  const int unit = std::max(registers.native_lanes, p.lanes);
+  p.tile_columns = 2 * unit;
+  p.tile_rows = registers.count < 32 && p.rows % 4 == 0 ? 4 : p.rows;
+  if (registers.count < 32 && p.tile_rows > 6) p.tile_rows = 1;
+  p.width = std::max(16, unit);
+  p.row_tasks = (a.queries + p.rows - 1) / p.rows;
+  p.name = fmt::format("f32_attention__{}_{}x{}", registers.isa, p.rows, p.tile_columns);
+  if (p.lanes != registers.native_lanes) p.name += fmt::format("_l{}", p.lanes);
+
+  p.keys = packing_of(p, a, *a.k);
+  p.keys.n = a.keys;
+  p.keys.k = a.depth;
+  p.keys.row_stride = a.k->row_stride;
+  p.keys.k_stride = a.k->column_stride;
+  p.workspace_bytes = (p.keys.bytes() + 63) / 64 * 64;
+
+  p.values = packing_of(p, a, *a.v);
+  p.values.n = a.columns;
+  p.values.k = a.keys;
+  p.values.row_stride = a.v->column_stride;
+  p.values.k_stride = a.v->row_stride;
+  const bool readable = a.v->column_stride == 1 && a.columns % p.tile_columns == 0;
+  const bool near = a.block * a.v->row_stride * 4 <= kNearBytes || a.queries <= p.rows;
+  p.pack_values = !readable || !near;
+  if (p.pack_values) {
+    p.values_offset = p.workspace_bytes;
+    p.workspace_bytes += p.values.bytes();
+  }
+  return p;
+}
+
+double attention_cost_ns(const lower::Group& group, const AttentionPlan& plan,
+                         const CodegenTarget& target, int threads) {
+  const lower::Attention& a = *group.attention;
+  const double scores = static_cast<double>(a.batch_size()) *
+                        static_cast<double>(plan.row_tasks * plan.rows) *
+                        static_cast<double>(a.keys);
+  const double flops = scores * (2.0 * static_cast<double>(a.depth + a.columns) + kFlopsPerScore);
+  const double bytes = static_cast<double>(group.bytes + 2 * plan.workspace_bytes);
+  const double rounds = static_cast<double>((plan.tasks(a) + threads - 1) / threads) /
+                        static_cast<double>(plan.tasks(a));
+  return std::max(flops * rounds / tile_flops_per_ns(target), bytes / (kBytesPerNs * threads)) +
+         3 * kStepOverheadNs;
+}
+
+}  // namespace pyc::cpu

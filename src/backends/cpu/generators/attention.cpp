@@ -1,0 +1,86 @@
+// Attention, several queries at a time.
+
+#include "backends/cpu/attention.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "backends/cpu/kernel_generator.h"
+
+namespace pyc::cpu {
+namespace {
+
+class PlannedAttention final : public CpuPlan {
+ public:
+  explicit PlannedAttention(AttentionPlan plan) : plan_(std::move(plan)) {}
+
+  std::string key(const lower::Group& group) const override {
+    return fmt::format("{} {}\n{}", plan_.name, plan_.pack_values, loop::print(group.kernel));
+  }
+
+  Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
+                           const std::string& symbol, Form form) const override {
+    PYC_ASSIGN(const Generator* made, generator());
+    return made->attention(group, plan_, target, symbol, form);
+  }
+
+  std::vector<backends::CompiledStep> steps(const lower::Group& group,
+                                            const std::string& symbol) const override {
+    using backends::Operand;
+    const auto value = [&](uint32_t buffer) {
+      return Operand{Operand::Kind::kValue, group.buffer_values[buffer], 0, 0};
+    };
+    const auto workspace = [](int64_t offset) {
+      return Operand{Operand::Kind::kWorkspace, ir::kNoId, offset, 0};
+    };
+    std::vector<backends::CompiledStep> out;
+    const auto pack = [&](const char* suffix, const Packing& packing, uint32_t source,
+                          int64_t offset) {
+      out.push_back({nullptr,
+                     symbol + suffix,
+                     nullptr,
+                     {value(source), workspace(offset)},
+                     packing.matrices() * packing.panels()});
+    };
+    pack("_keys", plan_.keys, group.attention->k->buffer, 0);
+    if (plan_.pack_values) {
+      pack("_values", plan_.values, group.attention->v->buffer, plan_.values_offset);
+    }
+    std::vector<Operand> operands = kernel_operands(group);
+    operands.push_back(workspace(0));
+    if (plan_.pack_values) operands.push_back(workspace(plan_.values_offset));
+    out.push_back({nullptr, symbol, nullptr, std::move(operands), plan_.tasks(*group.attention)});
+    return out;
+  }
+
+ private:
+  AttentionPlan plan_;
+};
+
+class Attention final : public KernelGenerator {
+ public:
+  std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
+    if (!r.group.attention) return {};
+    backends::Candidate c;
+    c.name = "f32_attention";
+    c.rejected = attention_rejected(r.group, r.target);
+    if (c.rejected.empty()) {
+      AttentionPlan plan = plan_attention(r.group, r.target);
+      c.name = plan.name;
+      c.cost_ns = attention_cost_ns(r.group, plan, r.target, r.threads);
+      c.needs.workspace_bytes = plan.workspace_bytes;
+      c.plan = std::make_shared<PlannedAttention>(std::move(plan));
+    }
+    return {c};
+  }
+};
+
+}  // namespace
+
+const KernelGenerator& generator_attention() {
+  static const Attention generator;
+  return generator;
+}
+
+}  // namespace pyc::cpu

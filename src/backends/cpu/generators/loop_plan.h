@@ -1,0 +1,48 @@
+#pragma once
+
+// A plan whose code is made from Loop IR alone.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "backends/cpu/kernel_generator.h"
+
+namespace pyc::cpu {
+
+class LoopPlan final : public CpuPlan {
+ public:
+  // In vectors of `lanes`; a kernel that stands for the group's own, or null.
+  LoopPlan(int lanes, std::shared_ptr<const loop::Kernel> kernel)
+      : lanes_(lanes), kernel_(std::move(kernel)) {}
+
+  std::string key(const lower::Group& group) const override {
+    return fmt::format("{}\n{}", lanes_, loop::print(kernel_of(group)));
+  }
+  Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
+                           const std::string& symbol, Form form) const override {
+    PYC_ASSIGN(const Generator* made, generator());
+    CodegenTarget wide = target;
+    wide.lanes = lanes_;
+    return made->kernel(kernel_of(group), wide, symbol, form);
+  }
+  std::vector<backends::CompiledStep> steps(const lower::Group& group,
+                                            const std::string& symbol) const override {
+    backends::CompiledStep step;
+    step.symbol = symbol;
+    step.parallel = kernel_of(group).parallel_size();
+    step.operands = kernel_operands(group);
+    return {step};
+  }
+
+ private:
+  const loop::Kernel& kernel_of(const lower::Group& group) const {
+    return kernel_ == nullptr ? group.kernel : *kernel_;
+  }
+
+  int lanes_;
+  std::shared_ptr<const loop::Kernel> kernel_;
+};
+
+}  // namespace pyc::cpu

@@ -1,0 +1,67 @@
+#include "backends/cpu/kernel_generator.h"
+
+#include <algorithm>
+
+#include "backends/cpu/pair_points.h"
+
+namespace pyc::cpu {
+namespace {
+
+constexpr double kGenericFlopsPerNs = 4.0;
+// Between two loops over a row, until a reduction's result is there.
+constexpr double kWaitNs = 20.0;
+// Independent fma chains that hide the latency of one.
+constexpr double kChainsInFlight = 4.0;
+
+}  // namespace
+
+#define PYC_GENERATOR(stem) const KernelGenerator& generator_##stem();
+#include "kernel_generators.inc"
+#undef PYC_GENERATOR
+
+std::span<const KernelGenerator* const> kernel_generators() {
+  static const KernelGenerator* const all[] = {
+#define PYC_GENERATOR(stem) &generator_##stem(),
+#include "kernel_generators.inc"
+#undef PYC_GENERATOR
+  };
+  return all;
+}
+
+std::vector<backends::Operand> kernel_operands(const lower::Group& group) {
+  std::vector<backends::Operand> out;
+  for (const ir::ValueId v : group.buffer_values) {
+    backends::Operand operand;
+    operand.kind =
+        v == ir::kNoId ? backends::Operand::Kind::kScratch : backends::Operand::Kind::kValue;
+    operand.value = v;
+    out.push_back(operand);
+  }
+  return out;
+}
+
+bool reduces_in_lanes(const loop::Kernel& kernel) {
+  return std::any_of(kernel.loops.begin(), kernel.loops.end(), [](const loop::Loop& l) {
+    return l.vector && std::any_of(l.body.begin(), l.body.end(), [](const loop::Stmt& s) {
+             return s.kind == loop::StmtKind::kLoop;
+           });
+  });
+}
+
+double generic_cost_ns(const lower::Group& group, int lanes, const GeneratorRequest& request) {
+  const int own = request.target.lanes;
+  double rate = kGenericFlopsPerNs * own / 4.0;
+  if (reduces_in_lanes(group.kernel)) {
+    const double chains = static_cast<double>(lanes) / own;
+    rate *= std::min(chains, kChainsInFlight) / kChainsInFlight;
+  }
+  const double compute = group.flops / (rate * request.threads);
+  const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * request.threads);
+  return std::max(compute, memory) + kStepOverheadNs;
+}
+
+double waits_ns(const loop::Kernel& kernel, int threads) {
+  return kWaitNs * waits_of(kernel) * static_cast<double>(kernel.parallel_size()) / threads;
+}
+
+}  // namespace pyc::cpu

@@ -1,0 +1,452 @@
+// A task of attention: the queries' rows go through the blocks of keys together. Per block:
+// products with the keys (tiles), then row by row scores, maximum, weights and their sum, then the
+// weights' products with the values (tiles).
+
+#include "backends/cpu/llvm/attention_emit.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/flow.h"
+#include "backends/cpu/llvm/step.h"
+#include "backends/cpu/llvm/tile.h"
+#include "base/kernel_abi.h"
+
+namespace pyc::cpu {
+namespace {
+
+using llvm::Value;
+using loop::kNone;
+
+constexpr int64_t kLanesOfSum = loop::kTreeLanes;
+
+// Arguments of the function that computes a task:
+//   void rows(ptr buffers, ptr q, ptr k, ptr v, i64 row, i64 first, i64 batch…)
+// Its rows begin at query `row`; those from `first` on are stored, the ones before are another
+// task's. `q` points at the first row, `k` and `v` at what the head's tiles read.
+enum Argument : unsigned { kTable, kQ, kK, kV, kRow, kFirst, kBatch };
+
+class RowsWriter {
+ public:
+  RowsWriter(const AttentionSource& source, llvm::Function* function)
+      : a_(*source.group.attention),
+        p_(source.plan),
+        b_(function->getContext()),
+        flow_(b_),
+        ex_(source.group.kernel, source.traits, b_, function),
+        f_(function) {
+    blocks_ = (a_.keys + a_.block - 1) / a_.block;
+    rest_ = a_.keys - (blocks_ - 1) * a_.block;
+    stored_columns_ = p_.values.panels() * p_.tile_columns;
+    row_length_ = (a_.block + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum;
+  }
+
+  void run();
+
+ private:
+  using State = FlowBuilder::State;
+  using Body = std::function<void()>;
+
+  Value* arg(unsigned i) { return f_->getArg(i); }
+  Value* index(int64_t v) { return flow_.index(v); }
+  Value* number(double v) { return llvm::ConstantFP::get(b_.getFloatTy(), v); }
+  llvm::Type* vector(int width) {
+    if (width == 1) return b_.getFloatTy();
+    return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(width));
+  }
+  Value* load(Value* pointer, int width = 1) {
+    return b_.CreateAlignedLoad(vector(width), pointer, llvm::Align(4));
+  }
+  void store(Value* v, Value* pointer) { b_.CreateAlignedStore(v, pointer, llvm::Align(4)); }
+  Value* scaled(Value* v, int64_t factor) { return b_.CreateMul(v, index(factor)); }
+  // An inner scope with a block of its own.
+  void scope(const Body& body);
+  void bind(loop::VarId var, Value* value) {
+    if (var != kNone) ex_.bind(var, value);
+  }
+  void each_row(Value* from, const std::function<void(Value* i)>& body) {
+    flow_.loop(from, index(p_.rows), 1, true, body);
+  }
+  // Calls body(at, width) for the elements [0, count) of a row: `width` at a time, then one by one.
+  void along(int64_t count, int width, const std::function<void(Value* at, int width)>& body);
+
+  void start();
+  void block(Value* j);
+  void key_products(Value* j, Value* keys);
+  void value_products(Value* j, Value* keys);
+  void row_of_scores(Value* i);
+  Value* scores_and_maximum(Value* i, Value* row);
+  Value* weights_and_sum(Value* row);
+  std::pair<Value*, Value*> halves(Value* v);
+  void finish();
+  TileSteps steps_of(int64_t fewest, int64_t most, Value* count);
+
+  const lower::Attention& a_;
+  const AttentionPlan& p_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  ExprEmitter ex_;
+  llvm::Function* f_;
+  int64_t blocks_ = 0;
+  int64_t rest_ = 0;            // keys of the last block
+  int64_t stored_columns_ = 0;  // of a row of results, filled up to whole tiles
+  int64_t row_length_ = 0;      // of a row of scores, filled up to the lanes of a sum
+  // On the stack, f32: rows of scores and of results, a number per row, a sum's lanes.
+  Value* scores_ = nullptr;
+  Value* results_ = nullptr;
+  Value* maxima_ = nullptr;
+  Value* sums_ = nullptr;
+  Value* factors_ = nullptr;
+  Value* lanes_ = nullptr;
+};
+
+void RowsWriter::scope(const Body& body) {
+  llvm::BasicBlock* block = ex_.new_block("scope");
+  b_.CreateBr(block);
+  ex_.push_scope(block);
+  body();
+  llvm::BasicBlock* last = b_.GetInsertBlock();
+  ex_.pop_scope();
+  b_.SetInsertPoint(last);
+}
+
+void RowsWriter::along(int64_t count, int width,
+                       const std::function<void(Value* at, int width)>& body) {
+  const int64_t wide = count / width * width;
+  const auto part = [&](int64_t from, int64_t to, int step) {
+    if (from == to) return;
+    flow_.loop(index(from), index(to), step, true, [&](Value* at) { body(at, step); });
+  };
+  part(0, wide, width);
+  part(wide, count, 1);
+}
+
+void RowsWriter::run() {
+  ex_.here();
+  for (uint32_t i = 0; i < ex_.kernel().buffers.size(); ++i) {
+    Value* slot = b_.CreateConstGEP1_64(b_.getPtrTy(), arg(kTable), i);
+    ex_.set_buffer(i, b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8)));
+  }
+  for (size_t i = 0; i < a_.batch_vars.size(); ++i) {
+    bind(a_.batch_vars[i], arg(static_cast<unsigned>(kBatch + i)));
+  }
+  const auto floats = [&](int64_t count) {
+    return ex_.stack_slot(b_.getFloatTy(), static_cast<int>(count));
+  };
+  scores_ = floats(p_.rows * row_length_);
+  results_ = floats(p_.rows * stored_columns_);
+  maxima_ = floats(p_.rows);
+  sums_ = floats(p_.rows);
+  factors_ = floats(p_.rows);
+  lanes_ = floats(kLanesOfSum);
+  ex_.here();
+  // Leaves the entry block to the emitter.
+  llvm::BasicBlock* body = ex_.new_block("body");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  start();
+  flow_.loop(index(0), index(blocks_), 1, true, [&](Value* j) {
+    scope([&] {
+      bind(a_.block_var, j);
+      block(j);
+    });
+  });
+  finish();
+  b_.CreateRetVoid();
+}
+
+void RowsWriter::start() {
+  Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
+  each_row(index(0), [&](Value* i) {
+    store(nothing, flow_.at(maxima_, i));
+    store(number(0.0), flow_.at(sums_, i));
+    Value* row = flow_.at(results_, scaled(i, stored_columns_));
+    flow_.loop(index(0), index(stored_columns_), p_.lanes, true, [&](Value* e) {
+      store(llvm::Constant::getNullValue(vector(p_.lanes)), flow_.at(row, e));
+    });
+  });
+}
+
+// Steps of a chain over `count` elements of k.
+TileSteps RowsWriter::steps_of(int64_t fewest, int64_t most, Value* count) {
+  TileSteps s;
+  s.whole = b_.CreateUDiv(count, index(p_.unroll));
+  s.fewest = fewest / p_.unroll;
+  s.most = most / p_.unroll;
+  if (fewest % p_.unroll == 0 && most % p_.unroll == 0) return s;
+  s.rest = b_.CreateURem(count, index(p_.unroll));
+  s.always_rest = fewest == most;
+  return s;
+}
+
+void RowsWriter::block(Value* j) {
+  Value* keys = index(rest_);
+  if (blocks_ > 1 && rest_ != a_.block) {
+    Value* last = b_.CreateICmpEQ(j, index(blocks_ - 1));
+    keys = b_.CreateSelect(last, index(rest_), index(a_.block));
+  }
+  key_products(j, keys);
+  each_row(index(0), [&](Value* i) { row_of_scores(i); });
+  value_products(j, keys);
+}
+
+void RowsWriter::key_products(Value* j, Value* keys) {
+  TileCore core(b_, {.rows = p_.tile_rows,
+                     .vectors = p_.tile_columns / p_.lanes,
+                     .lanes = p_.lanes,
+                     .unroll = p_.unroll,
+                     .a_by_lanes = p_.a_by_lanes,
+                     .a_row_stride = p_.rows > 1 ? a_.q->row_stride : 0,
+                     .a_step = p_.unroll,
+                     .b_k_stride = p_.tile_columns});
+  Value* panel =
+      flow_.at(arg(kK), scaled(j, a_.block / p_.tile_columns * p_.keys.panel_elements()));
+  flow_.loop(index(0), keys, p_.tile_columns, true, {panel}, [&](Value* u, const State& at) {
+    flow_.loop(index(0), index(p_.rows), p_.tile_rows, true, [&](Value* i) {
+      Value* q = flow_.at(arg(kQ), scaled(i, a_.q->row_stride));
+      const State products = core.chain(q, at[0], steps_of(a_.depth, a_.depth, index(a_.depth)));
+      Value* to = flow_.at(scores_, b_.CreateAdd(scaled(i, row_length_), u));
+      const int vectors = p_.tile_columns / p_.lanes;
+      for (int r = 0; r < p_.tile_rows; ++r) {
+        for (int v = 0; v < vectors; ++v) {
+          Value* x = b_.CreateFAdd(products[static_cast<size_t>(r * vectors + v)], core.zero());
+          core.store_vector(x, to, r * row_length_ + v * p_.lanes);
+        }
+      }
+    });
+    return State{flow_.at(at[0], p_.keys.panel_elements())};
+  });
+}
+
+void RowsWriter::row_of_scores(Value* i) {
+  Value* row = flow_.at(scores_, scaled(i, row_length_));
+  Value* before = load(flow_.at(maxima_, i));
+  Value* top = scores_and_maximum(i, row);
+  // Beyond a block's keys there is nothing; the last tile may have written there.
+  if (a_.block != row_length_) {
+    Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
+    flow_.loop(index(a_.block), index(row_length_), 1, true,
+               [&](Value* u) { store(nothing, flow_.at(row, u)); });
+  }
+  scope([&] {
+    Value* m = ex_.ops().binary(loop::Op::kMax, DType::kF32, before, top);
+    bind(a_.m_before, before);
+    bind(a_.m, m);
+    Value* factor = ex_.eval(a_.factor);
+    ex_.here();
+    Value* sum = weights_and_sum(row);
+    Value* kept = b_.CreateFMul(load(flow_.at(sums_, i)), factor);
+    store(b_.CreateFAdd(kept, sum), flow_.at(sums_, i));
+    store(m, flow_.at(maxima_, i));
+    store(factor, flow_.at(factors_, i));
+  });
+}
+
+// The first and the second half of a vector, in the end two scalars.
+std::pair<Value*, Value*> RowsWriter::halves(Value* v) {
+  const int half = ValueOps::width_of(v) / 2;
+  return {ex_.ops().slice(v, 0, half), ex_.ops().slice(v, half, half)};
+}
+
+// Products become scores; returns the largest.
+Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
+  Value* top = nullptr;
+  scope([&] {
+    bind(a_.query_var, b_.CreateAdd(arg(kRow), i));
+    const auto part = [&](int64_t from, int64_t to, int width) {
+      if (from == to) return;
+      Value* least = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
+      if (width > 1) least = b_.CreateVectorSplat(static_cast<unsigned>(width), least);
+      const State most = flow_.loop(
+          index(from), index(to), width, true, {least}, [&](Value* u, const State& so_far) {
+            Value* s = nullptr;
+            scope([&] {
+              if (a_.key_var != kNone) {
+                ex_.bind_lanes(a_.key_var, u, 0, width, width);
+              }
+              bind(a_.product, load(flow_.at(row, u), width));
+              s = ex_.eval_wide(a_.score);
+              ex_.here();
+              store(s, flow_.at(row, u));
+            });
+            return State{ex_.ops().binary(loop::Op::kMax, DType::kF32, so_far[0], s)};
+          });
+      Value* found = most[0];
+      while (found->getType()->isVectorTy()) {
+        const auto [low, high] = halves(found);
+        found = ex_.ops().binary(loop::Op::kMax, DType::kF32, low, high);
+      }
+      top = top == nullptr ? found : ex_.ops().binary(loop::Op::kMax, DType::kF32, top, found);
+    };
+    const int64_t wide = a_.block / p_.width * p_.width;
+    part(0, wide, p_.width);
+    part(wide, a_.block, 1);
+  });
+  return top;
+}
+
+// Scores become weights; returns their canonical sum. Lane l has the elements l and l + 64.
+Value* RowsWriter::weights_and_sum(Value* row) {
+  flow_.loop(index(0), index(kLanesOfSum), p_.width, true, [&](Value* u) {
+    Value* sum = nullptr;
+    for (int64_t at = 0; at < row_length_; at += kLanesOfSum) {
+      scope([&] {
+        Value* place = flow_.at(row, b_.CreateAdd(u, index(at)));
+        ex_.bind_lanes(a_.lane_var, u, 0, p_.width, p_.width);
+        ex_.bind(a_.s, load(place, p_.width));
+        Value* weight = ex_.eval_wide(a_.weight);
+        ex_.here();
+        store(weight, place);
+        sum = sum == nullptr ? weight : b_.CreateFAdd(sum, weight);
+      });
+    }
+    store(sum, flow_.at(lanes_, u));
+  });
+  Value* sum = load(lanes_, kLanesOfSum);
+  while (sum->getType()->isVectorTy()) {
+    const auto [low, high] = halves(sum);
+    sum = b_.CreateFAdd(low, high);
+  }
+  return sum;
+}
+
+void RowsWriter::value_products(Value* j, Value* keys) {
+  const int64_t k_stride = p_.pack_values ? p_.tile_columns : a_.v->row_stride;
+  const int64_t panel_stride = p_.pack_values ? p_.values.panel_elements() : p_.tile_columns;
+  const int vectors = p_.tile_columns / p_.lanes;
+  TileCore core(b_, {.rows = p_.tile_rows,
+                     .vectors = vectors,
+                     .lanes = p_.lanes,
+                     .unroll = p_.unroll,
+                     .a_by_lanes = p_.a_by_lanes,
+                     .a_row_stride = row_length_,
+                     .a_step = p_.unroll,
+                     .b_k_stride = k_stride});
+  const int64_t most = blocks_ > 1 ? a_.block : rest_;
+  const TileSteps steps = steps_of(std::min(rest_, most), most, keys);
+  Value* first = flow_.at(arg(kV), scaled(j, a_.block * k_stride));
+  flow_.loop(index(0), index(stored_columns_), p_.tile_columns, true, {first},
+             [&](Value* e, const State& at) {
+               flow_.loop(index(0), index(p_.rows), p_.tile_rows, true, [&](Value* i) {
+                 Value* weights = flow_.at(scores_, scaled(i, row_length_));
+                 const State sums = core.chain(weights, at[0], steps);
+                 Value* to = flow_.at(results_, b_.CreateAdd(scaled(i, stored_columns_), e));
+                 for (int r = 0; r < p_.tile_rows; ++r) {
+                   Value* factor = load(flow_.at(factors_, b_.CreateAdd(i, index(r))));
+                   factor = b_.CreateVectorSplat(static_cast<unsigned>(p_.lanes), factor);
+                   for (int v = 0; v < vectors; ++v) {
+                     const int64_t place = r * stored_columns_ + v * p_.lanes;
+                     Value* kept = b_.CreateFMul(core.load_vector(to, place), factor);
+                     Value* sum =
+                         b_.CreateFAdd(sums[static_cast<size_t>(r * vectors + v)], core.zero());
+                     core.store_vector(b_.CreateFAdd(kept, sum), to, place);
+                   }
+                 }
+               });
+               return State{flow_.at(at[0], panel_stride)};
+             });
+}
+
+void RowsWriter::finish() {
+  Value* head = index(0);
+  for (size_t i = 0; i < a_.batch.size(); ++i) {
+    head = b_.CreateAdd(scaled(head, a_.batch[i]), arg(static_cast<unsigned>(kBatch + i)));
+  }
+  Value* first_row = b_.CreateAdd(scaled(head, a_.queries), arg(kRow));
+  each_row(arg(kFirst), [&](Value* i) {
+    Value* at = b_.CreateAdd(first_row, i);
+    Value* results = flow_.at(results_, scaled(i, stored_columns_));
+    scope([&] {
+      bind(a_.m, load(flow_.at(maxima_, i)));
+      bind(a_.l, load(flow_.at(sums_, i)));
+      for (const lower::Attention::Output* out : {&a_.outputs[1], &a_.outputs[2]}) {
+        if (out->buffer == kNone) continue;
+        Value* x = ex_.eval(out->value);
+        ex_.here();
+        store(x, flow_.at(ex_.buffer(out->buffer), at));
+      }
+      if (a_.outputs[0].buffer != kNone) {
+        Value* to = flow_.at(ex_.buffer(a_.outputs[0].buffer), scaled(at, a_.columns));
+        along(a_.columns, p_.lanes, [&](Value* e, int width) {
+          scope([&] {
+            ex_.bind_lanes(a_.lane_var, e, 0, width, width);
+            ex_.bind(a_.o, load(flow_.at(results, e), width));
+            Value* y = ex_.eval_wide(a_.outputs[0].value);
+            ex_.here();
+            store(y, flow_.at(to, e));
+          });
+        });
+      }
+    });
+  });
+}
+
+llvm::Function* emit_rows(const AttentionSource& source, llvm::Module& module) {
+  llvm::LLVMContext& context = module.getContext();
+  std::vector<llvm::Type*> types(4, llvm::PointerType::getUnqual(context));
+  types.resize(kBatch + source.group.attention->batch.size(), llvm::Type::getInt64Ty(context));
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
+  auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "rows", module);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  // As for the tiles of a matrix product.
+  if (source.traits.aarch64) f->addFnAttr("tune-cpu", "neoverse-n1");
+  llvm::BasicBlock::Create(context, "entry", f);
+  RowsWriter(source, f).run();
+  return f;
+}
+
+}  // namespace
+
+void emit_attention(const AttentionSource& source, llvm::Module& module,
+                    const std::string& symbol) {
+  const lower::Attention& a = *source.group.attention;
+  const AttentionPlan& p = source.plan;
+  llvm::Function* rows = emit_rows(source, module);
+  llvm::Function* f = new_step(module, symbol);
+  llvm::IRBuilder<> b(&f->getEntryBlock());
+  FlowBuilder flow(b);
+  Value* field =
+      b.CreateConstGEP1_64(b.getInt8Ty(), f->getArg(0), offsetof(pyc_kernel_args, buffers));
+  Value* table = b.CreateAlignedLoad(b.getPtrTy(), field, llvm::Align(8));
+  const auto slot = [&](uint32_t i) {
+    Value* at = b.CreateConstGEP1_64(b.getPtrTy(), table, i);
+    return b.CreateAlignedLoad(b.getPtrTy(), at, llvm::Align(8));
+  };
+  flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
+    Value* task = b.CreateURem(number, flow.index(p.row_tasks));
+    Value* rest = b.CreateUDiv(number, flow.index(p.row_tasks));
+    std::vector<Value*> batch(a.batch.size());
+    for (size_t i = a.batch.size(); i-- > 0;) {
+      batch[i] = b.CreateURem(rest, flow.index(a.batch[i]));
+      rest = b.CreateUDiv(rest, flow.index(a.batch[i]));
+    }
+    // The last task's rows end with the last query; what it shares with the one before is not
+    // stored.
+    Value* wanted = b.CreateMul(task, flow.index(p.rows));
+    Value* row =
+        b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wanted, flow.index(a.queries - p.rows));
+    Value* first = b.CreateSub(wanted, row);
+    const auto entry = [&](Value* pointer, const std::vector<int64_t>& strides) {
+      for (size_t i = 0; i < batch.size(); ++i) {
+        pointer = flow.at(pointer, b.CreateMul(batch[i], flow.index(strides[i])));
+      }
+      return pointer;
+    };
+    Value* q = entry(flow.at(slot(a.q->buffer), a.q->base), a.q->batch_strides);
+    q = flow.at(q, b.CreateMul(row, flow.index(a.q->row_stride)));
+    const uint32_t keys = packed_keys_slot(source.group);
+    Value* k = entry(slot(keys), p.keys.packed_strides());
+    Value* v = p.pack_values ? entry(slot(keys + 1), p.values.packed_strides())
+                             : entry(flow.at(slot(a.v->buffer), a.v->base), a.v->batch_strides);
+    std::vector<Value*> args = {table, q, k, v, row, first};
+    args.insert(args.end(), batch.begin(), batch.end());
+    b.CreateCall(rows, args);
+  });
+  b.CreateRetVoid();
+}
+
+}  // namespace pyc::cpu

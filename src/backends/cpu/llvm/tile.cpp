@@ -1,0 +1,162 @@
+#include "backends/cpu/llvm/tile.h"
+
+#include <algorithm>
+
+namespace pyc::cpu {
+
+using llvm::Value;
+
+TileCore::TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
+                   std::function<void(Value* b)> before_steps)
+    : b_(builder),
+      flow_(builder),
+      s_(shape),
+      pipelined_(shape.a_by_lanes &&
+                 shape.rows * shape.columns() / 4 + shape.rows + shape.columns() / 2 <= 30),
+      before_steps_(std::move(before_steps)) {}
+
+llvm::Type* TileCore::vector_type() {
+  return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(s_.lanes));
+}
+
+Value* TileCore::load_vector(Value* pointer, int64_t element) {
+  return b_.CreateAlignedLoad(vector_type(), flow_.at(pointer, element), llvm::Align(4));
+}
+
+Value* TileCore::load_a(Value* a, int row) {
+  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(s_.unroll));
+  return b_.CreateAlignedLoad(type, flow_.at(a, row * s_.a_row_stride), llvm::Align(4));
+}
+
+void TileCore::store_vector(Value* v, Value* pointer, int64_t element) {
+  b_.CreateAlignedStore(v, flow_.at(pointer, element), llvm::Align(4));
+}
+
+Value* TileCore::fma(Value* a, Value* b, Value* c) {
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, b, c});
+}
+
+TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps) {
+  State state(static_cast<size_t>(s_.rows * s_.vectors), zero());
+  state.push_back(a);
+  state.push_back(b);
+  if (pipelined_ && steps.fewest > 0) {
+    state = k_loop_ahead(steps.whole, steps.fewest, state);
+  } else if (pipelined_ && steps.most > 0) {
+    Value* any = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, steps.whole, flow_.index(1));
+    state = flow_.loop(flow_.index(0), any, 1, false, state, [&](Value*, const State& now) {
+      return k_loop_ahead(steps.whole, steps.fewest, now);
+    });
+  } else if (steps.most > 0) {
+    state = flow_.loop(flow_.index(0), steps.whole, 1, steps.fewest > 0, state,
+                       [&](Value*, const State& now) { return k_steps(now); });
+  }
+  if (steps.rest != nullptr) {
+    state = flow_.loop(flow_.index(0), steps.rest, 1, steps.always_rest, state,
+                       [&](Value*, const State& now) {
+                         State next = now;
+                         k_step(now.end()[-2], now.back(), next);
+                         next.end()[-2] = flow_.at(now.end()[-2], 1);
+                         next.back() = flow_.at(now.back(), s_.b_k_stride);
+                         return next;
+                       });
+  }
+  state.resize(state.size() - 2);
+  return state;
+}
+
+TileCore::State TileCore::k_loop_ahead(Value* steps, int64_t fewest, State state) {
+  Value* b = state.back();
+  state.pop_back();
+  Value* a = state.back();
+  state.pop_back();
+  for (int i = 0; i < s_.rows; ++i) state.push_back(load_a(a, i));
+  for (int v = 0; v < s_.vectors; ++v) state.push_back(load_vector(b, v * s_.lanes));
+  // An integer, so that LLVM's strength reduction leaves the rows' offsets in the instructions; a
+  // pointer of its own for some rows cost 5 %.
+  state.push_back(b_.CreatePtrToInt(a, b_.getInt64Ty()));
+  state.push_back(b);
+  Value* ahead = b_.CreateSub(steps, flow_.index(1));
+  state = flow_.loop(flow_.index(0), ahead, 1, fewest > 1, state,
+                     [&](Value*, const State& now) { return k_steps_ahead(now, true); });
+  state = k_steps_ahead(state, false);
+  state.erase(state.begin() + s_.rows * s_.vectors, state.end() - 2);
+  state.end()[-2] = b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy());
+  return state;
+}
+
+// The order of loads between the fmas is the one that measured best (98 % of peak in the
+// first-level cache; all loads first: 88 %).
+TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
+  const auto sums = state.begin();
+  const auto rows = sums + s_.rows * s_.vectors;
+  const auto columns = rows + s_.rows;
+  Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step * 4));
+  Value* a = b_.CreateIntToPtr(next_a, b_.getPtrTy());
+  Value* b = state.back();
+  for (int k = 0; k < s_.unroll; ++k) {
+    const bool load_b = load_next || k + 1 < s_.unroll;
+    const bool load_rows = load_next && k + 1 == s_.unroll;
+    const std::vector<int> lane(static_cast<size_t>(s_.lanes), k);
+    const State now(columns, columns + s_.vectors);
+    for (int i = 0; i < s_.rows; ++i) {
+      for (int j = 0; load_b && i < std::min(s_.rows, s_.vectors) && j < s_.vectors; ++j) {
+        if (j * std::min(s_.rows, s_.vectors) / s_.vectors != i) continue;
+        columns[j] = load_vector(b, (k + 1) * s_.b_k_stride + j * s_.lanes);
+      }
+      Value* x = b_.CreateShuffleVector(rows[i], lane);
+      for (int v = 0; v < s_.vectors; ++v) {
+        sums[i * s_.vectors + v] = fma(x, now[static_cast<size_t>(v)], sums[i * s_.vectors + v]);
+      }
+      if (load_rows) rows[i] = load_a(a, i);
+    }
+  }
+  state.end()[-2] = next_a;
+  state.back() = flow_.at(b, s_.unroll * s_.b_k_stride);
+  return state;
+}
+
+TileCore::State TileCore::k_steps(State state) {
+  Value* a = state.end()[-2];
+  Value* b = state.back();
+  if (before_steps_) before_steps_(b);
+  std::vector<Value*> rows;
+  for (int i = 0; s_.a_by_lanes && i < s_.rows; ++i) rows.push_back(load_a(a, i));
+  for (int k = 0; k < s_.unroll; ++k) {
+    if (!s_.a_by_lanes) {
+      k_step(flow_.at(a, k), flow_.at(b, k * s_.b_k_stride), state);
+      continue;
+    }
+    std::vector<Value*> columns;
+    for (int v = 0; v < s_.vectors; ++v) {
+      columns.push_back(load_vector(b, k * s_.b_k_stride + v * s_.lanes));
+    }
+    const std::vector<int> lane(static_cast<size_t>(s_.lanes), k);
+    for (int i = 0; i < s_.rows; ++i) {
+      Value* x = b_.CreateShuffleVector(rows[static_cast<size_t>(i)], lane);
+      for (int v = 0; v < s_.vectors; ++v) {
+        Value*& sum = state[static_cast<size_t>(i * s_.vectors + v)];
+        sum = fma(x, columns[static_cast<size_t>(v)], sum);
+      }
+    }
+  }
+  state.end()[-2] = flow_.at(a, s_.a_step);
+  state.back() = flow_.at(b, s_.unroll * s_.b_k_stride);
+  return state;
+}
+
+void TileCore::k_step(Value* a, Value* b, State& acc) {
+  std::vector<Value*> columns;
+  for (int v = 0; v < s_.vectors; ++v) columns.push_back(load_vector(b, v * s_.lanes));
+  for (int i = 0; i < s_.rows; ++i) {
+    Value* x =
+        b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(a, i * s_.a_row_stride), llvm::Align(4));
+    x = b_.CreateVectorSplat(static_cast<unsigned>(s_.lanes), x);
+    for (int v = 0; v < s_.vectors; ++v) {
+      Value*& sum = acc[static_cast<size_t>(i * s_.vectors + v)];
+      sum = fma(x, columns[static_cast<size_t>(v)], sum);
+    }
+  }
+}
+
+}  // namespace pyc::cpu

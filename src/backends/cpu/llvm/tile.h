@@ -1,0 +1,71 @@
+#pragma once
+
+// A tile of a matrix product that stays in registers while k runs: rows × vectors accumulators, one
+// fma chain each. What is done with the totals is the caller's.
+
+#include "backends/cpu/llvm/flow.h"
+
+namespace pyc::cpu {
+
+struct TileShape {
+  int rows = 8;
+  int vectors = 2;  // of a row
+  int lanes = 4;    // elements of a vector
+  int unroll = 4;   // steps of k per iteration
+  // `unroll` elements of k of a row are loaded as one vector; else each is broadcast from memory.
+  bool a_by_lanes = false;
+  int64_t a_row_stride = 0;  // elements between two rows of A
+  int64_t a_step = 0;        // and between two groups of `unroll` k
+  int64_t b_k_stride = 0;    // elements between two steps of k in B
+
+  int columns() const { return vectors * lanes; }
+};
+
+// How many steps of k a chain has: `whole` · unroll, then `rest`.
+struct TileSteps {
+  llvm::Value* whole = nullptr;
+  int64_t fewest = 0;  // what `whole` is at least and at most
+  int64_t most = 0;
+  llvm::Value* rest = nullptr;  // null: none
+  bool always_rest = false;
+};
+
+class TileCore {
+ public:
+  using Value = llvm::Value;
+  using State = FlowBuilder::State;
+
+  // `before_steps` is called with B's pointer before each iteration that is not pipelined.
+  TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
+           std::function<void(Value* b)> before_steps = {});
+
+  // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0.
+  State chain(Value* a, Value* b, const TileSteps& steps);
+
+  llvm::Type* vector_type();
+  Value* zero() { return llvm::ConstantAggregateZero::get(vector_type()); }
+  Value* load_vector(Value* pointer, int64_t element);
+  void store_vector(Value* v, Value* pointer, int64_t element);
+
+ private:
+  // States are the accumulators and at the end the pointers into A and B.
+  Value* load_a(Value* a, int row);
+  Value* fma(Value* a, Value* b, Value* c);
+  // `unroll` steps of k.
+  State k_steps(State state);
+  // One step of k; changes the accumulators.
+  void k_step(Value* a, Value* b, State& state);
+  // All steps, with loads ahead of the arithmetic: what the first fmas of an iteration need was
+  // loaded in the one before. The last iteration stands by itself, so that nothing beyond the end
+  // is read. Between accumulators and pointers the states have A's and B's vectors.
+  State k_loop_ahead(Value* steps, int64_t fewest, State state);
+  State k_steps_ahead(State state, bool load_next);
+
+  llvm::IRBuilder<>& b_;
+  FlowBuilder flow_;
+  const TileShape s_;
+  const bool pipelined_;
+  std::function<void(Value* b)> before_steps_;
+};
+
+}  // namespace pyc::cpu

@@ -1,0 +1,155 @@
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "passes/look.h"
+#include "passes/passes.h"
+
+namespace pyc::passes {
+namespace {
+
+using ir::kNoId;
+using ir::NodeView;
+using ir::ValueId;
+
+constexpr std::string_view kNarrowProducts = "narrow_products";
+constexpr size_t kEvery = std::numeric_limits<size_t>::max();
+
+// What a product multiplies, and what it only adds to the sum.
+struct Policy {
+  std::string_view op;
+  size_t least;    // inputs; with fewer there is no product
+  size_t factors;  // the first so many inputs are multiplied
+};
+constexpr Policy kPolicies[] = {
+    {"attention", 3, kEvery}, {"contract", 2, 2}, {"conv", 2, 2},   {"conv_transpose", 2, 2},
+    {"einsum", 2, kEvery},    {"gemm", 2, 2},     {"matmul", 2, 2},
+};
+
+const Policy* policy_of(const NodeView& node) {
+  for (const Policy& policy : kPolicies) {
+    if (node.is(policy.op)) return &policy;
+  }
+  return nullptr;
+}
+
+class Narrower {
+ public:
+  Narrower(ir::Patch& patch, const PassContext& context)
+      : patch_(patch), context_(context), readers_(count_readers(patch.graph())) {}
+
+  void visit(ir::NodeId n) {
+    const NodeView node = patch_.node(n);
+    const Policy* policy = policy_of(node);
+    if (policy == nullptr && !node.op().traits.product) return;
+    if (node.type().dtype != DType::kF32 || node.input_type(0).dtype != DType::kF32) return;
+    if (const std::string_view why_not = obstacle(node, policy); !why_not.empty()) {
+      return decide(node, "kept in f32", why_not);
+    }
+    patch_.at(n);
+    patch_.replace(node.outputs()[0], narrowed(node, *policy));
+    context_.count(node.op().name);
+    decide(node, "operands in " + std::string(dtype_name(context_.precision)), "value_changing");
+  }
+
+ private:
+  std::string_view obstacle(const NodeView& node, const Policy* policy) {
+    if (policy == nullptr) return "not_in_policy";
+    if (node.inputs() < policy->least) return "no_product";
+    for (size_t i = 1; i < node.outputs().size(); ++i) {
+      if (readers_[node.outputs()[i]] > 0) return "other_output_read";
+    }
+    for (size_t i = 0; i < node.inputs() && i < policy->factors; ++i) {
+      // A mask may be as low as it likes.
+      const bool is_mask = node.is("attention") && i >= policy->least;
+      if (!is_mask && overflows(node.input(i))) return "constant_overflows";
+    }
+    return "";
+  }
+
+  ValueId narrowed(const NodeView& node, const Policy& policy) {
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < node.inputs() && i < policy.factors; ++i) {
+      inputs.push_back(half(node.input(i)));
+    }
+    ir::Attrs attrs = node.attrs();
+    attrs["to"] = DType::kF32;
+    const ValueId sum = patch_.op(node.op().name, std::move(inputs), std::move(attrs));
+    if (node.inputs() <= policy.factors) return sum;
+    return patch_.op("add", {sum, added(node, policy.factors)});
+  }
+
+  // What the product added to its sum as input i, in the form that an addition behind it takes.
+  ValueId added(const NodeView& node, size_t i) {
+    if (node.is("gemm")) {
+      const double beta = std::get<double>(node.attrs().at("beta"));
+      if (beta == 1.0) return node.input(i);
+      const ir::TensorType scalar{DType::kF32, {}};
+      return patch_.op("mul",
+                       {node.input(i), patch_.constant(scalar, ir::splat_data(scalar, beta))});
+    }
+    ir::Shape column(static_cast<size_t>(node.type().rank() - 1), 1);
+    column[0] = node.type().shape[1];
+    return patch_.op("reshape", {node.input(i)}, {{"shape", column}});
+  }
+
+  // An f32 value as the half type; others as they are.
+  ValueId half(ValueId v) {
+    if (patch_.type(v).dtype != DType::kF32) return v;
+    if (const auto found = halves_.find(v); found != halves_.end()) return found->second;
+    const auto& data = patch_.constant(v);
+    const ValueId made = data != nullptr ? rounded(patch_.type(v), *data)
+                                         : patch_.op("cast", {v}, {{"to", context_.precision}});
+    return halves_[v] = made;
+  }
+
+  ValueId rounded(const ir::TensorType& from, const ir::ConstData& data) {
+    const ir::TensorType type{context_.precision, from.shape};
+    std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+    const int64_t step = dtype_size(type.dtype);
+    for (int64_t i = 0; i < type.elements(); ++i) {
+      const Word x = load_word(data.bytes.data() + i * dtype_size(from.dtype), from.dtype);
+      store_word(bytes.data() + i * step, type.dtype, convert_word(x, from.dtype, type.dtype));
+    }
+    return patch_.constant(type, ir::dense_data(SharedBytes(std::move(bytes))));
+  }
+
+  // Whether a finite element of a constant becomes an infinity.
+  bool overflows(ValueId v) {
+    const auto& data = patch_.constant(v);
+    const ir::TensorType& type = patch_.type(v);
+    if (data == nullptr || type.dtype != DType::kF32) return false;
+    if (const auto known = overflows_.find(v); known != overflows_.end()) return known->second;
+    bool found = false;
+    for (int64_t i = 0; i < type.elements() && !found; ++i) {
+      const Word x = load_word(data->bytes.data() + i * dtype_size(type.dtype), type.dtype);
+      if (!std::isfinite(word_to_double(x, type.dtype))) continue;
+      const Word rounded = convert_word(x, type.dtype, context_.precision);
+      found = std::isinf(word_to_double(rounded, context_.precision));
+    }
+    return overflows_[v] = found;
+  }
+
+  void decide(const NodeView& node, std::string chosen, std::string_view reason) {
+    context_.decide(kNarrowProducts, patch_.graph().value(node.outputs()[0]).name,
+                    std::move(chosen), std::string(reason), std::string(node.op().name));
+  }
+
+  ir::Patch& patch_;
+  const PassContext& context_;
+  std::vector<int> readers_;
+  std::map<ValueId, ValueId> halves_;
+  std::map<ValueId, bool> overflows_;
+};
+
+}  // namespace
+
+Result<bool> narrow_products(ir::Graph& graph, const PassContext& context) {
+  if (!is_half(context.precision)) return false;
+  ir::Patch patch(graph, context.ops);
+  Narrower narrower(patch, context);
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) narrower.visit(n);
+  return patch.apply();
+}
+
+}  // namespace pyc::passes
