@@ -16,9 +16,10 @@
 #include "base/clock.h"
 #include "base/target_info.h"
 #include "base/thread_pool.h"
-#include "driver/cache.h"
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "session/cache.h"
+#include "session/model.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc {
 namespace {
@@ -85,7 +86,7 @@ double median(std::vector<double> v) {
 // A workload over some rows, compiled, with its data.
 struct Job {
   std::unique_ptr<runtime::Model> model;
-  std::unique_ptr<driver::SeededRun> data;
+  std::unique_ptr<tooling::SeededRun> data;
 
   static Result<Job> create(const Workload& w, int64_t rows, int threads) {
     driver::CompileOptions options;
@@ -94,9 +95,9 @@ struct Job {
         auto graph,
         driver::parse_model(fmt::format("graph @g(%x: f32[{},1024]) -> (%y) {{", rows) + w.body));
     Job job;
-    PYC_ASSIGN(job.model, driver::compile(std::move(graph), options));
-    PYC_ASSIGN(auto data, driver::SeededRun::create(*job.model, 1));
-    job.data = std::make_unique<driver::SeededRun>(std::move(data));
+    PYC_ASSIGN(job.model, session::compile(std::move(graph), options));
+    PYC_ASSIGN(auto data, tooling::SeededRun::create(*job.model, 1));
+    job.data = std::make_unique<tooling::SeededRun>(std::move(data));
     return job;
   }
 
@@ -113,7 +114,7 @@ struct Row {
 Result<Row> measure(const Workload& w, int threads, CopyJob large_job) {
   PYC_ASSIGN(const Job job, Job::create(w, kRows, threads));
   PYC_ASSIGN(const Job cached_job, Job::create(w, kCachedRows, 1));
-  PYC_ASSIGN(auto pool, driver::shared_pool(threads));
+  PYC_ASSIGN(auto pool, session::shared_pool(threads));
   const int64_t bytes = job.data->inputs()[0].bytes;
   PYC_ASSIGN(auto target, AlignedBuffer::create(static_cast<size_t>(bytes)));
   CopyJob copy_job{static_cast<const std::byte*>(job.data->inputs()[0].data), target.data()};

@@ -22,6 +22,7 @@
 #include "base/target_info.h"
 #include "base/thread_pool.h"
 #include "loop/builder.h"
+#include "lower/kernel_builder.h"
 #include "runtime/code_module.h"
 
 #ifdef PYC_HAVE_OPENBLAS
@@ -82,39 +83,33 @@ lower::Group product(const Shape& s) {
                {"b", DType::kF32, s.batch * s.k * s.n, Access::kRead},
                {"y", DType::kF32, s.batch * s.m * s.n, Access::kWrite}};
   g.buffer_values = {0, 1, 2};
-  lower::Contraction c;
-  c.m = s.m;
-  c.n = s.n;
-  c.k = s.k;
-  c.segment = cpu::kMatmulSegment;
   const VarId batch = p.new_var("b", DType::kI64, s.batch);
-  c.m_var = p.new_var("i", DType::kI64, s.m);
-  c.n_var = p.new_var("j", DType::kI64, s.n);
+  const VarId row = p.new_var("i", DType::kI64, s.m);
+  const VarId column = p.new_var("j", DType::kI64, s.n);
   const VarId depth = p.new_var("k", DType::kI64, s.k);
-  c.result = p.new_var("r", DType::kF32, kResult);
-  c.batch_vars = {batch};
-  c.batch = {s.batch};
-  c.a = {0, DType::kF32, 0, s.k, 1, {s.m * s.k}};
-  c.b = {1, DType::kF32, 0, s.turned ? s.k : 1, s.turned ? 1 : s.n, {s.k * s.n}};
+  const VarId result = p.new_var("r", DType::kF32, kResult);
   const auto var = [&](VarId v) { return Expr{&p, p.var(v)}; };
   const auto at = [&](int64_t v) { return index(p, v); };
-  const Expr left = var(batch) * at(s.m * s.k) + var(c.m_var) * at(s.k) + var(depth);
-  const Expr right = var(batch) * at(s.k * s.n) + var(depth) * at(c.b.k_stride) +
-                     var(c.n_var) * at(c.b.row_stride);
-  const Expr out = var(batch) * at(s.m * s.n) + var(c.m_var) * at(s.n) + var(c.n_var);
-  k.parallel = {batch, c.m_var};
-  Loop columns{.var = c.n_var, .extent = s.n, .vector = true, .body = {}, .reductions = {}};
+  const Expr left = var(batch) * at(s.m * s.k) + var(row) * at(s.k) + var(depth);
+  const Expr right = var(batch) * at(s.k * s.n) + var(depth) * at(s.turned ? 1 : s.n) +
+                     var(column) * at(s.turned ? s.k : 1);
+  const Expr out = var(batch) * at(s.m * s.n) + var(row) * at(s.n) + var(column);
+  k.parallel = {batch, row};
+  Loop columns{.var = column, .extent = s.n, .vector = true, .body = {}, .reductions = {}};
   columns.body = {{StmtKind::kLoop, 1}, {StmtKind::kStore, 0}};
   Loop products{.var = depth, .extent = s.k, .body = {}, .reductions = {}};
   products.reductions.push_back({.kind = ReduceKind::kChain,
                                  .value = p.load(0, DType::kF32, left.id),
                                  .value2 = p.load(1, DType::kF32, right.id),
-                                 .segment = c.segment,
-                                 .result = c.result});
+                                 .segment = cpu::kMatmulSegment,
+                                 .result = result});
   k.loops = {columns, products};
-  k.stores.push_back({2, out.id, p.var(c.result)});
+  k.stores.push_back({2, out.id, p.var(result)});
   k.body = {{StmtKind::kLoop, 0}};
-  g.contraction = c;
+  std::string why_not;
+  g.contraction = lower::find_contraction(
+      k, [](uint32_t) { return false; }, &why_not);
+  PYC_CHECK(g.contraction.has_value(), why_not);
   return g;
 }
 
@@ -149,7 +144,8 @@ class Ours {
  public:
   Ours(const Shape& s, int threads, float* a, float* b, float* y)
       : group_(product(s)),
-        plan_(cpu::plan_matmul(group_, !s.activations, cpu::CodegenTarget::host(), threads)) {
+        plan_(cpu::plan_matmul(group_, {.a = false, .b = !s.activations},
+                               cpu::CodegenTarget::host(), threads)) {
     const cpu::CodegenTarget target = cpu::CodegenTarget::host();
     Result<std::string> object = cpu::emit_matmul_object(group_, plan_, target);
     PYC_CHECK(object.ok(), object.status().to_string());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks every #include of src/, include/ and tools/ against the table of who may include whom.
+"""Checks every #include of src/, include/, tools/ and python/ against the table of who may include whom.
 
 Prints one line per violation (file:line: ...) and exits 1 if there are any. tests/ and bench/ may include anything.
 """
@@ -17,24 +17,28 @@ ALLOWED = {
     "loop": [],
     "runtime": [],
     "artifact": ["runtime"],
-    "io": ["ir", "import"],
+    "open": ["ir"],
+    "io": ["ir", "open", "import"],
     "ops": ["ir", "loop"],
-    "import": ["ir", "ops", "host"],
+    "import": ["ir", "open", "ops", "host"],
     "export": ["ir", "ops"],
     "autograd": ["ir", "ops"],
     "lower": ["ir", "ops", "loop"],
     "eval": ["ir", "ops", "loop", "lower"],
     "passes": ["ir", "ops", "eval"],
-    "specialize": ["ir"],
-    "host": ["ir"],
+    "exec": ["ir", "open", "runtime"],
+    "host": ["ir", "open"],
     "plan": ["ir", "loop", "lower/types.h"],
     "backends": ["loop", "lower/types.h", "plan/types.h", "runtime"],
-    "tune": ["loop", "lower/types.h", "runtime", "backends/backend.h"],
-    "driver": ["ir", "ops", "import", "export", "autograd", "host", "loop", "lower", "eval", "passes", "specialize", "plan",
-               "runtime", "artifact", "backends", "tune", "io"],
-    "capi": ["driver", "runtime", "artifact", "ir", "io", "pyc"],
+    "driver": ["ir", "ops", "loop", "lower", "passes", "plan", "backends", "runtime"],
+    "session": ["ir", "ops", "open", "exec", "driver", "backends/backend.h", "runtime", "artifact"],
+    "model_file": ["ir", "open", "import", "export", "exec", "driver", "session", "runtime", "artifact"],
+    "tooling": ["ir", "ops", "open", "import", "passes", "driver", "session", "runtime"],
+    "train": ["ir", "ops", "autograd", "driver", "session", "runtime", "io"],
+    "capi": ["train", "tooling", "model_file", "session", "driver", "exec", "runtime", "artifact", "open", "ir", "io", "pyc"],
     "include": ["pyc"],
     "tools": ["pyc"],
+    "python": ["pyc"],
 }
 # Every backend: what stands under "backends", the interface, and its own line here.
 BACKEND_INTERFACE = "backends/backend.h"
@@ -72,7 +76,7 @@ def allowed_for(layer):
         return ["base", BACKEND_INTERFACE, *ALLOWED["backends"], *extra]
     if layer not in ALLOWED:
         return None
-    return ALLOWED[layer] if layer in ("base", "include", "tools") else ["base", *ALLOWED[layer]]
+    return ALLOWED[layer] if layer in ("base", "include", "tools", "python") else ["base", *ALLOWED[layer]]
 
 
 def permits(layer, allowed, target):
@@ -89,7 +93,7 @@ class Tree:
 
     def files(self):
         """Every file to check with its layer, in a fixed order."""
-        for top in ("include", "src", "tools"):
+        for top in ("include", "src", "tools", "python"):
             for path in sorted((self.root / top).rglob("*")):
                 if path.suffix in SUFFIXES and path.is_file():
                     inside = path.relative_to(self.root / top).as_posix()

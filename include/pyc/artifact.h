@@ -31,7 +31,7 @@ PYC_API void pyc_artifact_destroy(pyc_artifact* artifact);
 typedef struct pyc_artifact_info {
   size_t struct_size;
   const char* version;     /* of the PyC that made it and of its numerics */
-  const char* target;      /* a name of pyc_target_name */
+  const char* target;      /* a name of pyc_target_name; "": any machine */
   const char* determinism; /* "strict", "balanced" or "fast" */
   const char* fingerprint; /* of the graph, as pyc_graph_fingerprint gives it */
   const char* missing;     /* why this machine cannot run it; "" when it can */
@@ -43,6 +43,10 @@ typedef struct pyc_artifact_info {
   size_t decision_count;
   size_t input_count;
   size_t output_count;
+  const char* device; /* a name of pyc_device: whose engine runs it */
+  /* 1; of an open model how many were compiled, which all counts above are about, the peak being
+     that of the largest; its inputs and outputs are those of the open graph (model_file.h). */
+  size_t program_count;
 } pyc_artifact_info;
 PYC_API pyc_status pyc_artifact_get_info(const pyc_artifact* artifact, pyc_artifact_info* info,
                                          pyc_error** error);

@@ -1,5 +1,6 @@
 /* What can be computed, where, and by which kernels: the tables of ops and devices, and a model's
- * candidates. */
+ * candidates. These are tables to read. Nothing is registered through them: ops, devices and kernel
+ * generators are compiled into PyC. */
 #ifndef PYC_KERNEL_REGISTRY_H_
 #define PYC_KERNEL_REGISTRY_H_
 
@@ -19,6 +20,7 @@ typedef struct pyc_op_info {
   int32_t outputs;
   int32_t composite; /* 1: it stands for a graph of other ops */
   size_t attribute_count;
+  const char* no_gradient; /* why it has none; NULL when it can be differentiated */
 } pyc_op_info;
 typedef struct pyc_attribute_info {
   size_t struct_size;

@@ -64,6 +64,18 @@ PYC_API pyc_status pyc_model_file_graph(const pyc_model_file* file,
 PYC_API pyc_status pyc_model_file_text(const pyc_model_file* file,
                                        const pyc_compile_options* options, char** text,
                                        pyc_error** error);
+/* Compiles the model ahead of time with the shapes that `options` chooses and writes a .pycm file,
+ * all or nothing: one program where the model is one, else its open graph with the programs that
+ * types tell of; runs compile what is missing where there is a compiler. */
+PYC_API pyc_status pyc_model_file_compile_to_file(const pyc_model_file* file,
+                                                  const pyc_compile_options* options,
+                                                  const char* path, pyc_error** error);
+/* The programs that an open model is made of with the shapes that `options` chooses, and what the
+ * host does between them, as far as types tell before any run. Compiles them.
+ * PYC_STATUS_UNSUPPORTED for a model that is one program, and for open shapes. */
+PYC_API pyc_status pyc_model_file_segments(const pyc_model_file* file,
+                                           const pyc_compile_options* options, char** text,
+                                           pyc_error** error);
 
 /* What of a model is not compiled whole. */
 typedef struct pyc_breaks pyc_breaks;

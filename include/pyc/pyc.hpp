@@ -334,6 +334,13 @@ class ModelFile {
     check([&](pyc_error** e) { return pyc_model_file_load(path.c_str(), out.handle_.put(), e); });
     return out;
   }
+  static ModelFile read(std::string_view bytes) {
+    ModelFile out;
+    check([&](pyc_error** e) {
+      return pyc_model_file_load_bytes(bytes.data(), bytes.size(), out.handle_.put(), e);
+    });
+    return out;
+  }
 
   size_t input_count() const { return pyc_model_file_input_count(get()); }
   size_t output_count() const { return pyc_model_file_output_count(get()); }
@@ -386,6 +393,17 @@ class ModelFile {
   std::string text(const CompileOptions& options = {}) const {
     return take_text([&](char** text, pyc_error** e) {
       return pyc_model_file_text(get(), options.get(), text, e);
+    });
+  }
+  void compile_to_file(const std::string& path, const CompileOptions& options = {}) const {
+    check([&](pyc_error** e) {
+      return pyc_model_file_compile_to_file(get(), options.get(), path.c_str(), e);
+    });
+  }
+  // The programs of an open model and what the host does between them.
+  std::string segments(const CompileOptions& options = {}) const {
+    return take_text([&](char** text, pyc_error** e) {
+      return pyc_model_file_segments(get(), options.get(), text, e);
     });
   }
   Breaks breaks(const CompileOptions& options = {}) const {

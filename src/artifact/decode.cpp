@@ -28,7 +28,6 @@ using Bytes = std::span<const std::byte>;
 
 struct Header {
   std::string version;
-  std::string target;
   std::array<Bytes, kSections> sections;
 };
 
@@ -68,7 +67,6 @@ Result<Header> read_header(Bytes file) {
   PYC_TRY(check_envelope(file));
   Header header;
   header.version = ByteReader(file.subspan(kVersionAt)).fixed(kVersionBytes);
-  header.target = ByteReader(file.subspan(kTargetAt)).fixed(kTargetBytes);
   if (header.version != version()) {
     return Status(Code::kUnsupported,
                   fmt::format("the artefact was made by PyC {}, this is {}: compile the model "
@@ -96,6 +94,17 @@ Result<Header> read_header(Bytes file) {
   return header;
 }
 
+// A place in another section; nothing when it is not inside.
+std::optional<Bytes> place_in(ByteReader& in, Bytes section) {
+  const auto offset = in.number<uint64_t>();
+  const auto size = in.number<uint64_t>();
+  if (!in.ok() || offset % kAlignment != 0 || offset > section.size() ||
+      size > section.size() - offset) {
+    return std::nullopt;
+  }
+  return section.subspan(offset, size);
+}
+
 class ProgramReader {
  public:
   ProgramReader(const Header& header, const SharedBytes& file)
@@ -106,26 +115,17 @@ class ProgramReader {
     out.fingerprint = in_.text();
     out.key = in_.text();
     PYC_TRY(read_memory(out));
+    PYC_TRY(read_places(out.program.places));
     PYC_TRY(read_io(out.program.inputs));
     PYC_TRY(read_io(out.program.outputs));
     PYC_TRY(read_parameters(out.program.parameters));
     PYC_TRY(read_objects());
-    PYC_TRY(read_steps(out.program.steps));
+    PYC_TRY(read_steps(out.program));
     return in_.ok() ? Status() : damaged("section 'program' ends too early");
   }
 
  private:
-  // A place in another section; nothing when it is not inside.
-  std::optional<Bytes> place(Section section) {
-    const auto offset = in_.number<uint64_t>();
-    const auto size = in_.number<uint64_t>();
-    const Bytes whole = header_.sections[section];
-    if (!in_.ok() || offset % kAlignment != 0 || offset > whole.size() ||
-        size > whole.size() - offset) {
-      return std::nullopt;
-    }
-    return whole.subspan(offset, size);
-  }
+  std::optional<Bytes> place(Section section) { return place_in(in_, header_.sections[section]); }
 
   Status read_memory(Artifact& out) {
     for (int64_t& bytes : out.memory.class_bytes) PYC_TRY(read_size(bytes));
@@ -180,38 +180,86 @@ class ProgramReader {
     return {};
   }
 
-  Status read_steps(std::vector<runtime::Step>& steps) {
+  Status read_places(std::vector<runtime::Place>& places) {
     const size_t count = in_.count();
     for (size_t i = 0; i < count && in_.ok(); ++i) {
+      runtime::Place& place = places.emplace_back();
+      place.backend = in_.text();
+      place.target = in_.text();
+      place.space = in_.text();
+    }
+    return places.empty() ? damaged("it names no place to run in") : Status();
+  }
+
+  Status read_steps(runtime::Program& program) {
+    const size_t count = in_.count();
+    for (size_t i = 0; i < count && in_.ok(); ++i) {
+      const auto kind = in_.number<uint8_t>();
+      if (kind >= kStepKinds) return damaged(fmt::format("step {} is of kind {}", i, kind));
       runtime::Step step;
       step.name = in_.text();
-      step.symbol = in_.text();
-      const auto object = in_.number<uint32_t>();
-      step.parallel = in_.number<int64_t>();
+      step.place = in_.number<uint32_t>();
       step.bytes_moved = in_.number<int64_t>();
       step.flops = in_.number<double>();
-      if (object >= objects_.size()) return damaged(fmt::format("the object of step {}", i));
-      step.object = objects_[object];
-      PYC_TRY(read_buffers(step));
-      const size_t faults = in_.count();
-      for (size_t f = 0; f < faults && in_.ok(); ++f) step.faults.push_back(in_.text());
-      steps.push_back(std::move(step));
+      if (step.place >= program.places.size()) {
+        return damaged(
+            fmt::format("step {} runs at place {} of {}", i, step.place, program.places.size()));
+      }
+      PYC_TRY(read_kernel(step.kernel(), i));
+      program.steps.push_back(std::move(step));
     }
     return {};
   }
 
-  Status read_buffers(runtime::Step& step) {
+  Status read_fault(runtime::Kernel& kernel, size_t step) {
+    Fault fault;
+    fault.message = in_.text();
+    fault.buffer = in_.number<int32_t>();
+    fault.value = in_.text();
+    const auto dtype = in_.number<uint8_t>();
+    const size_t rank = in_.count();
+    int64_t elements = 1;
+    bool sound = dtype < kDTypeCount && fault.buffer < static_cast<int64_t>(kernel.buffers.size());
+    for (size_t d = 0; d < rank && in_.ok(); ++d) {
+      const auto dim = in_.number<int64_t>();
+      sound = sound && dim >= 0 && dim <= kMaxBytes &&
+              !__builtin_mul_overflow(elements, dim, &elements);
+      fault.shape.push_back(dim);
+    }
+    Accepted& a = fault.accepted;
+    for (int64_t* n : {&a.first, &a.last, &a.also, &a.begin, &a.step}) *n = in_.number<int64_t>();
+    if (!sound || elements > kMaxBytes || a.begin < 0 || a.step < 1 || a.step > kMaxBytes) {
+      return damaged(fmt::format("a fault of step {}", step));
+    }
+    fault.dtype = static_cast<DType>(dtype);
+    kernel.faults.push_back(std::move(fault));
+    return {};
+  }
+
+  Status read_kernel(runtime::Kernel& kernel, size_t step) {
+    kernel.symbol = in_.text();
+    const auto object = in_.number<uint32_t>();
+    if (object >= objects_.size()) return damaged(fmt::format("the object of step {}", step));
+    kernel.object = objects_[object];
+    kernel.launch = in_.text();
+    PYC_TRY(read_buffers(kernel, step));
+    const size_t faults = in_.count();
+    for (size_t f = 0; f < faults && in_.ok(); ++f) PYC_TRY(read_fault(kernel, step));
+    return {};
+  }
+
+  Status read_buffers(runtime::Kernel& kernel, size_t step) {
     const size_t count = in_.count();
     for (size_t b = 0; b < count && in_.ok(); ++b) {
       const auto where = in_.number<uint8_t>();
       if (where > static_cast<uint8_t>(runtime::Where::kScratch)) {
-        return damaged(fmt::format("buffer {} of step '{}'", b, step.name));
+        return damaged(fmt::format("buffer {} of step {}", b, step));
       }
       runtime::BufferRef ref;
       ref.where = static_cast<runtime::Where>(where);
       ref.index = in_.number<uint32_t>();
       ref.offset = in_.number<int64_t>();
-      step.buffers.push_back(ref);
+      kernel.buffers.push_back(ref);
     }
     return {};
   }
@@ -220,6 +268,57 @@ class ProgramReader {
   const Header& header_;
   const SharedBytes& file_;
   std::vector<std::shared_ptr<const std::string>> objects_;
+};
+
+Result<Artifact> decode_program(const SharedBytes& file, const Header& header);
+
+// The open graph and its programs, which are artefacts themselves.
+class OpenReader {
+ public:
+  OpenReader(const Header& header, const SharedBytes& file)
+      : in_(header.sections[kOpen]), header_(header), file_(file) {}
+
+  Status read(Artifact& out) {
+    if (header_.sections[kOpen].empty()) return {};
+    out.graph = in_.text();
+    if (out.graph.empty()) return damaged("the open graph has no text");
+    const size_t options = in_.count();
+    for (size_t i = 0; i < options && in_.ok(); ++i) {
+      std::string name = in_.text();
+      out.options.emplace_back(std::move(name), in_.text());
+    }
+    const size_t stored = in_.count();
+    for (size_t i = 0; i < stored && in_.ok(); ++i) {
+      const std::optional<Bytes> bytes = place_in(in_, header_.sections[kWeights]);
+      if (!bytes) return damaged(fmt::format("the place of stored tensor {}", i));
+      out.stored.push_back(share(*bytes));
+    }
+    const size_t parts = in_.count();
+    for (size_t i = 0; i < parts && in_.ok(); ++i) {
+      const std::optional<Bytes> bytes = place_in(in_, header_.sections[kCode]);
+      if (!bytes) return damaged(fmt::format("the place of program {}", i));
+      auto part = read_part(share(*bytes));
+      if (!part.ok()) {
+        return std::move(part).status().with_context(fmt::format("program {}", i));
+      }
+      out.parts.push_back(std::move(*part));
+    }
+    return in_.ok() ? Status() : damaged("section 'open' ends too early");
+  }
+
+ private:
+  static Result<Artifact> read_part(const SharedBytes& bytes) {
+    PYC_ASSIGN(const Header header, read_header(bytes));
+    if (!header.sections[kOpen].empty()) return damaged("an open model inside of another");
+    return decode_program(bytes, header);
+  }
+  SharedBytes share(Bytes bytes) const {
+    return {std::make_shared<const SharedBytes>(file_), bytes};
+  }
+
+  ByteReader in_;
+  const Header& header_;
+  const SharedBytes& file_;
 };
 
 Status read_decisions(Bytes section, DecisionLog& log) {
@@ -250,6 +349,14 @@ Result<SharedBytes> aligned(SharedBytes file) {
   return SharedBytes(copy, copy->bytes());
 }
 
+Result<Artifact> decode_program(const SharedBytes& file, const Header& header) {
+  Artifact out;
+  out.version = header.version;
+  PYC_TRY(ProgramReader(header, file).read(out));
+  PYC_TRY(read_decisions(header.sections[kDecisions], out.log));
+  return out;
+}
+
 }  // namespace
 
 bool is_artifact(std::span<const std::byte> bytes) {
@@ -259,11 +366,8 @@ bool is_artifact(std::span<const std::byte> bytes) {
 Result<Artifact> decode(SharedBytes given) {
   PYC_ASSIGN(const SharedBytes file, aligned(std::move(given)));
   PYC_ASSIGN(const Header header, read_header(file));
-  Artifact out;
-  out.version = header.version;
-  out.target = header.target;
-  PYC_TRY(ProgramReader(header, file).read(out));
-  PYC_TRY(read_decisions(header.sections[kDecisions], out.log));
+  PYC_ASSIGN(Artifact out, decode_program(file, header));
+  PYC_TRY(OpenReader(header, file).read(out));
   return out;
 }
 

@@ -25,6 +25,16 @@ class Blob {
     pad();
     return at;
   }
+  // A whole file, whose size is a multiple of the alignment.
+  uint64_t add_file(std::vector<SharedBytes> pieces) {
+    const uint64_t at = size_;
+    for (SharedBytes& piece : pieces) {
+      size_ += piece.size();
+      pieces_.push_back(std::move(piece));
+    }
+    pad();
+    return at;
+  }
   uint64_t size() const { return size_; }
   std::vector<SharedBytes>& pieces() { return pieces_; }
   Digest digest() const {
@@ -55,21 +65,47 @@ void write_io(ByteWriter& out, const std::vector<runtime::IoSpec>& list) {
   }
 }
 
-void write_step(ByteWriter& out, const runtime::Step& step, const Objects& objects) {
-  out.text(step.name);
-  out.text(step.symbol);
-  out.number(objects.at(step.object.get()));
-  out.number(step.parallel);
-  out.number(step.bytes_moved);
-  out.number(step.flops);
-  out.number<uint64_t>(step.buffers.size());
-  for (const runtime::BufferRef& ref : step.buffers) {
+void write_fault(ByteWriter& out, const Fault& fault) {
+  out.text(fault.message);
+  out.number(fault.buffer);
+  out.text(fault.value);
+  out.number(static_cast<uint8_t>(fault.dtype));
+  out.number<uint64_t>(fault.shape.size());
+  for (const int64_t dim : fault.shape) out.number(dim);
+  const Accepted& a = fault.accepted;
+  for (const int64_t n : {a.first, a.last, a.also, a.begin, a.step}) out.number(n);
+}
+
+void write_places(ByteWriter& out, const std::vector<runtime::Place>& places) {
+  out.number<uint64_t>(places.size());
+  for (const runtime::Place& place : places) {
+    out.text(place.backend);
+    out.text(place.target);
+    out.text(place.space);
+  }
+}
+
+void write_kernel(ByteWriter& out, const runtime::Kernel& kernel, const Objects& objects) {
+  out.text(kernel.symbol);
+  out.number(objects.at(kernel.object.get()));
+  out.text(kernel.launch);
+  out.number<uint64_t>(kernel.buffers.size());
+  for (const runtime::BufferRef& ref : kernel.buffers) {
     out.number(static_cast<uint8_t>(ref.where));
     out.number(ref.index);
     out.number(ref.offset);
   }
-  out.number<uint64_t>(step.faults.size());
-  for (const std::string& fault : step.faults) out.text(fault);
+  out.number<uint64_t>(kernel.faults.size());
+  for (const Fault& fault : kernel.faults) write_fault(out, fault);
+}
+
+void write_step(ByteWriter& out, const runtime::Step& step, const Objects& objects) {
+  out.number<uint8_t>(kKernelStep);
+  out.text(step.name);
+  out.number(step.place);
+  out.number(step.bytes_moved);
+  out.number(step.flops);
+  write_kernel(out, step.kernel(), objects);
 }
 
 void write_memory(ByteWriter& out, const runtime::MemoryReport& memory) {
@@ -101,9 +137,10 @@ struct Sections {
     ByteWriter table;
     for (const runtime::Step& step : steps) {
       const auto index = static_cast<uint32_t>(known.size());
-      if (!known.emplace(step.object.get(), index).second) continue;
-      const auto bytes = std::as_bytes(std::span(*step.object));
-      table.number(blobs[kCode].add({step.object, bytes}));
+      const std::shared_ptr<const std::string>& object = step.kernel().object;
+      if (!known.emplace(object.get(), index).second) continue;
+      const auto bytes = std::as_bytes(std::span(*object));
+      table.number(blobs[kCode].add({object, bytes}));
       table.number<uint64_t>(bytes.size());
     }
     out.number<uint64_t>(known.size());
@@ -129,6 +166,7 @@ struct Sections {
     write_memory(out, artifact.memory);
     out.number(program.arena_bytes);
     out.number(program.scratch_bytes);
+    write_places(out, program.places);
     write_io(out, program.inputs);
     write_io(out, program.outputs);
     add_parameters(out, program.parameters);
@@ -139,7 +177,34 @@ struct Sections {
   }
 };
 
-SharedBytes header(const Artifact& artifact, const Sections& sections) {
+Status add_open(const Artifact& artifact, Sections& sections) {
+  if (!artifact.is_open()) return {};
+  ByteWriter out;
+  out.text(artifact.graph);
+  out.number<uint64_t>(artifact.options.size());
+  for (const auto& [name, value] : artifact.options) {
+    out.text(name);
+    out.text(value);
+  }
+  out.number<uint64_t>(artifact.stored.size());
+  for (const SharedBytes& bytes : artifact.stored) {
+    out.number(sections.blobs[kWeights].add(bytes));
+    out.number<uint64_t>(bytes.size());
+  }
+  out.number<uint64_t>(artifact.parts.size());
+  for (const Artifact& part : artifact.parts) {
+    PYC_CHECK(!part.is_open(), "a part that is one program");
+    PYC_ASSIGN(std::vector<SharedBytes> file, encode(part));
+    uint64_t size = 0;
+    for (const SharedBytes& piece : file) size += piece.size();
+    out.number(sections.blobs[kCode].add_file(std::move(file)));
+    out.number(size);
+  }
+  sections.blobs[kOpen].add(out.take());
+  return {};
+}
+
+SharedBytes header(const Sections& sections) {
   uint64_t size = kHeaderBytes;
   for (const Blob& blob : sections.blobs) size += blob.size();
   ByteWriter out;
@@ -148,7 +213,6 @@ SharedBytes header(const Artifact& artifact, const Sections& sections) {
   out.number<uint32_t>(kSections);
   out.number(size);
   out.fixed(version(), kVersionBytes);
-  out.fixed(artifact.target, kTargetBytes);
   for (size_t s = 0; s < kSections; ++s) {
     const Digest digest = sections.blobs[s].digest();
     out.fixed(kSectionNames[s], kSectionNameBytes);
@@ -163,15 +227,6 @@ SharedBytes header(const Artifact& artifact, const Sections& sections) {
   return out.take();
 }
 
-Status check_steps(const runtime::Program& program) {
-  for (const runtime::Step& step : program.steps) {
-    if (step.object != nullptr && step.self == nullptr) continue;
-    return {Code::kUnsupported,
-            fmt::format("step '{}' has no machine code that can be written down", step.name)};
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string_view version() {
@@ -180,13 +235,13 @@ std::string_view version() {
 }
 
 Result<std::vector<SharedBytes>> encode(const Artifact& artifact) {
-  PYC_TRY(check_steps(artifact.program));
-  PYC_CHECK(artifact.target.size() <= kTargetBytes && version().size() <= kVersionBytes,
-            "names that fit the header");
+  PYC_TRY(check_program(artifact.program));
+  PYC_CHECK(version().size() <= kVersionBytes, "a name that fits the header");
   Sections sections;
   sections.add_program(artifact);
   sections.add_decisions(artifact.log);
-  std::vector<SharedBytes> file = {header(artifact, sections)};
+  PYC_TRY(add_open(artifact, sections));
+  std::vector<SharedBytes> file = {header(sections)};
   for (Blob& blob : sections.blobs) {
     for (SharedBytes& piece : blob.pieces()) file.push_back(std::move(piece));
   }

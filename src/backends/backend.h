@@ -1,7 +1,7 @@
 #pragma once
 
-// What a backend is: it proposes kernels for groups and compiles the chosen ones. Adding a backend
-// is a folder copied from null/ and a line in driver/devices.cpp.
+// What a backend is: it proposes kernels for groups, compiles the chosen ones to objects, and loads
+// objects. Adding a backend is a folder copied from null/ and a line in driver/devices.cpp.
 
 #include <memory>
 #include <span>
@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/target_info.h"
 #include "lower/types.h"
+#include "runtime/engine.h"
 #include "runtime/program.h"
 
 namespace pyc::backends {
@@ -19,16 +20,18 @@ namespace pyc::backends {
 // Options that may change speed but never bits.
 struct BackendOptions {
   int threads = 1;
-  int lanes = 0;  // vector width in f32 lanes; 0: the target's own
-  // What code is made for, by name; "": this machine. Code for another machine is emitted, not
-  // loaded: steps then have no function.
-  std::string target;
+  int lanes = 0;       // vector width in f32 lanes; 0: the target's own
+  std::string target;  // what code is made for, by name; "": this machine
 };
 
 struct Capabilities {
-  bool runs = true;    // false: compiles only, models cannot be made for it
-  bool strict = true;  // keeps the strict determinism level; else that level is refused
-  bool ahead = false;  // makes objects for a named target
+  // Rounds division, root and fma correctly and keeps subnormals. Else the determinism levels
+  // strict and balanced are refused.
+  bool ieee_floats = true;
+  // The machines that its code can be made for, by name; none: its code is for any.
+  std::vector<std::string_view> targets = {};
+  // What dump has besides the stages that all backends share.
+  std::vector<std::string_view> stages = {};
 };
 
 // What a candidate would be made by, decided when it was offered; only its backend reads it.
@@ -53,23 +56,20 @@ struct Operand {
   enum class Kind : uint8_t { kValue, kWorkspace, kPacked, kScratch };
   Kind kind = Kind::kValue;
   ir::ValueId value = ir::kNoId;  // kValue
-  int64_t offset = 0;             // kWorkspace: bytes into the group's workspace
+  int64_t offset = 0;             // kValue, kWorkspace: bytes into the value or the workspace
   uint32_t packed = 0;            // kPacked: index into CompiledGroup::packed
 };
 
 struct CompiledStep {
-  pyc_kernel_fn fn = nullptr;
-  std::string symbol;  // its name in the group's object, if there is one
-  const void* self = nullptr;
+  std::string symbol;                         // its name in the object
+  std::shared_ptr<const std::string> object;  // for the backend's loader; may be shared
+  std::string launch;                         // bytes that the loader's engine starts it with
   std::vector<Operand> operands;
-  int64_t parallel = 1;
 };
 
 struct CompiledGroup {
-  std::vector<CompiledStep> steps;            // run in order
-  std::shared_ptr<const std::string> object;  // machine code for a foreign target; may be shared
-  std::vector<runtime::Parameter> packed;     // one per KernelNeeds::packed, in that order
-  std::vector<std::shared_ptr<const void>> owners;
+  std::vector<CompiledStep> steps;         // run in order
+  std::vector<runtime::Parameter> packed;  // one per KernelNeeds::packed, in that order
 };
 
 struct CompileStats {
@@ -83,6 +83,16 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual Capabilities capabilities() const = 0;
+  // What it knows of its kernels, for the choice of layouts; by default nothing.
+  virtual lower::LayoutFacts layout_facts(const BackendOptions&) const { return {}; }
+  // Which of its targets this machine is, the widest; "" when it is none of them.
+  virtual std::string native_target() const { return ""; }
+  // What it found on this machine of all that it needs, in a line for people; "": it needs nothing.
+  virtual std::string found_here() const { return ""; }
+  // The device kind whose matrix unit (base/matrix_unit.h) sums products at the level balanced, by
+  // what code is made for and never by what is here; "": none. It then has a candidate of that
+  // order for every group that has it.
+  virtual std::string_view matrix_unit(const BackendOptions&) const { return ""; }
   // At least one candidate for every group is applicable: the generic one.
   virtual std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                             const BackendOptions& options) const = 0;
@@ -91,6 +101,9 @@ class Backend {
                                                      std::span<const Candidate> chosen,
                                                      const BackendOptions& options,
                                                      CompileStats* stats) const = 0;
+  // Makes the objects of its steps callable, compiled now or read from a file; alive for the whole
+  // process. It needs nothing that only compiling needs.
+  virtual const runtime::Loader& loader() const = 0;
   // Text of a group's code after the given stage ("llvm", "asm"); kUnsupported if there is none.
   virtual Result<std::string> dump(const lower::LoweredGraph& lowered, size_t group,
                                    const Candidate& chosen, const BackendOptions& options,

@@ -10,10 +10,13 @@
 #include <limits>
 #include <utility>
 
+#include "base/allocation_meter.h"
+
 namespace pyc {
 namespace {
 
 std::atomic<uint64_t> allocations{0};
+thread_local int64_t handed_out = 0;
 
 size_t page_size() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -61,8 +64,11 @@ Result<AlignedBuffer> AlignedBuffer::create(size_t bytes, Mode mode) {
   }
   buffer.size_ = bytes;
   allocations.fetch_add(1, std::memory_order_relaxed);
+  handed_out += static_cast<int64_t>(round_up(std::max<size_t>(bytes, 1), kAlignment));
   return buffer;
 }
+
+int64_t allocated_by_thread() { return handed_out; }
 
 uint64_t AlignedBuffer::allocation_count() { return allocations.load(std::memory_order_relaxed); }
 

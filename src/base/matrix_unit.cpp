@@ -8,32 +8,13 @@
 namespace pyc {
 namespace {
 
-constexpr int kFactorFraction = 10;
+constexpr int kFactorFraction = Factor::kFractionBits;
 constexpr int kProductFraction = 2 * kFactorFraction;
 constexpr int kF32Fraction = 23;
 constexpr int kF32MinExponent = -126;
 constexpr int kF32MaxExponent = 127;
 constexpr uint32_t kF32Infinity = 0x7F800000;
 constexpr uint32_t kF32Sign = 0x80000000;
-
-struct FactorFormat {
-  int fraction_bits;
-  int exponent_bits;
-  bool has_infinity;  // else only the all-ones pattern is a NaN (f8e4m3fn)
-};
-
-constexpr FactorFormat factor_format(DType type) {
-  switch (type) {
-    case DType::kF16:
-      return {10, 5, true};
-    case DType::kF8E5M2:
-      return {2, 5, true};
-    case DType::kF8E4M3FN:
-      return {3, 4, false};
-    default:
-      return {7, 8, true};
-  }
-}
 
 // A finite number as magnitude · 2^(exponent − fraction), the fraction known from context.
 struct Term {
@@ -120,23 +101,28 @@ float truncated(const AlignedBlock& rules, int64_t sum, int scale) {
   return std::bit_cast<float>(sign | ((field << kF32Fraction) + static_cast<uint32_t>(places)));
 }
 
-float add_sm90_block(float acc, std::span<const Factor> a, std::span<const Factor> b) {
-  return kSm90Block.add(acc, a, b);
-}
-
-float add_sm90_fp8_block(float acc, std::span<const Factor> a, std::span<const Factor> b) {
-  return kSm90Fp8Block.add(acc, a, b);
-}
-
 constexpr std::array kHalves = {DType::kF16, DType::kBF16};
 constexpr std::array kFp8 = {DType::kF8E4M3FN, DType::kF8E5M2};
 
-constexpr std::array kUnits = {MatrixUnit{"sm90", 16, 1024, kHalves, add_sm90_block},
-                               MatrixUnit{"sm90", 32, 1024, kFp8, add_sm90_fp8_block}};
+constexpr std::array kUnits = {MatrixUnit{"sm90", 16, 1024, kHalves, kSm90Block},
+                               MatrixUnit{"sm90", 32, 1024, kFp8, kSm90Fp8Block}};
 
 constexpr size_t kLargestBlock = 64;
 
 }  // namespace
+
+FactorFormat factor_format(DType type) {
+  switch (type) {
+    case DType::kF16:
+      return {10, 5, true};
+    case DType::kF8E5M2:
+      return {2, 5, true};
+    case DType::kF8E4M3FN:
+      return {3, 4, false};
+    default:
+      return {7, 8, true};
+  }
+}
 
 Factor Factor::from_bits(DType type, uint16_t bits) {
   const FactorFormat format = factor_format(type);
@@ -207,6 +193,16 @@ std::optional<MatrixUnit> find_matrix_unit(std::string_view name, DType type) {
   for (const MatrixUnit& unit : kUnits)
     if (unit.name == name && unit.covers(type)) return unit;
   return std::nullopt;
+}
+
+std::vector<std::string_view> matrix_unit_names() {
+  std::vector<std::string_view> names;
+  for (const MatrixUnit& unit : kUnits) {
+    if (std::find(names.begin(), names.end(), unit.name) == names.end()) {
+      names.push_back(unit.name);
+    }
+  }
+  return names;
 }
 
 float named_order_sum(const MatrixUnit& unit, std::span<const Factor> a,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/dtype.h"
 
@@ -40,10 +41,20 @@ namespace pyc {
 // The decisions are separate fields so that each can be read off a device by
 // itself (bench/cuda_probe). Another unit is one more row of matrix_units().
 
+// The fields of a format of factors.
+struct FactorFormat {
+  int fraction_bits;
+  int exponent_bits;
+  bool has_infinity;  // else only the all-ones pattern is a NaN (f8e4m3fn)
+};
+// Of f16, bf16, f8e4m3fn or f8e5m2.
+FactorFormat factor_format(DType type);
+
 // One operand of a product, taken apart: ± significand · 2^(exponent − 10). All formats of at most
 // 11 significant bits fit.
 struct Factor {
   enum class Kind : uint8_t { kFinite, kInfinity, kNaN };
+  static constexpr int kFractionBits = 10;
 
   int16_t exponent = 0;
   uint16_t significand = 0;
@@ -93,7 +104,12 @@ struct MatrixUnit {
   int block;              // B
   int segment;            // S, a multiple of B
   std::span<const DType> dtypes;
-  float (*add_block)(float acc, std::span<const Factor> a, std::span<const Factor> b);
+  AlignedBlock arithmetic;
+
+  // acc plus one block of products.
+  float add_block(float acc, std::span<const Factor> a, std::span<const Factor> b) const {
+    return arithmetic.add(acc, a, b);
+  }
 
   bool covers(DType type) const;
 };
@@ -101,6 +117,8 @@ struct MatrixUnit {
 std::span<const MatrixUnit> matrix_units();
 // The row of device kind `name` that covers `type`, or nothing.
 std::optional<MatrixUnit> find_matrix_unit(std::string_view name, DType type);
+// The names of all device kinds with a row, each once.
+std::vector<std::string_view> matrix_unit_names();
 
 // The sum of a[k]·b[k] in the unit's named order. `a` and `b` have one length.
 float named_order_sum(const MatrixUnit& unit, std::span<const Factor> a, std::span<const Factor> b);

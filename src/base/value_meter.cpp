@@ -14,6 +14,12 @@ std::shared_ptr<ValueMeter>& current() {
   return meter;
 }
 
+void raise(std::atomic<int64_t>& most, int64_t value) {
+  int64_t before = most.load(std::memory_order_relaxed);
+  while (value > before && !most.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+  }
+}
+
 int64_t usable_memory() {
   constexpr int64_t kUnknown = int64_t{8} << 30;  // where the system does not tell
   const int64_t pages = sysconf(_SC_PHYS_PAGES);
@@ -29,23 +35,37 @@ int64_t usable_memory() {
 
 }  // namespace
 
+void ValueMeter::share(std::shared_ptr<const std::atomic<int64_t>> others, int64_t beside,
+                       int64_t budget) {
+  others_ = std::move(others);
+  beside_ = beside;
+  budget_ = budget;
+}
+
+int64_t ValueMeter::beside() const {
+  return beside_ + (others_ == nullptr ? 0 : others_->load(std::memory_order_relaxed));
+}
+
 void ValueMeter::add(int64_t bytes) {
   const int64_t now = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  int64_t most = peak();
-  while (now > most && !peak_.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
-  }
+  raise(peak_, now);
+  raise(total_peak_, now + beside());
 }
 
 Status ValueMeter::check_room(int64_t bytes) const {
   const int64_t held = live();
-  if (held <= limit_ && bytes <= limit_ - held) return {};
-  if (bytes == 0) {
+  const std::string asks = bytes == 0 ? "" : fmt::format("asks for {} bytes, ", bytes);
+  if (held > limit_ || bytes > limit_ - held) {
     return {Code::kBudgetExceeded,
-            fmt::format("the run holds {} bytes of values, {} is {}", held, name_, limit_)};
+            fmt::format("{}the run holds {} bytes of values, {} is {}", asks, held, name_, limit_)};
   }
-  return {Code::kBudgetExceeded,
-          fmt::format("asks for {} bytes, the run holds {} bytes of values, {} is {}", bytes, held,
-                      name_, limit_)};
+  const int64_t all = held + beside();
+  if (all <= budget_ && bytes <= budget_ - all) return {};
+  return {
+      Code::kBudgetExceeded,
+      fmt::format("{}the run holds {} bytes of values and {} of inputs and programs, the memory "
+                  "budget is {}",
+                  asks, held, all - held, budget_)};
 }
 
 MeterScope::MeterScope(std::shared_ptr<ValueMeter> meter)

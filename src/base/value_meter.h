@@ -19,10 +19,17 @@ class ValueMeter {
   // `name` is what messages call the limit.
   ValueMeter(int64_t limit, std::string name) : limit_(limit), name_(std::move(name)) {}
 
+  // What the run holds beside its values: `beside` bytes of its own and what `others` counts. All
+  // together may be `budget` bytes. To be called before the meter is used.
+  void share(std::shared_ptr<const std::atomic<int64_t>> others, int64_t beside, int64_t budget);
+
   // kBudgetExceeded, with what is asked, held and allowed, when `bytes` more are over the limit.
   Status check_room(int64_t bytes) const;
   int64_t live() const { return live_.load(std::memory_order_relaxed); }
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  // The most that values and what is held beside them were at a time.
+  int64_t total_peak() const { return total_peak_.load(std::memory_order_relaxed); }
+  int64_t beside() const;
 
  private:
   friend class Charge;
@@ -32,6 +39,10 @@ class ValueMeter {
   const std::string name_;
   std::atomic<int64_t> live_ = 0;
   std::atomic<int64_t> peak_ = 0;
+  std::atomic<int64_t> total_peak_ = 0;
+  std::shared_ptr<const std::atomic<int64_t>> others_;
+  int64_t beside_ = 0;
+  int64_t budget_ = INT64_MAX;
 };
 
 // Makes a meter the one of this thread, or none, as long as it lives.

@@ -1,13 +1,18 @@
 #include "pyc/artifact.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
 
 #include "base/mapped_file.h"
+#include "base/store.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/options.h"
-#include "driver/artifacts.h"
-#include "driver/disk_cache.h"
+#include "driver/devices.h"
+#include "driver/targets.h"
+#include "session/artifacts.h"
+#include "session/model.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -19,14 +24,14 @@ struct pyc_artifact {
 };
 
 struct pyc_cache_files {
-  std::vector<driver::DiskCache::Entry> entries;
+  std::vector<Store::Entry> entries;
 };
 
 namespace {
 
-Result<driver::DiskCache> cache_in(const char* folder) {
-  const std::string named = folder == nullptr ? driver::DiskCache::default_folder() : folder;
-  if (!named.empty()) return driver::DiskCache(named);
+Result<Store> cache_in(const char* folder) {
+  const std::string named = folder == nullptr ? session::default_cache_folder() : folder;
+  if (!named.empty()) return Store(named);
   return Status(Code::kInvalidArgument, "no cache folder is named: give one or set PYC_CACHE_DIR");
 }
 
@@ -35,9 +40,23 @@ int64_t code_bytes(const runtime::Program& program) {
   std::set<const std::string*> seen;
   int64_t sum = 0;
   for (const runtime::Step& step : program.steps) {
-    if (seen.insert(step.object.get()).second) sum += static_cast<int64_t>(step.object->size());
+    const std::string* object = step.kernel().object.get();
+    if (seen.insert(object).second) sum += static_cast<int64_t>(object->size());
   }
   return sum;
+}
+
+// Why programs of the place do not run here; "" when they do.
+std::string missing_here(const runtime::Place& place) {
+  const Status runs = driver::check_place(place);
+  return runs.ok() ? "" : runs.message();
+}
+
+void count_program(const artifact::Artifact& a, pyc_artifact_info& out) {
+  out.code_bytes += code_bytes(a.program);
+  for (const runtime::Parameter& p : a.program.parameters) out.parameter_bytes += p.bytes;
+  out.peak_bytes = std::max(out.peak_bytes, a.memory.peak_bytes);
+  out.step_count += a.program.steps.size();
 }
 
 }  // namespace
@@ -53,10 +72,10 @@ pyc_status pyc_compile_to_file(const pyc_graph* graph, const pyc_compile_options
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
-    driver::CompileOptions chosen = to_options(options);
+    PYC_ASSIGN(const ir::VerifiedGraph given, ir::verify_graph(graph->graph()));
     PYC_ASSIGN(const artifact::Artifact made,
-               driver::compile_artifact(ir::Graph(graph->graph()), std::move(chosen)));
-    return driver::write_artifact(made, path);
+               session::compile_artifact(given, to_options(options)));
+    return session::write_artifact(made, path);
   });
 }
 
@@ -70,7 +89,7 @@ pyc_status pyc_artifact_open(const char* path, pyc_artifact** artifact, pyc_erro
     auto read = artifact::decode(std::move(file));
     if (!read.ok()) return std::move(read).status().with_context(path);
     handle->artifact = std::move(*read);
-    handle->missing = missing_for(handle->artifact.target, host_target());
+    handle->missing = missing_here(handle->artifact.program.places[0]);
     *artifact = handle.release();
     return {};
   });
@@ -82,19 +101,19 @@ pyc_status pyc_artifact_get_info(const pyc_artifact* artifact, pyc_artifact_info
                                  pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(artifact, "artifact"));
-    PYC_TRY(check_out_struct(info, "pyc_artifact_info", sizeof(pyc_artifact_info)));
+    PYC_TRY(check_out_struct(info, "pyc_artifact_info", offsetof(pyc_artifact_info, device)));
     const artifact::Artifact& a = artifact->artifact;
     pyc_artifact_info out{};
     out.version = a.version.c_str();
-    out.target = a.target.c_str();
+    out.target = a.program.places[0].target.c_str();
+    out.device = a.program.places[0].backend.c_str();
     out.determinism = a.determinism.c_str();
     out.fingerprint = a.fingerprint.c_str();
     out.missing = artifact->missing.c_str();
     out.file_bytes = artifact->file_bytes;
-    out.code_bytes = code_bytes(a.program);
-    for (const runtime::Parameter& p : a.program.parameters) out.parameter_bytes += p.bytes;
-    out.peak_bytes = a.memory.peak_bytes;
-    out.step_count = a.program.steps.size();
+    out.program_count = a.is_open() ? a.parts.size() : 1;
+    count_program(a, out);
+    for (const artifact::Artifact& part : a.parts) count_program(part, out);
     out.decision_count = a.log.size();
     out.input_count = a.program.inputs.size();
     out.output_count = a.program.outputs.size();
@@ -123,7 +142,7 @@ pyc_status pyc_cache_files_read(const char* folder, int32_t verify, pyc_cache_fi
                                 pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(files, "files"));
-    PYC_ASSIGN(const driver::DiskCache cache, cache_in(folder));
+    PYC_ASSIGN(const Store cache, cache_in(folder));
     auto out = std::make_unique<pyc_cache_files>();
     PYC_ASSIGN(out->entries, verify != 0 ? cache.verify() : cache.list());
     *files = out.release();
@@ -141,7 +160,7 @@ pyc_status pyc_cache_files_get(const pyc_cache_files* files, size_t index, pyc_c
     PYC_TRY(require(files, "files"));
     PYC_TRY(check_out_struct(file, "pyc_cache_file", sizeof(pyc_cache_file)));
     PYC_TRY(require_index(index, files->entries.size(), "cache file"));
-    const driver::DiskCache::Entry& entry = files->entries[index];
+    const Store::Entry& entry = files->entries[index];
     pyc_cache_file out{};
     out.name = entry.file.c_str();
     out.bytes = entry.bytes;
@@ -156,7 +175,7 @@ void pyc_cache_files_destroy(pyc_cache_files* files) { delete files; }
 
 pyc_status pyc_cache_files_clear(const char* folder, int64_t* removed, pyc_error** error) {
   return guard(error, [&]() -> Status {
-    PYC_ASSIGN(const driver::DiskCache cache, cache_in(folder));
+    PYC_ASSIGN(const Store cache, cache_in(folder));
     PYC_ASSIGN(const int64_t count, cache.clear());
     if (removed != nullptr) *removed = count;
     return {};

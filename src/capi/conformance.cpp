@@ -3,14 +3,14 @@
 #include "capi/guard.h"
 #include "capi/json.h"
 #include "capi/options.h"
-#include "driver/conformance.h"
+#include "tooling/conformance.h"
 
 using namespace pyc;
 using namespace pyc::capi;
 
 namespace {
 
-std::string to_json(const driver::CaseResult& r) {
+std::string to_json(const tooling::CaseResult& r) {
   constexpr const char* kVerdicts[] = {"passed", "failed", "refused"};
   JsonWriter json;
   json.begin_object();
@@ -34,12 +34,12 @@ pyc_status pyc_conformance_case(const char* folder, const pyc_compile_options* o
     PYC_TRY(require(folder, "folder"));
     PYC_TRY(require(json, "json"));
     const driver::CompileOptions chosen = to_options(options);
-    driver::Tolerance allowed;
+    tooling::Tolerance allowed;
     if (tolerance != nullptr) {
       pyc_tolerance t;
       PYC_TRY(read_struct(tolerance, "pyc_tolerance", sizeof(pyc_tolerance), t));
       allowed = {t.rtol, t.atol, t.scale};
     }
-    return give_text(to_json(driver::run_case(folder, chosen, allowed)), json);
+    return give_text(to_json(tooling::run_case(folder, chosen, allowed)), json);
   });
 }

@@ -52,7 +52,7 @@ void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
   json.end_object();
 }
 
-void write(JsonWriter& json, const driver::BreakReport& breaks) {
+void write(JsonWriter& json, const session::BreakReport& breaks) {
   json.begin_object();
   json.key("nodes").integer(breaks.nodes);
   json.key("compiled");
@@ -77,7 +77,7 @@ void write(JsonWriter& json, const driver::BreakReport& breaks) {
 }
 
 std::string log_document(const pyc_model& model) {
-  const driver::SessionStats stats = model.session->stats();
+  const session::SessionStats stats = model.session->stats();
   JsonWriter json(2);
   json.begin_object();
   json.key("schema").text("pyc.decision_log.v1");

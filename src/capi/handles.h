@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "driver/load.h"
-#include "driver/session.h"
 #include "io/tensor_file.h"
 #include "ir/graph.h"
+#include "model_file/load.h"
 #include "pyc/results.h"
 #include "runtime/model.h"
+#include "session/session.h"
 
 struct pyc_graph {
   pyc::ir::GraphBuilder builder;
@@ -50,27 +50,27 @@ struct Declared {
   std::vector<const char*> symbol_pointers;
   pyc_value_info info{};
 };
-std::vector<std::unique_ptr<const Declared>> declare(std::span<const ir::OpenValue> values,
+std::vector<std::unique_ptr<const Declared>> declare(std::span<const open::OpenValue> values,
                                                      int32_t kind);
 
 }  // namespace pyc::capi
 
 struct pyc_model {
-  std::unique_ptr<pyc::driver::Session> session;
+  std::unique_ptr<pyc::session::Session> session;
   pyc::driver::CompileOptions options;
   std::vector<std::unique_ptr<const pyc::capi::Declared>> inputs;
   std::vector<std::unique_ptr<const pyc::capi::Declared>> outputs;
 };
 
 struct pyc_model_file {
-  pyc::driver::LoadedModel model;
-  std::vector<pyc::ir::OpenType> input_types;
+  pyc::model_file::LoadedModel model;
+  std::vector<pyc::open::OpenType> input_types;
   std::vector<std::unique_ptr<const pyc::capi::Declared>> inputs;
   std::vector<std::unique_ptr<const pyc::capi::Declared>> outputs;
 };
 
 struct pyc_breaks {
-  pyc::driver::BreakReport report;
+  pyc::session::BreakReport report;
 };
 
 struct pyc_refusals {
@@ -90,7 +90,7 @@ Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t ki
 pyc_decision to_c(const Decision& decision);
 
 // A session as a handle of the caller's.
-Status give_model(Result<std::unique_ptr<driver::Session>> session, driver::CompileOptions options,
+Status give_model(Result<std::unique_ptr<session::Session>> session, driver::CompileOptions options,
                   pyc_model** out);
 // A graph as a handle of the caller's.
 Status give_graph(Result<ir::Graph> graph, pyc_graph** out);

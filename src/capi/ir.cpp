@@ -4,11 +4,11 @@
 
 #include "capi/guard.h"
 #include "capi/handles.h"
-#include "driver/export.h"
-#include "driver/load.h"
-#include "driver/reduce.h"
-#include "driver/tables.h"
 #include "ir/rules.h"
+#include "model_file/export.h"
+#include "model_file/load.h"
+#include "tooling/reduce.h"
+#include "tooling/tables.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -17,7 +17,7 @@ namespace pyc::capi {
 
 Status give_graph(Result<ir::Graph> graph, pyc_graph** out) {
   if (!graph.ok()) return std::move(graph).status();
-  *out = new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(*graph))};
+  *out = new pyc_graph{ir::GraphBuilder(tooling::known_ops(), std::move(*graph))};
   return {};
 }
 
@@ -25,9 +25,9 @@ Status give_graph(Result<ir::Graph> graph, pyc_graph** out) {
 
 namespace {
 
-Result<ir::Graph> closed(Result<driver::LoadedModel> model) {
+Result<ir::Graph> closed(Result<model_file::LoadedModel> model) {
   if (!model.ok()) return std::move(model).status();
-  return driver::graph_of(*model, {});
+  return model_file::graph_of(*model, {});
 }
 
 Status give_value(const Result<ir::ValueId>& made, pyc_value* value) {
@@ -68,7 +68,7 @@ pyc_status pyc_graph_create(const char* name, pyc_graph** graph, pyc_error** err
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     *graph = new pyc_graph{
-        ir::GraphBuilder(driver::known_ops(), name == nullptr ? "main" : std::string(name))};
+        ir::GraphBuilder(tooling::known_ops(), name == nullptr ? "main" : std::string(name))};
     return {};
   });
 }
@@ -86,7 +86,8 @@ pyc_status pyc_graph_load_bytes(const void* data, size_t size, pyc_graph** graph
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require_list(data, size, "data"));
-    return give_graph(closed(driver::load_model({static_cast<const char*>(data), size})), graph);
+    return give_graph(closed(model_file::load_model({static_cast<const char*>(data), size})),
+                      graph);
   });
 }
 
@@ -94,7 +95,7 @@ pyc_status pyc_graph_load_file(const char* path, pyc_graph** graph, pyc_error** 
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
-    return give_graph(closed(driver::load_model_file(path)), graph);
+    return give_graph(closed(model_file::load_model_file(path)), graph);
   });
 }
 
@@ -348,7 +349,7 @@ pyc_status pyc_export_onnx(const pyc_graph* graph, const char* path, pyc_error**
   return guard(error, [&]() -> Status {
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(path, "path"));
-    return driver::export_onnx(graph->graph(), path);
+    return model_file::export_onnx(graph->graph(), path);
   });
 }
 
@@ -359,9 +360,9 @@ pyc_status pyc_graph_reduce(const pyc_graph* graph, pyc_reduce_check check, void
     PYC_TRY(require(reinterpret_cast<const void*>(check), "check"));
     PYC_TRY(require(reduced, "reduced"));
     const auto shows = [&](const ir::Graph& candidate) {
-      const pyc_graph handle{ir::GraphBuilder(driver::known_ops(), candidate)};
+      const pyc_graph handle{ir::GraphBuilder(tooling::known_ops(), candidate)};
       return check(&handle, context) != 0;
     };
-    return give_graph(driver::reduce_graph(graph->graph(), shows, max_tries), reduced);
+    return give_graph(tooling::reduce_graph(graph->graph(), shows, max_tries), reduced);
   });
 }

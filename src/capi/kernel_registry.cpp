@@ -6,8 +6,8 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "driver/devices.h"
-#include "driver/tables.h"
 #include "ir/rules.h"
+#include "tooling/tables.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -20,7 +20,7 @@ constexpr std::string_view kKernelDecision = "kernel:";
 const std::vector<std::string>& fallbacks(size_t op) {
   static const auto table = [] {
     std::vector<std::vector<std::string>> rows;
-    for (const ir::OpDef* def : driver::known_ops().all()) {
+    for (const ir::OpDef* def : tooling::known_ops().all()) {
       std::vector<std::string>& row = rows.emplace_back();
       for (const ir::AttrDef& attr : def->attrs) {
         row.push_back(attr.may_be_absent ? "none" : ir::attr_to_string(attr.fallback));
@@ -33,18 +33,19 @@ const std::vector<std::string>& fallbacks(size_t op) {
 
 Result<size_t> find_op(const char* name) {
   PYC_TRY(require(name, "name"));
-  const auto all = driver::known_ops().all();
+  const auto all = tooling::known_ops().all();
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i]->name == name) return i;
   }
-  return Status(Code::kUnknownOp, fmt::format("op '{}' is not known{}", name,
-                                              ir::did_you_mean(driver::known_ops().suggest(name))));
+  return Status(Code::kUnknownOp,
+                fmt::format("op '{}' is not known{}", name,
+                            ir::did_you_mean(tooling::known_ops().suggest(name))));
 }
 
 // The candidates of all groups, counted through.
 template <class Visit>
 void for_each_kernel(const pyc_model& model, Visit visit) {
-  const driver::GrowingLog& log = model.session->log();
+  const exec::GrowingLog& log = model.session->log();
   for (size_t i = 0; i < log.size(); ++i) {
     const Decision& d = log.at(i);
     if (!std::string_view(d.what).starts_with(kKernelDecision)) continue;
@@ -57,7 +58,7 @@ void for_each_kernel(const pyc_model& model, Visit visit) {
 size_t pyc_op_count(void) {
   size_t count = 0;
   guard(nullptr, [&]() -> Status {
-    count = driver::known_ops().all().size();
+    count = tooling::known_ops().all().size();
     return {};
   });
   return count;
@@ -66,7 +67,7 @@ size_t pyc_op_count(void) {
 pyc_status pyc_op(size_t index, pyc_op_info* info, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(check_out_struct(info, "pyc_op_info", sizeof(pyc_op_info)));
-    const auto all = driver::known_ops().all();
+    const auto all = tooling::known_ops().all();
     PYC_TRY(require_index(index, all.size(), "op"));
     const ir::OpDef& def = *all[index];
     pyc_op_info out{};
@@ -77,6 +78,7 @@ pyc_status pyc_op(size_t index, pyc_op_info* info, pyc_error** error) {
     out.outputs = def.outputs;
     out.composite = def.decompose != nullptr ? 1 : 0;
     out.attribute_count = def.attrs.size();
+    out.no_gradient = def.no_gradient.data();
     write_struct(info, out);
     return {};
   });
@@ -85,7 +87,7 @@ pyc_status pyc_op(size_t index, pyc_op_info* info, pyc_error** error) {
 pyc_status pyc_op_attribute(size_t op, size_t index, pyc_attribute_info* info, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(check_out_struct(info, "pyc_attribute_info", sizeof(pyc_attribute_info)));
-    const auto all = driver::known_ops().all();
+    const auto all = tooling::known_ops().all();
     PYC_TRY(require_index(op, all.size(), "op"));
     PYC_TRY(require_index(index, all[op]->attrs.size(), "attribute"));
     const ir::AttrDef& attr = all[op]->attrs[index];
@@ -124,8 +126,8 @@ pyc_status pyc_device(size_t index, pyc_device_info* info, pyc_error** error) {
     const backends::Capabilities can = backend->capabilities();
     pyc_device_info out{};
     out.name = names[index].data();
-    out.runs = can.runs ? 1 : 0;
-    out.strict = can.strict ? 1 : 0;
+    out.runs = backend->loader().available().ok() ? 1 : 0;
+    out.strict = can.ieee_floats ? 1 : 0;
     write_struct(info, out);
     return {};
   });
@@ -138,7 +140,7 @@ pyc_status pyc_device_op_dtypes(const char* device, const char* op, uint64_t* dt
     PYC_TRY(require(dtypes, "dtypes"));
     PYC_TRY(driver::find_backend(device).status());
     PYC_ASSIGN(const size_t index, find_op(op));
-    PYC_ASSIGN(*dtypes, driver::device_dtypes(device, *driver::known_ops().all()[index]));
+    PYC_ASSIGN(*dtypes, tooling::device_dtypes(device, *tooling::known_ops().all()[index]));
     return {};
   });
 }

@@ -7,49 +7,50 @@
 #include "capi/handles.h"
 #include "capi/json.h"
 #include "capi/options.h"
+#include "session/artifacts.h"
 
 using namespace pyc;
 using namespace pyc::capi;
 
 namespace {
 
-ir::OpenValue open_value(const ir::Value& value) {
-  ir::OpenValue out{.name = value.name, .type = {}, .constant = {}};
-  out.type.kind = ir::OpenType::Kind::kTensor;
+open::OpenValue open_value(const ir::Value& value) {
+  open::OpenValue out{.name = value.name, .type = {}, .constant = {}};
+  out.type.kind = open::OpenType::Kind::kTensor;
   out.type.dtype = value.type.dtype;
   out.type.shape.emplace();
   for (const int64_t d : value.type.shape) out.type.shape->push_back({.value = d, .symbol = ""});
   return out;
 }
 
-void declare_all(const std::vector<ir::OpenValue>& inputs,
-                 const std::vector<ir::OpenValue>& outputs, pyc_model_file& out) {
-  for (const ir::OpenValue& input : inputs) out.input_types.push_back(input.type);
+void declare_all(const std::vector<open::OpenValue>& inputs,
+                 const std::vector<open::OpenValue>& outputs, pyc_model_file& out) {
+  for (const open::OpenValue& input : inputs) out.input_types.push_back(input.type);
   out.inputs = declare(inputs, PYC_VALUE_INPUT);
   out.outputs = declare(outputs, PYC_VALUE_RESULT);
 }
 
-void declare_open(const ir::OpenGraph& graph, pyc_model_file& out) {
-  std::vector<ir::OpenValue> inputs;
-  std::vector<ir::OpenValue> outputs;
-  for (const ir::OpenId v : graph.inputs) inputs.push_back(graph.values[v]);
-  for (const ir::OpenId v : graph.outputs) outputs.push_back(graph.values[v]);
+void declare_open(const open::OpenGraph& graph, pyc_model_file& out) {
+  std::vector<open::OpenValue> inputs;
+  std::vector<open::OpenValue> outputs;
+  for (const open::OpenId v : graph.inputs) inputs.push_back(graph.values[v]);
+  for (const open::OpenId v : graph.outputs) outputs.push_back(graph.values[v]);
   declare_all(inputs, outputs, out);
 }
 
 void declare_closed(const ir::Graph& graph, pyc_model_file& out) {
-  std::vector<ir::OpenValue> inputs;
-  std::vector<ir::OpenValue> outputs;
+  std::vector<open::OpenValue> inputs;
+  std::vector<open::OpenValue> outputs;
   for (const ir::ValueId v : graph.inputs) inputs.push_back(open_value(graph.value(v)));
   for (const ir::ValueId v : graph.outputs) outputs.push_back(open_value(graph.value(v)));
   declare_all(inputs, outputs, out);
 }
 
 void declare_compiled(const runtime::Program& program, pyc_model_file& out) {
-  declare_all(driver::declared(program.inputs), driver::declared(program.outputs), out);
+  declare_all(session::declared(program.inputs), session::declared(program.outputs), out);
 }
 
-Status give_file(Result<driver::LoadedModel> model, pyc_model_file** out) {
+Status give_file(Result<model_file::LoadedModel> model, pyc_model_file** out) {
   PYC_TRY(require(out, "file"));
   if (!model.ok()) return std::move(model).status();
   auto file = std::make_unique<pyc_model_file>();
@@ -98,6 +99,15 @@ void write_counts(JsonWriter& json, const std::map<std::string, int64_t>& number
   json.end_object();
 }
 
+// Of equal keys the last counts.
+void write_metadata(JsonWriter& json, const onnx::ModelInfo& info) {
+  std::map<std::string_view, std::string_view> lines;
+  for (const auto& [key, value] : info.metadata) lines[key] = value;
+  json.key("metadata").begin_object();
+  for (const auto& [key, value] : lines) json.key(key).text(value);
+  json.end_object();
+}
+
 template <class T>
 void write_list(JsonWriter& json, std::string_view key, const std::vector<T>& values) {
   json.key(key).begin_array();
@@ -111,12 +121,12 @@ struct Counts {
   int64_t constant_bytes = 0;
 };
 
-Counts count(const driver::LoadedModel& model) {
+Counts count(const model_file::LoadedModel& model) {
   Counts out;
   if (model.open != nullptr) {
     out.ops = model.info.ops;
     out.constant_bytes = model.info.parameter_bytes;
-    for (const ir::OpenValue& v : model.open->values) out.constants += v.constant ? 1 : 0;
+    for (const open::OpenValue& v : model.open->values) out.constants += v.constant ? 1 : 0;
     return out;
   }
   if (model.artifact != nullptr) {
@@ -148,7 +158,7 @@ void write_unsupported(JsonWriter& json, const onnx::ModelInfo& info) {
 }
 
 std::string description(const pyc_model_file& file) {
-  const driver::LoadedModel& model = file.model;
+  const model_file::LoadedModel& model = file.model;
   const Counts counts = count(model);
   int64_t nodes = 0;
   for (const auto& [op, n] : counts.ops) nodes += n;
@@ -166,6 +176,11 @@ std::string description(const pyc_model_file& file) {
   if (model.format == "onnx") {
     json.key("ir_version").integer(model.info.ir_version);
     json.key("producer").text(model.info.producer);
+    json.key("graph").text(model.info.graph_name);
+    json.key("domain").text(model.info.domain);
+    json.key("version").integer(model.info.version);
+    json.key("description").text(model.info.description);
+    write_metadata(json, model.info);
     json.key("opsets");
     write_counts(json, model.info.opsets);
   }
@@ -178,7 +193,7 @@ std::string description(const pyc_model_file& file) {
 pyc_status pyc_model_file_load(const char* path, pyc_model_file** file, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(path, "path"));
-    return give_file(driver::load_model_file(path), file);
+    return give_file(model_file::load_model_file(path), file);
   });
 }
 
@@ -186,7 +201,7 @@ pyc_status pyc_model_file_load_bytes(const void* data, size_t size, pyc_model_fi
                                      pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require_list(data, size, "data"));
-    return give_file(driver::load_model({static_cast<const char*>(data), size}), file);
+    return give_file(model_file::load_model({static_cast<const char*>(data), size}), file);
   });
 }
 
@@ -265,8 +280,8 @@ pyc_status pyc_model_file_compile(const pyc_model_file* file, const pyc_compile_
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     driver::CompileOptions chosen = to_options(options);
-    const driver::ShapeChoice shapes = to_shapes(options);
-    auto session = driver::make_session(file->model, shapes, chosen);
+    const open::ShapeChoice shapes = to_shapes(options);
+    auto session = model_file::make_session(file->model, shapes, chosen);
     return give_model(std::move(session), chosen, model);
   });
 }
@@ -276,8 +291,8 @@ pyc_status pyc_model_file_graph(const pyc_model_file* file, const pyc_compile_op
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     PYC_TRY(require(graph, "graph"));
-    const driver::ShapeChoice shapes = to_shapes(options);
-    return give_graph(driver::graph_of(file->model, shapes), graph);
+    const open::ShapeChoice shapes = to_shapes(options);
+    return give_graph(model_file::graph_of(file->model, shapes), graph);
   });
 }
 
@@ -285,8 +300,31 @@ pyc_status pyc_model_file_text(const pyc_model_file* file, const pyc_compile_opt
                                char** text, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
-    const driver::ShapeChoice shapes = to_shapes(options);
-    PYC_ASSIGN(const std::string printed, driver::text_of(file->model, shapes));
+    const open::ShapeChoice shapes = to_shapes(options);
+    PYC_ASSIGN(const std::string printed, model_file::text_of(file->model, shapes));
+    return give_text(printed, text);
+  });
+}
+
+pyc_status pyc_model_file_compile_to_file(const pyc_model_file* file,
+                                          const pyc_compile_options* options, const char* path,
+                                          pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(file, "file"));
+    PYC_TRY(require(path, "path"));
+    PYC_ASSIGN(const artifact::Artifact made,
+               model_file::compile_model(file->model, to_shapes(options), to_options(options)));
+    return session::write_artifact(made, path);
+  });
+}
+
+pyc_status pyc_model_file_segments(const pyc_model_file* file, const pyc_compile_options* options,
+                                   char** text, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(file, "file"));
+    const open::ShapeChoice shapes = to_shapes(options);
+    PYC_ASSIGN(const std::string printed,
+               model_file::segments_of(file->model, shapes, to_options(options)));
     return give_text(printed, text);
   });
 }
@@ -296,8 +334,8 @@ pyc_status pyc_model_file_get_breaks(const pyc_model_file* file, const pyc_compi
   return guard(error, [&]() -> Status {
     PYC_TRY(require(file, "file"));
     PYC_TRY(require(breaks, "breaks"));
-    const driver::ShapeChoice shapes = to_shapes(options);
-    PYC_ASSIGN(driver::BreakReport report, driver::breaks_of_model(file->model, shapes));
+    const open::ShapeChoice shapes = to_shapes(options);
+    PYC_ASSIGN(session::BreakReport report, model_file::breaks_of_model(file->model, shapes));
     *breaks = new pyc_breaks{std::move(report)};
     return {};
   });
@@ -319,7 +357,7 @@ pyc_status pyc_breaks_summary(const pyc_breaks* breaks, pyc_break_summary* summa
   return guard(error, [&]() -> Status {
     PYC_TRY(require(breaks, "breaks"));
     PYC_TRY(check_out_struct(summary, "pyc_break_summary", sizeof(pyc_break_summary)));
-    const driver::BreakReport& r = breaks->report;
+    const session::BreakReport& r = breaks->report;
     pyc_break_summary out{};
     out.nodes = r.nodes;
     out.compiled = r.open_shapes ? -1 : r.compiled;

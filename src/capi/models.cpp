@@ -6,9 +6,9 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/options.h"
-#include "driver/cache.h"
-#include "driver/load.h"
+#include "model_file/load.h"
 #include "pyc/compiler_api.h"
+#include "session/cache.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -42,45 +42,45 @@ LiveModels& live_models() {
   return instance;
 }
 
-Status compile(Result<driver::LoadedModel> loaded, const pyc_compile_options* options,
+Status compile(Result<model_file::LoadedModel> loaded, const pyc_compile_options* options,
                pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!loaded.ok()) return std::move(loaded).status();
   driver::CompileOptions chosen = to_options(options);
-  const driver::ShapeChoice shapes = to_shapes(options);
-  auto session = driver::make_session(*loaded, shapes, chosen);
+  const open::ShapeChoice shapes = to_shapes(options);
+  auto session = model_file::make_session(*loaded, shapes, chosen);
   return give_model(std::move(session), std::move(chosen), out);
 }
 
-int32_t type_number(ir::OpenType::Kind kind) {
+int32_t type_number(open::OpenType::Kind kind) {
   switch (kind) {
-    case ir::OpenType::Kind::kTensor:
+    case open::OpenType::Kind::kTensor:
       return PYC_TYPE_TENSOR;
-    case ir::OpenType::Kind::kStrings:
+    case open::OpenType::Kind::kStrings:
       return PYC_TYPE_STRINGS;
-    case ir::OpenType::Kind::kSequence:
+    case open::OpenType::Kind::kSequence:
       return PYC_TYPE_SEQUENCE;
-    case ir::OpenType::Kind::kOptional:
+    case open::OpenType::Kind::kOptional:
       return PYC_TYPE_OPTIONAL;
-    case ir::OpenType::Kind::kUnknown:
+    case open::OpenType::Kind::kUnknown:
       return PYC_TYPE_UNKNOWN;
   }
   return PYC_TYPE_UNKNOWN;
 }
 
-int64_t bytes_of(const ir::OpenType& type, const std::vector<int64_t>& shape) {
+int64_t bytes_of(const open::OpenType& type, const std::vector<int64_t>& shape) {
   if (!type.is_static()) return -1;
   const auto bytes = tensor_bytes(*type.dtype, shape);
   return bytes.ok() ? *bytes : -1;
 }
 
-std::unique_ptr<const Declared> declare(const ir::OpenValue& value, int32_t kind) {
+std::unique_ptr<const Declared> declare(const open::OpenValue& value, int32_t kind) {
   auto out = std::make_unique<Declared>();
   out->name = value.name;
   out->type_text = value.type.to_string();
   const bool ranked = value.type.shape.has_value();
   if (ranked) {
-    for (const ir::OpenType::Dim& d : *value.type.shape) {
+    for (const open::OpenType::Dim& d : *value.type.shape) {
       out->shape.push_back(d.value < 0 ? -1 : d.value);
       out->symbols.push_back(d.value < 0 ? d.symbol : "");
     }
@@ -91,7 +91,7 @@ std::unique_ptr<const Declared> declare(const ir::OpenValue& value, int32_t kind
   info.shape = out->shape.data();
   info.rank = ranked ? static_cast<int64_t>(out->shape.size()) : -1;
   info.bytes = bytes_of(value.type, out->shape);
-  const bool numbers = value.type.kind == ir::OpenType::Kind::kTensor && value.type.dtype;
+  const bool numbers = value.type.kind == open::OpenType::Kind::kTensor && value.type.dtype;
   info.dtype = numbers ? static_cast<pyc_dtype>(*value.type.dtype) : PYC_DTYPE_ANY;
   info.kind = kind;
   info.type = type_number(value.type.kind);
@@ -104,10 +104,10 @@ std::unique_ptr<const Declared> declare(const ir::OpenValue& value, int32_t kind
 
 namespace pyc::capi {
 
-std::vector<std::unique_ptr<const Declared>> declare(std::span<const ir::OpenValue> values,
+std::vector<std::unique_ptr<const Declared>> declare(std::span<const open::OpenValue> values,
                                                      int32_t kind) {
   std::vector<std::unique_ptr<const Declared>> out;
-  for (const ir::OpenValue& value : values) out.push_back(::declare(value, kind));
+  for (const open::OpenValue& value : values) out.push_back(::declare(value, kind));
   return out;
 }
 
@@ -128,13 +128,14 @@ Status describe(std::span<const runtime::IoSpec> specs, size_t index, int32_t ki
   return {};
 }
 
-Status give_model(Result<std::unique_ptr<driver::Session>> session, driver::CompileOptions options,
+Status give_model(Result<std::unique_ptr<session::Session>> session, driver::CompileOptions options,
                   pyc_model** out) {
   PYC_TRY(require(out, "model"));
   if (!session.ok()) return std::move(session).status();
   auto handle = std::make_unique<pyc_model>();
   handle->session = std::move(*session);
   handle->options = std::move(options);
+  handle->options.device = handle->session->device();
   handle->inputs = declare(handle->session->inputs(), PYC_VALUE_INPUT);
   handle->outputs = declare(handle->session->outputs(), PYC_VALUE_RESULT);
   live_models().add(handle.get());
@@ -150,7 +151,7 @@ pyc_status pyc_compile_model(const pyc_graph* graph, const pyc_compile_options* 
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(model, "model"));
     const driver::CompileOptions chosen = to_options(options);
-    return give_model(driver::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
+    return give_model(session::Session::create(ir::Graph(graph->graph()), chosen), chosen, model);
   });
 }
 
@@ -159,7 +160,7 @@ pyc_status pyc_compile_model_bytes(const void* data, size_t size,
                                    pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require_list(data, size, "data"));
-    return compile(driver::load_model({static_cast<const char*>(data), size}), options, model);
+    return compile(model_file::load_model({static_cast<const char*>(data), size}), options, model);
   });
 }
 
@@ -167,7 +168,7 @@ pyc_status pyc_compile_model_file(const char* path, const pyc_compile_options* o
                                   pyc_model** model, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(path, "path"));
-    return compile(driver::load_model_file(path), options, model);
+    return compile(model_file::load_model_file(path), options, model);
   });
 }
 
@@ -210,7 +211,7 @@ pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* stats, p
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(check_out_struct(stats, "pyc_model_stats", kFirstModelStats));
-    const driver::SessionStats s = model->session->stats();
+    const session::SessionStats s = model->session->stats();
     pyc_model_stats out{};
     out.runs = s.runs;
     out.failed_runs = s.failed_runs;
@@ -276,7 +277,7 @@ pyc_status pyc_model_step(const pyc_model* model, size_t index, pyc_step_info* i
     out.name = steps[index].name.c_str();
     out.flops = steps[index].flops;
     out.bytes_moved = steps[index].bytes_moved;
-    out.parallel = steps[index].parallel;
+    out.parallel = model->session->whole()->engine().parallel(index);
     write_struct(info, out);
     return {};
   });
@@ -288,7 +289,8 @@ pyc_status pyc_dump(const pyc_graph* graph, const pyc_compile_options* options, 
     PYC_TRY(require(graph, "graph"));
     PYC_TRY(require(stage, "stage"));
     const driver::CompileOptions chosen = to_options(options);
-    PYC_ASSIGN(const std::string dumped, driver::dump(ir::Graph(graph->graph()), chosen, stage));
+    PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(graph->graph()));
+    PYC_ASSIGN(const std::string dumped, driver::dump(std::move(given), chosen, stage));
     return give_text(dumped, text);
   });
 }
@@ -296,10 +298,10 @@ pyc_status pyc_dump(const pyc_graph* graph, const pyc_compile_options* options, 
 pyc_status pyc_cache_get_stats(pyc_cache_stats* stats, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(check_out_struct(stats, "pyc_cache_stats", sizeof(pyc_cache_stats)));
-    const driver::CacheStats s = driver::cache_stats();
+    const session::CacheStats s = session::cache_stats();
     pyc_cache_stats out{};
     out.entries = s.entries;
-    out.capacity = static_cast<int64_t>(driver::kCacheEntries);
+    out.capacity = static_cast<int64_t>(session::kCacheEntries);
     out.hits = s.hits;
     out.misses = s.misses;
     write_struct(stats, out);
@@ -309,7 +311,7 @@ pyc_status pyc_cache_get_stats(pyc_cache_stats* stats, pyc_error** error) {
 
 void pyc_cache_clear(void) {
   guard(nullptr, []() -> Status {
-    driver::cache_clear();
+    session::cache_clear();
     return {};
   });
 }

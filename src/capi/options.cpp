@@ -68,7 +68,7 @@ driver::CompileOptions to_options(const pyc_compile_options* given) {
   return given == nullptr ? driver::CompileOptions() : given->values;
 }
 
-driver::ShapeChoice to_shapes(const pyc_compile_options* given) {
+open::ShapeChoice to_shapes(const pyc_compile_options* given) {
   if (given == nullptr) return {};
   return {given->values.dims, given->values.shapes};
 }
@@ -101,8 +101,7 @@ pyc_status pyc_compile_options_set(pyc_compile_options* options, const char* nam
     PYC_TRY(require(options, "options"));
     PYC_TRY(require(name, "name"));
     PYC_TRY(require(value, "value"));
-    PYC_ASSIGN(const driver::OptionRow* row, driver::find_option(name));
-    return row->set(*row, options->values, value);
+    return driver::set_option(options->values, name, value);
   });
 }
 
@@ -111,9 +110,7 @@ pyc_status pyc_compile_options_reset(pyc_compile_options* options, const char* n
   return guard(error, [&]() -> Status {
     PYC_TRY(require(options, "options"));
     PYC_TRY(require(name, "name"));
-    PYC_ASSIGN(const driver::OptionRow* row, driver::find_option(name));
-    row->reset(options->values);
-    return {};
+    return driver::reset_option(options->values, name);
   });
 }
 

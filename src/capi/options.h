@@ -1,7 +1,7 @@
 #pragma once
 
 #include "driver/compile.h"
-#include "driver/shapes.h"
+#include "open/shapes.h"
 #include "pyc/compile_options.h"
 
 struct pyc_compile_options {
@@ -13,6 +13,6 @@ namespace pyc::capi {
 // The caller's options; null asks for the defaults.
 driver::CompileOptions to_options(const pyc_compile_options* given);
 // The shapes they choose.
-driver::ShapeChoice to_shapes(const pyc_compile_options* given);
+open::ShapeChoice to_shapes(const pyc_compile_options* given);
 
 }  // namespace pyc::capi

@@ -6,8 +6,8 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/json.h"
-#include "driver/optimize.h"
-#include "driver/tables.h"
+#include "tooling/optimize.h"
+#include "tooling/tables.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -15,7 +15,7 @@ using namespace pyc::capi;
 size_t pyc_pass_count(void) {
   size_t count = 0;
   guard(nullptr, [&]() -> Status {
-    count = driver::list_passes().size();
+    count = tooling::list_passes().size();
     return {};
   });
   return count;
@@ -24,7 +24,7 @@ size_t pyc_pass_count(void) {
 pyc_status pyc_pass(size_t index, pyc_pass_info* info, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(check_out_struct(info, "pyc_pass_info", sizeof(pyc_pass_info)));
-    static const auto passes = driver::list_passes();  // names outlive the call
+    static const auto passes = tooling::list_passes();  // names outlive the call
     PYC_TRY(require_index(index, passes.size(), "pass"));
     pyc_pass_info out{};
     out.name = passes[index].name.data();
@@ -36,8 +36,8 @@ pyc_status pyc_pass(size_t index, pyc_pass_info* info, pyc_error** error) {
 
 namespace {
 
-Result<driver::PassesResult> run_named(const pyc_graph* graph, const char* const* names,
-                                       size_t count) {
+Result<tooling::PassesResult> run_named(const pyc_graph* graph, const char* const* names,
+                                        size_t count) {
   PYC_TRY(require(graph, "graph"));
   PYC_TRY(require_list(names, count, "names"));
   std::vector<std::string> chosen;
@@ -45,10 +45,10 @@ Result<driver::PassesResult> run_named(const pyc_graph* graph, const char* const
     PYC_TRY(require(names[i], "a pass's name"));
     chosen.emplace_back(names[i]);
   }
-  return driver::run_passes(graph->graph(), chosen);
+  return tooling::run_passes(graph->graph(), chosen);
 }
 
-void write_pass(JsonWriter& json, const driver::PassReport& report) {
+void write_pass(JsonWriter& json, const tooling::PassReport& report) {
   json.begin_object();
   json.key("name").text(report.name);
   json.key("summary").text(report.summary);
@@ -67,16 +67,16 @@ void write_pass(JsonWriter& json, const driver::PassReport& report) {
 }
 
 // Every pass of the pipeline, those left out included.
-std::string report_json(const driver::PassesResult& result) {
+std::string report_json(const tooling::PassesResult& result) {
   JsonWriter json(1);
   json.begin_object();
   json.key("schema").text("pyc.pass_report.v1");
   json.key("stages").begin_array();
-  for (const auto& stage : driver::compile_stages()) json.text(stage);
+  for (const auto& stage : tooling::compile_stages()) json.text(stage);
   json.end_array();
   json.key("passes").begin_array();
-  for (driver::PassReport report : driver::list_passes()) {
-    const auto same = [&](const driver::PassReport& r) { return r.name == report.name; };
+  for (tooling::PassReport report : tooling::list_passes()) {
+    const auto same = [&](const tooling::PassReport& r) { return r.name == report.name; };
     const auto ran = std::find_if(result.reports.begin(), result.reports.end(), same);
     if (ran != result.reports.end()) report = *ran;
     write_pass(json, report);
@@ -86,8 +86,8 @@ std::string report_json(const driver::PassesResult& result) {
   return std::move(json).take();
 }
 
-pyc_graph* graph_of(driver::PassesResult&& done) {
-  return new pyc_graph{ir::GraphBuilder(driver::known_ops(), std::move(done.graph))};
+pyc_graph* graph_of(tooling::PassesResult&& done) {
+  return new pyc_graph{ir::GraphBuilder(tooling::known_ops(), std::move(done.graph))};
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ pyc_status pyc_run_passes(const pyc_graph* graph, const char* const* names, size
                           pyc_graph** result, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(result, "result"));
-    PYC_ASSIGN(driver::PassesResult done, run_named(graph, names, count));
+    PYC_ASSIGN(tooling::PassesResult done, run_named(graph, names, count));
     *result = graph_of(std::move(done));
     return {};
   });
@@ -106,7 +106,7 @@ pyc_status pyc_report_passes(const pyc_graph* graph, const char* const* names, s
                              pyc_graph** result, char** json, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(json, "json"));
-    PYC_ASSIGN(driver::PassesResult done, run_named(graph, names, count));
+    PYC_ASSIGN(tooling::PassesResult done, run_named(graph, names, count));
     PYC_TRY(give_text(report_json(done), json));
     if (result != nullptr) *result = graph_of(std::move(done));
     return {};

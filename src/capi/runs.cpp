@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -134,8 +135,9 @@ Result<std::vector<DynValue>> run_session(const pyc_model& model, std::span<cons
 }
 
 bool inside(const SharedBytes& bytes, const runtime::TensorView& view) {
-  const auto* begin = static_cast<const std::byte*>(view.data);
-  return !bytes.empty() && begin <= bytes.data() && bytes.data() < begin + view.bytes;
+  const runtime::ByteRange range = runtime::range_of(view);
+  const auto at = reinterpret_cast<uintptr_t>(bytes.data());
+  return !bytes.empty() && range.begin <= at && at < range.end;
 }
 
 // What the caller keeps may not point into the caller's inputs. `copies` of what was there before

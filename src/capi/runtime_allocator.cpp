@@ -8,7 +8,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/views.h"
-#include "driver/seeded_run.h"
+#include "tooling/seeded_run.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -105,7 +105,7 @@ pyc_status pyc_tensor_fill_random(const pyc_tensor_view* view, uint64_t seed, py
   return guard(error, [&]() -> Status {
     PYC_ASSIGN(const runtime::TensorView given, to_view(view));
     PYC_ASSIGN(const ir::TensorType type, check_view(given, true));
-    runtime::scatter(driver::seeded_data(type, seed)->bytes.data(), given);
+    runtime::scatter(tooling::seeded_data(type, seed)->bytes.data(), given);
     return {};
   });
 }

@@ -1,5 +1,9 @@
 #include "driver/assemble.h"
 
+#include <algorithm>
+
+#include "plan/in_place.h"
+
 namespace pyc::driver {
 namespace {
 
@@ -29,23 +33,15 @@ class Assembler {
  public:
   Assembler(const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
             std::span<const backends::CompiledGroup> groups)
-      : lowered_(lowered),
-        plan_(plan),
-        groups_(groups),
-        buffer_of_(lowered.graph->values.size(), ir::kNoId) {
-    for (uint32_t b = 0; b < plan.buffers.size(); ++b) {
-      if (plan.buffers[b].value != ir::kNoId) buffer_of_[plan.buffers[b].value] = b;
-    }
-  }
+      : lowered_(lowered), plan_(plan), groups_(groups) {}
 
   void fill(runtime::Program& program) {
-    program.arena_bytes = plan_.metrics.arena_bytes;
-    program.scratch_bytes = plan_.metrics.scratch_bytes;
+    program.arena_bytes = plan_.host().arena_bytes;
+    program.scratch_bytes = plan_.host().scratch_bytes;
     add_constants(program);
-    for (const plan::PlannedStep& step : plan_.steps) {
+    for (const plan::Step& step : plan_.steps) {
       const backends::CompiledGroup& compiled = groups_[step.group];
       add_packed(step, compiled, program);
-      program.owners.insert(program.owners.end(), compiled.owners.begin(), compiled.owners.end());
       for (const backends::CompiledStep& s : compiled.steps) {
         program.steps.push_back(make_step(step, compiled, s));
       }
@@ -59,31 +55,37 @@ class Assembler {
   }
 
   void add_constants(runtime::Program& program) {
-    for (const plan::PlannedBuffer& b : plan_.buffers) {
-      if (b.cls != BufferClass::kParameter || b.value == ir::kNoId) continue;
+    for (const plan::Instance& b : plan_.instances) {
+      if (b.cls != BufferClass::kParameter || !b.packing.empty()) continue;
       const auto& data = lowered_.graph->value(b.value).constant;
       parameter_at(program, b.io_index) =
           aligned_parameter(data->bytes, lowered_.graph->type(b.value).dtype);
     }
   }
 
+  // The step's instance of a value as it is.
+  uint32_t instance_of(const plan::Step& step, ir::ValueId value) const {
+    const uint32_t read = plan::find_instance(plan_, step.reads, value);
+    return read != ir::kNoId ? read : plan::find_instance(plan_, step.writes, value);
+  }
+
   // A step's packed constants are the last of its reads.
-  uint32_t packed_buffer(const plan::PlannedStep& step, const backends::CompiledGroup& compiled,
+  uint32_t packed_buffer(const plan::Step& step, const backends::CompiledGroup& compiled,
                          size_t i) const {
     return step.reads[step.reads.size() - compiled.packed.size() + i];
   }
 
-  void add_packed(const plan::PlannedStep& step, const backends::CompiledGroup& compiled,
+  void add_packed(const plan::Step& step, const backends::CompiledGroup& compiled,
                   runtime::Program& program) {
     for (size_t i = 0; i < compiled.packed.size(); ++i) {
-      const plan::PlannedBuffer& b = plan_.buffers[packed_buffer(step, compiled, i)];
+      const plan::Instance& b = plan_.instances[packed_buffer(step, compiled, i)];
       PYC_CHECK(b.bytes == compiled.packed[i].bytes, "packed constant of an unplanned size");
       parameter_at(program, b.io_index) = compiled.packed[i];
     }
   }
 
-  runtime::BufferRef place(uint32_t buffer) const {
-    const plan::PlannedBuffer& b = plan_.buffers[buffer];
+  runtime::BufferRef place(uint32_t instance) const {
+    const plan::Instance& b = plan_.instances[instance];
     switch (b.cls) {
       case BufferClass::kHostInput:
         return {runtime::Where::kInput, b.io_index, 0};
@@ -98,11 +100,14 @@ class Assembler {
     return {runtime::Where::kArena, 0, b.offset};
   }
 
-  runtime::BufferRef resolve(const plan::PlannedStep& step, const backends::CompiledGroup& compiled,
+  runtime::BufferRef resolve(const plan::Step& step, const backends::CompiledGroup& compiled,
                              const backends::Operand& operand) const {
     switch (operand.kind) {
-      case backends::Operand::Kind::kValue:
-        return place(buffer_of_[operand.value]);
+      case backends::Operand::Kind::kValue: {
+        runtime::BufferRef ref = place(instance_of(step, operand.value));
+        ref.offset += operand.offset;
+        return ref;
+      }
       case backends::Operand::Kind::kPacked:
         return place(packed_buffer(step, compiled, operand.packed));
       case backends::Operand::Kind::kWorkspace: {
@@ -116,37 +121,53 @@ class Assembler {
     return {runtime::Where::kScratch, 0, 0};
   }
 
-  runtime::Step make_step(const plan::PlannedStep& step, const backends::CompiledGroup& compiled,
+  runtime::Step make_step(const plan::Step& step, const backends::CompiledGroup& compiled,
                           const backends::CompiledStep& s) const {
     const lower::Group& group = lowered_.groups[step.group];
     runtime::Step out;
     out.name = group.name;
-    out.fn = s.fn;
-    out.self = s.self;
-    out.symbol = s.symbol;
-    out.object = compiled.object;
-    out.parallel = s.parallel;
     out.bytes_moved = group.bytes;
     out.flops = group.flops;
-    out.faults = group.faults;
+    runtime::Kernel& kernel = out.kernel();
+    kernel.symbol = s.symbol;
+    kernel.object = s.object;
+    kernel.launch = s.launch;
     for (const backends::Operand& operand : s.operands) {
-      out.buffers.push_back(resolve(step, compiled, operand));
+      kernel.buffers.push_back(resolve(step, compiled, operand));
+    }
+    for (Fault fault : group.faults) {
+      if (fault.buffer >= 0) {
+        const auto b = static_cast<size_t>(fault.buffer);
+        const int64_t elements = lowered_.graph->type(group.buffer_values[b]).elements();
+        // Of a part of the value no place in it can be told.
+        const bool whole = group.kernel.buffers[b].elements == elements;
+        fault.buffer = whole ? operand_of(s, group.buffer_values[b]) : -1;
+      }
+      kernel.faults.push_back(std::move(fault));
     }
     return out;
+  }
+
+  // Position of a value among the step's operands, which need not be the kernel's; -1: not there.
+  static int32_t operand_of(const backends::CompiledStep& s, ir::ValueId value) {
+    const auto it = std::ranges::find_if(s.operands, [&](const backends::Operand& o) {
+      return o.kind == backends::Operand::Kind::kValue && o.value == value;
+    });
+    return it == s.operands.end() ? -1 : static_cast<int32_t>(it - s.operands.begin());
   }
 
   const lower::LoweredGraph& lowered_;
   const plan::ExecutionPlan& plan_;
   std::span<const backends::CompiledGroup> groups_;
-  std::vector<uint32_t> buffer_of_;  // planned buffer of each value
 };
 
 }  // namespace
 
 Result<std::shared_ptr<const runtime::Program>> assemble(
     const ir::Graph& io, const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
-    std::span<const backends::CompiledGroup> groups) {
+    std::span<const backends::CompiledGroup> groups, runtime::Place place) {
   auto program = std::make_shared<runtime::Program>();
+  program->places = {std::move(place)};
   program->inputs = io_specs(io, io.inputs);
   program->outputs = io_specs(io, io.outputs);
   Assembler(lowered, plan, groups).fill(*program);
@@ -155,10 +176,10 @@ Result<std::shared_ptr<const runtime::Program>> assemble(
 
 runtime::MemoryReport memory_report(const plan::ExecutionPlan& plan, int threads) {
   runtime::MemoryReport report;
-  report.class_bytes = plan.metrics.class_bytes;
-  report.arena_bytes = plan.metrics.arena_bytes;
-  report.scratch_bytes = plan.metrics.scratch_bytes * threads;
-  report.peak_bytes = plan.metrics.peak_bytes;
+  report.class_bytes = plan.host().class_bytes;
+  report.arena_bytes = plan.host().arena_bytes;
+  report.scratch_bytes = plan.host().scratch_bytes * threads;
+  report.peak_bytes = plan.host().peak_bytes;
   return report;
 }
 

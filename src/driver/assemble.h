@@ -11,11 +11,11 @@
 
 namespace pyc::driver {
 
-// Joins the plan's places with the backend's compiled steps into a Program. Input and output names
-// are those of `io`, the graph the user gave.
+// Joins the plan's offsets with the backend's compiled steps into a Program that runs at `place`.
+// Input and output names are those of `io`, the graph the user gave.
 Result<std::shared_ptr<const runtime::Program>> assemble(
     const ir::Graph& io, const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
-    std::span<const backends::CompiledGroup> groups);
+    std::span<const backends::CompiledGroup> groups, runtime::Place place);
 
 // The plan's account of memory as the runtime reports it.
 runtime::MemoryReport memory_report(const plan::ExecutionPlan& plan, int threads);

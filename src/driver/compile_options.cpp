@@ -8,9 +8,10 @@
 #include <concepts>
 #include <type_traits>
 
-#include "base/target_info.h"
+#include "base/matrix_unit.h"
 #include "base/thread_pool.h"
 #include "driver/devices.h"
+#include "driver/targets.h"
 #include "ir/rules.h"
 
 namespace pyc::driver {
@@ -22,12 +23,14 @@ OptionAccepts range(int64_t lo, int64_t hi) { return {.lo = lo, .hi = hi}; }
 OptionAccepts among(std::vector<int64_t> numbers) { return {.among = std::move(numbers)}; }
 OptionAccepts words(std::vector<std::string_view> (*list)()) { return {.words = list}; }
 OptionAccepts form(std::string_view text) { return {.form = text}; }
-std::vector<std::string_view> machine_names() {
-  const auto names = target_names();
-  return {names.begin(), names.end()};
-}
 std::vector<std::string_view> precision_names() {
   return {dtype_name(DType::kF32), dtype_name(DType::kBF16), dtype_name(DType::kF16)};
+}
+std::vector<std::string_view> fallback_names() { return {"refuse", kFallbackAllowed}; }
+std::vector<std::string_view> unit_names() {
+  std::vector<std::string_view> names = matrix_unit_names();
+  names.insert(names.begin(), kNoMatrixUnit);
+  return names;
 }
 
 // Per type of a field: its kind, its text, and the way back.
@@ -249,6 +252,29 @@ Result<const OptionRow*> find_option(std::string_view name) {
   }
   return Status(Code::kUnknownOption, fmt::format("there is no compile option '{}'{}", name,
                                                   ir::did_you_mean(ir::closest_name(name, names))));
+}
+
+Status set_option(CompileOptions& options, std::string_view name, std::string_view text) {
+  PYC_ASSIGN(const OptionRow* row, find_option(name));
+  PYC_TRY(row->set(*row, options, text));
+  if (std::ranges::find(options.asked, name) == options.asked.end()) {
+    options.asked.emplace_back(name);
+  }
+  return {};
+}
+
+Status reset_option(CompileOptions& options, std::string_view name) {
+  PYC_ASSIGN(const OptionRow* row, find_option(name));
+  row->reset(options);
+  std::erase(options.asked, name);
+  return {};
+}
+
+bool was_asked(const CompileOptions& options, std::string_view name) {
+  const auto rows = option_rows();
+  const auto row = std::ranges::find(rows, name, &OptionRow::name);
+  return std::ranges::find(options.asked, name) != options.asked.end() ||
+         (row != rows.end() && !is_default(*row, options));
 }
 
 Status check_options(const CompileOptions& options) {

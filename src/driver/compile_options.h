@@ -24,12 +24,16 @@ using Names = std::vector<std::string>;
 using DimSizes = std::map<std::string, int64_t>;
 using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
+inline constexpr std::string_view kFallbackAllowed = "allow";
+inline constexpr std::string_view kNoMatrixUnit = "none";
 inline constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 
 struct CompileOptions {
 #define PYC_OPTION(type, field, initial, ...) type field = initial;
 #include "driver/compile_options.inc"
 #undef PYC_OPTION
+  // Names of the rows that set_option gave a value, be it their default.
+  Names asked = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.
@@ -75,6 +79,12 @@ struct OptionRow {
 std::span<const OptionRow> option_rows();
 // kUnknownOption with the nearest name; internal rows have none.
 Result<const OptionRow*> find_option(std::string_view name);
+
+// Sets a row from text (see OptionRow::set) and notes that it was asked for; the opposite.
+Status set_option(CompileOptions& options, std::string_view name, std::string_view text);
+Status reset_option(CompileOptions& options, std::string_view name);
+// Whether the caller chose the value: set_option did, or it is not the default.
+bool was_asked(const CompileOptions& options, std::string_view name);
 
 // That every option has a value its row accepts.
 Status check_options(const CompileOptions& options);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "eval/tape.h"
+#include "loop/function.h"
 
 namespace pyc::eval {
 
@@ -187,6 +188,11 @@ class Flattener {
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
       tape_.buffers.push_back({static_cast<uint64_t>(kernel_.buffers[i].elements), scratch[i]});
     }
+    if (loop::inlined_operations(pool_) > loop::kMaxInlined) {
+      fail("calls of too many operations");
+    } else {
+      whole_ = loop::inline_calls(pool_);
+    }
     tape_.tables = pool_.tables();
     scopes_.emplace_back();
     for (VarId v : kernel_.parallel) {
@@ -240,7 +246,11 @@ class Flattener {
 
   std::vector<Instr>& code() { return scopes_.back().code; }
 
+  // The value without a call around it.
+  ExprId whole(ExprId e) const { return e < whole_.size() ? whole_[e] : e; }
+
   const Info& info(ExprId e) {
+    e = whole(e);
     if (info_.size() < pool_.size()) info_.resize(pool_.size());
     if (info_[e].depth >= 0) return info_[e];
     const ExprNode n = pool_.node(e);
@@ -300,6 +310,7 @@ class Flattener {
 
   // The register of the value.
   uint32_t value(ExprId e) {
+    e = whole(e);
     if (held(e) != kNone) return held(e);
     const ExprNode n = pool_.node(e);
     switch (n.op) {
@@ -729,9 +740,10 @@ class Flattener {
   }
 
   const loop::Kernel& kernel_;
-  loop::Pool pool_;  // a copy: parts of sums become values of their own
+  loop::Pool pool_;  // a copy: calls and parts of sums become values of their own
   Tape tape_;
   std::vector<Scope> scopes_;
+  std::vector<ExprId> whole_;  // calls are written out
   std::vector<Info> info_;
   std::vector<uint32_t> held_;  // the register that holds a value now
   std::vector<ExprId> statement_values_;

@@ -7,6 +7,7 @@
 #include "base/aligned_buffer.h"
 #include "base/fp_state.h"
 #include "eval/interpreter.h"
+#include "eval/movement.h"
 #include "lower/lower.h"
 
 namespace pyc::eval {
@@ -37,6 +38,7 @@ class Evaluator final : public NodeEvaluator {
 
   Status prepare() {
     for (const lower::Group& group : lowered_.groups) {
+      movements_.push_back(Movement::of(group.kernel));
       PYC_ASSIGN(interpreters_.emplace_back(), Interpreter::create(group.kernel));
     }
     return {};
@@ -44,14 +46,24 @@ class Evaluator final : public NodeEvaluator {
 
   double work() const override {
     double total = 0.0;
-    for (const lower::Group& group : lowered_.groups) {
+    for (size_t g = 0; g < lowered_.groups.size(); ++g) {
+      const lower::Group& group = lowered_.groups[g];
       double stored = 0.0;
       for (const loop::Buffer& b : group.kernel.buffers) {
         if (b.access == loop::Access::kWrite) stored += static_cast<double>(b.elements);
       }
+      if (movements_[g]) {
+        total += stored;
+        continue;
+      }
       total += std::max(group.flops, stored * static_cast<double>(group.kernel.pool.size()));
     }
     return total;
+  }
+
+  bool copies() const override {
+    return std::all_of(movements_.begin(), movements_.end(),
+                       [](const std::optional<Movement>& m) { return m.has_value(); });
   }
 
   Result<std::vector<Bytes>> run(std::span<const std::span<const std::byte>> inputs) const override;
@@ -60,6 +72,8 @@ class Evaluator final : public NodeEvaluator {
   Status run_group(size_t g, std::span<std::byte* const> values) const;
 
   lower::LoweredGraph lowered_;
+  // Of each group; movements where there are any go before interpreters.
+  std::vector<std::optional<Movement>> movements_;
   std::vector<std::unique_ptr<Interpreter>> interpreters_;
 };
 
@@ -86,8 +100,13 @@ Result<std::vector<Bytes>> Evaluator::run(
 Status Evaluator::run_group(size_t g, std::span<std::byte* const> values) const {
   const lower::Group& group = lowered_.groups[g];
   std::vector<void*> buffers;
-  for (const ir::ValueId v : group.buffer_values) {
-    buffers.push_back(v == ir::kNoId ? nullptr : values[v]);
+  for (size_t b = 0; b < group.buffer_values.size(); ++b) {
+    const ir::ValueId v = group.buffer_values[b];
+    buffers.push_back(v == ir::kNoId ? nullptr : values[v] + group.buffer_offset_bytes(b));
+  }
+  if (movements_[g]) {
+    movements_[g]->run(buffers);
+    return {};
   }
   PYC_ASSIGN(AlignedBuffer scratch,
              AlignedBuffer::create(static_cast<size_t>(group.kernel.scratch_bytes())));
@@ -103,7 +122,8 @@ Status Evaluator::run_group(size_t g, std::span<std::byte* const> values) const 
   if (fault == 0) return {};
   const bool known = fault > 0 && static_cast<size_t>(fault) <= group.faults.size();
   return {Code::kRuntimeFailed,
-          known ? group.faults[static_cast<size_t>(fault) - 1] : "access out of bounds"};
+          known ? describe(group.faults[static_cast<size_t>(fault) - 1], buffers)
+                : "access out of bounds"};
 }
 
 }  // namespace

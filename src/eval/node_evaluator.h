@@ -21,6 +21,8 @@ class NodeEvaluator {
   virtual ~NodeEvaluator() = default;
   // Scalar operations of a run, roughly: a function of the node alone.
   virtual double work() const = 0;
+  // Whether a run does nothing but copy its inputs' elements by strides.
+  virtual bool copies() const = 0;
   // The bytes of every output, or kRuntimeFailed when a check of the op fails (an index out of
   // range).
   virtual Result<std::vector<std::vector<std::byte>>> run(

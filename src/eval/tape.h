@@ -32,7 +32,7 @@ constexpr uint16_t code_of(loop::Op op, DType t) {
   return static_cast<uint16_t>(static_cast<int>(op) * kTypes + static_cast<int>(t));
 }
 
-inline constexpr int kFirstControl = (static_cast<int>(loop::Op::kBitcast) + 1) * kTypes;
+inline constexpr int kFirstControl = (static_cast<int>(loop::Op::kCall) + 1) * kTypes;
 
 enum Control : uint16_t {
   kLoadIf = kFirstControl,    // + storage type; dst = c ? buffer[a + b * imm] : d

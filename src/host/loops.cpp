@@ -19,7 +19,7 @@ constexpr size_t kMaxParts = size_t{1} << 24;
 struct Stack {
   int64_t axis = 0;
   bool reversed = false;
-  ir::OpenType element;
+  open::OpenType element;
   Values parts = {};
 
   Status push(DynValue part) {
@@ -50,15 +50,15 @@ Status check_scan(const ScanSpec& spec) {
 
 }  // namespace
 
-Result<DynValue> empty_stack(const ir::OpenType& element, size_t axis) {
-  const bool strings = element.kind == ir::OpenType::Kind::kStrings;
-  if (!strings && (element.kind != ir::OpenType::Kind::kTensor || !element.dtype)) {
+Result<DynValue> empty_stack(const open::OpenType& element, size_t axis) {
+  const bool strings = element.kind == open::OpenType::Kind::kStrings;
+  if (!strings && (element.kind != open::OpenType::Kind::kTensor || !element.dtype)) {
     return Status(Code::kUnsupported,
                   "the body never ran and the type of a stacked output is not declared");
   }
   Ints shape;
   if (element.shape) {
-    for (const ir::OpenType::Dim& d : *element.shape)
+    for (const open::OpenType::Dim& d : *element.shape)
       shape.push_back(std::max<int64_t>(d.value, 0));
   }
   if (axis > shape.size()) {
@@ -79,7 +79,7 @@ Result<Values> run_loop(const LoopSpec& spec, const Body& body) {
   std::vector<Stack> stacks;
   for (size_t k = 0; k < spec.scans; ++k) {
     stacks.push_back(
-        {.element = k < spec.scan_elements.size() ? spec.scan_elements[k] : ir::OpenType{}});
+        {.element = k < spec.scan_elements.size() ? spec.scan_elements[k] : open::OpenType{}});
   }
   bool going = spec.condition.value_or(true);
   for (int64_t i = 0; going && (!spec.trips || i < *spec.trips); ++i) {

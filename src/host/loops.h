@@ -8,7 +8,7 @@
 
 #include "base/dyn_value.h"
 #include "host/elements.h"
-#include "ir/open_graph.h"
+#include "open/open_graph.h"
 
 namespace pyc::host {
 
@@ -16,14 +16,14 @@ using Values = std::vector<DynValue>;
 using Body = std::function<Result<Values>(Values)>;
 
 // What a stacked output is when the body never ran: as declared, a dim that is not fixed being 0.
-Result<DynValue> empty_stack(const ir::OpenType& element, size_t axis);
+Result<DynValue> empty_stack(const open::OpenType& element, size_t axis);
 
 struct LoopSpec {
   std::optional<int64_t> trips;   // none: no limit
   std::optional<bool> condition;  // none: what the body says about going on is ignored
   Values carried;
-  size_t scans = 0;                         // outputs of the body that are stacked
-  std::vector<ir::OpenType> scan_elements;  // as declared
+  size_t scans = 0;                           // outputs of the body that are stacked
+  std::vector<open::OpenType> scan_elements;  // as declared
 };
 // The body takes (iteration, condition, carried…) and gives (condition, carried…, scanned…). The
 // result is (carried…, stacked…).
@@ -37,7 +37,7 @@ struct ScanSpec {
   size_t outputs = 0;
   std::vector<int64_t> output_axes;  // of the stacked arrays
   std::vector<bool> output_reversed;
-  std::vector<ir::OpenType> output_elements;
+  std::vector<open::OpenType> output_elements;
 };
 // The body takes (states…, cuts…) and gives (states…, elements…). The result is (states…,
 // stacked…).
@@ -51,7 +51,7 @@ struct BatchedScanSpec {
   Values inputs;
   std::vector<bool> input_reversed;
   size_t outputs = 0;
-  std::vector<ir::OpenType> output_elements;
+  std::vector<open::OpenType> output_elements;
   std::optional<Ints> lengths;
 };
 Result<Values> run_batched_scan(const BatchedScanSpec& spec, const Body& body);

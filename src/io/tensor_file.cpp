@@ -9,20 +9,20 @@
 namespace pyc::io {
 namespace {
 
-using Kind = ir::OpenType::Kind;
+using Kind = open::OpenType::Kind;
 
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 40;
 
 // The tensor in bytes that may hold something else. The file of a tensor reads as an empty sequence
 // or optional, whose fields have other numbers.
 std::optional<DynValue> tensor_in(std::string_view bytes) {
-  ir::OpenType any;
+  open::OpenType any;
   auto value = parse_value_proto(bytes, any);
   const bool there = value.ok() && !value->absent() && value->elements() > 0;
   return there ? std::optional(std::move(*value)) : std::nullopt;
 }
 
-Result<DynValue> parse_sequence(std::string_view bytes, const ir::OpenType& declared) {
+Result<DynValue> parse_sequence(std::string_view bytes, const open::OpenType& declared) {
   PYC_ASSIGN(DynValue value, parse_value_proto(bytes, declared));
   if (!value.items->empty()) return value;
   const auto tensor = tensor_in(bytes);
@@ -31,15 +31,15 @@ Result<DynValue> parse_sequence(std::string_view bytes, const ir::OpenType& decl
                 fmt::format("expected {}, found {}", declared.to_string(), tensor->to_string()));
 }
 
-Result<DynValue> parse_optional(std::string_view bytes, const ir::OpenType& declared) {
-  const ir::OpenType held = declared.element == nullptr ? ir::OpenType() : *declared.element;
+Result<DynValue> parse_optional(std::string_view bytes, const open::OpenType& declared) {
+  const open::OpenType held = declared.element == nullptr ? open::OpenType() : *declared.element;
   if (is_npy(bytes)) return parse_value(bytes, held);
   PYC_ASSIGN(DynValue value, parse_value_proto(bytes, declared));
   if (!value.absent() || !tensor_in(bytes)) return value;
   return parse_value(bytes, held);
 }
 
-Result<DynValue> parse_strings(std::string_view bytes, const ir::OpenType& declared) {
+Result<DynValue> parse_strings(std::string_view bytes, const open::OpenType& declared) {
   PYC_ASSIGN(DynValue value, parse_value_proto(bytes, declared));
   if (value.kind == DynValue::Kind::kStrings) return value;
   return Status(Code::kDtypeMismatch,
@@ -77,7 +77,7 @@ Result<NewTensor> read_tensor(const std::string& path, std::optional<DType> expe
   return tensor;
 }
 
-Result<DynValue> parse_value(std::string_view bytes, const ir::OpenType& declared) {
+Result<DynValue> parse_value(std::string_view bytes, const open::OpenType& declared) {
   if (declared.kind == Kind::kOptional) return parse_optional(bytes, declared);
   if (declared.kind == Kind::kTensor || is_npy(bytes)) {
     if (declared.kind == Kind::kStrings || declared.kind == Kind::kSequence) {
@@ -93,7 +93,7 @@ Result<DynValue> parse_value(std::string_view bytes, const ir::OpenType& declare
   return parse_value_proto(bytes, declared);
 }
 
-Result<DynValue> read_value(const std::string& path, const ir::OpenType& declared) {
+Result<DynValue> read_value(const std::string& path, const open::OpenType& declared) {
   PYC_ASSIGN(const std::string bytes, read_file(path, kMaxFileBytes));
   auto value = parse_value(bytes, declared);
   if (!value.ok()) return std::move(value).status().with_context(path);

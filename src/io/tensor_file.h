@@ -9,8 +9,8 @@
 
 #include "base/dyn_value.h"
 #include "base/status.h"
-#include "ir/open_graph.h"
 #include "ir/types.h"
+#include "open/open_graph.h"
 
 namespace pyc::io {
 
@@ -25,15 +25,15 @@ Result<NewTensor> read_tensor(const std::string& path, std::optional<DType> expe
 // The value in `bytes`, as a model declares it: a tensor of numbers as above, strings from an ONNX
 // TensorProto, a sequence from a SequenceProto, an optional from an OptionalProto or the bytes of
 // what it may hold. kDtypeMismatch: they hold another kind of value.
-Result<DynValue> parse_value(std::string_view bytes, const ir::OpenType& declared);
-Result<DynValue> read_value(const std::string& path, const ir::OpenType& declared);
+Result<DynValue> parse_value(std::string_view bytes, const open::OpenType& declared);
+Result<DynValue> read_value(const std::string& path, const open::OpenType& declared);
 
 // One format each.
 bool is_npy(std::string_view bytes);
 Result<NewTensor> parse_npy(std::string_view bytes, std::optional<DType> expected);
 Result<NewTensor> parse_tensor_proto(std::string_view bytes);
 // An ONNX TensorProto, SequenceProto or OptionalProto, whichever is declared.
-Result<DynValue> parse_value_proto(std::string_view bytes, const ir::OpenType& declared);
+Result<DynValue> parse_value_proto(std::string_view bytes, const open::OpenType& declared);
 
 // The .npy file of a tensor, and the same written to a path, all or nothing.
 std::string npy_bytes(const ir::TensorType& type, std::span<const std::byte> data);

@@ -56,7 +56,7 @@ Result<NewTensor> parse_tensor_proto(std::string_view bytes) {
   return tensor;
 }
 
-Result<DynValue> parse_value_proto(std::string_view bytes, const ir::OpenType& declared) {
+Result<DynValue> parse_value_proto(std::string_view bytes, const open::OpenType& declared) {
   const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
   const auto decoded = onnx::decode_value(SharedBytes(nullptr, {data, bytes.size()}), declared);
   if (!decoded.ok()) return as_file_error(decoded.status());

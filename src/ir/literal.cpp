@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/escape.h"
+#include "base/lexer.h"
 
 namespace pyc::ir {
 namespace {
@@ -174,12 +175,6 @@ std::optional<Word> parse_element(std::string_view text, DType dtype) {
   return std::nullopt;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-bool is_name_start(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
-
-bool is_name_char(char c) { return is_name_start(c) || is_digit(c) || c == '.'; }
-
 bool is_plain_name(std::string_view name) {
   if (name.empty() || !is_name_start(name[0])) return false;
   for (const char c : name) {
@@ -199,16 +194,6 @@ std::string quote(std::string_view text) {
 
 std::string format_name(std::string_view name) {
   return is_plain_name(name) ? std::string(name) : quote(name);
-}
-
-std::string cut_text(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return std::string(text);
-  // Not before a byte that goes on with a UTF-8 character; those have at most three of them.
-  for (int i = 0; i < 3 && bytes > 0; ++i) {
-    if ((static_cast<unsigned char>(text[bytes]) & 0xC0) != 0x80) break;
-    --bytes;
-  }
-  return std::string(text.substr(0, bytes)) + "…";
 }
 
 std::string shown_name(std::string_view name) {

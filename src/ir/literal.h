@@ -22,16 +22,11 @@ std::string format_element(Word value, DType dtype);
 // f64 are rounded once; those for narrower floats by way of f64. Floats may be written as integers.
 std::optional<Word> parse_element(std::string_view text, DType dtype);
 
-bool is_digit(char c);       // [0-9]
-bool is_name_start(char c);  // [A-Za-z_]
-bool is_name_char(char c);   // [A-Za-z0-9_.]
 bool is_plain_name(std::string_view name);
 // In double quotes, with \" \\ \n \t \r and \xHH for control characters.
 std::string quote(std::string_view text);
 // As it is when it is a plain name, else quoted.
 std::string format_name(std::string_view name);
-// At most `bytes` of the text, cut between characters and then followed by "…": for messages.
-std::string cut_text(std::string_view text, size_t bytes);
 // format_name for messages: long names are cut.
 std::string shown_name(std::string_view name);
 

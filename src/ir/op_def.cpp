@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/lexer.h"
 #include "ir/literal.h"
 #include "ir/rules.h"
 

@@ -73,6 +73,12 @@ struct Traits {
   // A sum of products that has the attribute `to`: to=f32 leaves its first output as the f32 that
   // f16 or bf16 operands were summed in, so that what reads it decides where it is rounded.
   bool product = false;
+  // How many of a product's inputs, from the first, are multiplied; with one alone there is no
+  // product. The option precision narrows them. 0: it leaves the op alone.
+  int factors = 0;
+  // Of a product: the input after the factors is added to the sum, times the attribute `beta` of
+  // an op that has it, else as one number for each channel (dim 1). It stays as wide as it is.
+  bool adds_input = false;
 };
 
 // Everything PyC knows about one op. No other place names the op.
@@ -85,11 +91,24 @@ struct Traits {
 //              expression per output dim, in range). See ops/lowering.h.
 //   kernel     writes a whole Loop IR kernel that stores all outputs; it is never fused. For what
 //              is no expression of one element: scans, scatters, sorting. See ops/kernel.h.
+// For lowering, optional:
+//   on_unit  whether a matrix unit may compute the products of such a node in an order of its own
+//            (docs/NUMERICS.md, named orders); a unit's row decides about the type of the first
+//            input, which all factors have. Null: its sums are canonical everywhere.
 // For the passes, all optional:
 //   canonical_attrs  the attributes in their one form, where several mean the same
 //   simplify         a value that equals the only output bit for bit (any NaN being equal to any
 //                    other) and may be made with the patch, or kNoId. Every rule is proven by
 //                    tests/passes/rules_test.cpp.
+// For autograd/, at most one of:
+//   gradient       builds, from the gradients of the outputs (kNoId: none arrives), those of the
+//                  inputs, each of its input's type; kNoId for an input the op has no derivative
+//                  in, which integers and bools always are. The node's inputs and outputs are
+//                  values of the builder. What nobody asked for is left out afterwards.
+//   gradient_form  builds the op out of others as `decompose` does; only the gradients of those
+//                  are used, never their results.
+//   no_gradient    why there is none: reaching such an op is an error that says so.
+// An op with none of them follows from its decomposition.
 struct OpDef {
   std::string_view name;
   std::string_view summary;  // one line for docs/ops.md
@@ -103,8 +122,13 @@ struct OpDef {
                       std::span<const loop::Expr> index) = nullptr;
   void (*kernel)(ops::KernelContext& context) = nullptr;
   Traits traits = {};
+  bool (*on_unit)(const InferArgs& args) = nullptr;
   Attrs (*canonical_attrs)(const InferArgs& args) = nullptr;
   ValueId (*simplify)(Patch& patch, const NodeView& node) = nullptr;
+  Result<std::vector<ValueId>> (*gradient)(GraphBuilder& builder, const Node& node,
+                                           std::span<const ValueId> grads) = nullptr;
+  Result<std::vector<ValueId>> (*gradient_form)(GraphBuilder& builder, const Node& node) = nullptr;
+  std::string_view no_gradient = {};
 };
 inline constexpr int kVariadic = 1 << 20;
 

@@ -7,16 +7,20 @@
 #include <string_view>
 
 #include "base/convert.h"
+#include "base/lexer.h"
 #include "base/status.h"
-#include "ir/lexer.h"
 #include "ir/types.h"
 
 namespace pyc::ir {
 
+inline constexpr std::string_view kGraphPairs[] = {"->"};
+inline constexpr LexerRules kGraphText = {
+    .punct = "()[]{},:=?*", .pairs = kGraphPairs, .values = true, .signs = true};
+
 class TextParser {
  protected:
   TextParser(std::string_view text, int64_t max_generated_bytes)
-      : text_bytes_(text.size()), lexer_(text), generated_left_(max_generated_bytes) {}
+      : text_bytes_(text.size()), lexer_(text, kGraphText), generated_left_(max_generated_bytes) {}
 
   const Token& peek() const { return lexer_.peek(); }
   Token next() { return lexer_.next(); }

@@ -1,12 +1,16 @@
 #pragma once
 
-// The elementary functions as Loop IR expressions: one definition each, the same on every backend.
+// Calls of the elementary functions, of which each has one definition, the same on every backend.
 // The argument's dtype is f32 or f64 and so is the result's. They hold to 1 ulp in f32 and 2 ulp in
 // f64 everywhere, but for sigmoid and the short powers of pow (docs/functions.md has what was
 // measured, and the methods), with the special values of IEEE 754; all are branch-free. exp, log,
 // tanh, erf and sigmoid of f32 are meant for hot loops: f32 arithmetic only, no tables.
 
+#include <memory>
+#include <string_view>
+
 #include "loop/builder.h"
+#include "loop/loop.h"
 
 namespace pyc::loop {
 
@@ -35,5 +39,18 @@ Expr atanh(Expr x);
 Expr erf(Expr x);
 // (x < 0 ? e : 1) / (1 + e) with e = exp(-|x|).
 Expr sigmoid(Expr x);
+
+// The function of that name whose first parameter has type `t`; null if there is none.
+std::shared_ptr<const Function> elementary_function(std::string_view name, DType t);
+// Whether it is one of those: a text may define another function with such a name.
+bool is_elementary(const Function& function);
+
+// exp(x) of f32 is value · 2^exponent, the exponent integral and the product rounded once: for
+// machines that have this as one operation.
+struct ScaledExp {
+  Expr value;
+  Expr exponent;
+};
+ScaledExp scaled_exp(Expr x);
 
 }  // namespace pyc::loop

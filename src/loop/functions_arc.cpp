@@ -90,8 +90,11 @@ Expr atan_of(Expr x, bool wide) {
 
 }  // namespace
 
+namespace definition {
+
 Expr asin(Expr x) { return is_f32(x) ? narrow(asin_of(widen(x), false)) : asin_of(x, true); }
 Expr acos(Expr x) { return is_f32(x) ? narrow(acos_of(widen(x), false)) : acos_of(x, true); }
 Expr atan(Expr x) { return is_f32(x) ? narrow(atan_of(widen(x), false)) : atan_of(x, true); }
 
+}  // namespace definition
 }  // namespace pyc::loop

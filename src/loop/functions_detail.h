@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include "loop/builder.h"
 
@@ -115,6 +116,9 @@ LogParts log_parts_narrow(Pair x);
 // k·ln2 + log(m).
 Pair log_pair(const LogParts& l);
 
+// A call of the function of functions.h that has this name.
+Expr call_elementary(std::string_view name, Expr x, Expr y = {});
+
 // `y` where x is inside the domain (edge, inf) of a logarithm; -inf, NaN, inf outside.
 inline Expr log_edges(Expr x, double edge, Expr y) {
   const Expr inside = select(lt(x, like(x, kInf)), y, x);
@@ -123,3 +127,32 @@ inline Expr log_edges(Expr x, double edge, Expr y) {
 }
 
 }  // namespace pyc::loop::detail
+
+// What the functions of functions.h stand for.
+namespace pyc::loop::definition {
+
+Expr exp(Expr x);
+Expr exp2(Expr x);
+Expr expm1(Expr x);
+Expr log(Expr x);
+Expr log2(Expr x);
+Expr log1p(Expr x);
+Expr sin(Expr x);
+Expr cos(Expr x);
+Expr tan(Expr x);
+Expr asin(Expr x);
+Expr acos(Expr x);
+Expr atan(Expr x);
+Expr sinh(Expr x);
+Expr cosh(Expr x);
+Expr tanh(Expr x);
+Expr asinh(Expr x);
+Expr acosh(Expr x);
+Expr atanh(Expr x);
+Expr erf(Expr x);
+Expr sigmoid(Expr x);
+Expr pow(Expr x, Expr y);
+// x to the power of a constant: what does not depend on it is left out.
+Expr pow_constant(Expr x, double y);
+
+}  // namespace pyc::loop::definition

@@ -127,6 +127,9 @@ Expr erf_f64(Expr x) {
 
 }  // namespace
 
+namespace definition {
+
 Expr erf(Expr x) { return is_f32(x) ? erf_f32(x) : erf_f64(x); }
 
+}  // namespace definition
 }  // namespace pyc::loop

@@ -93,23 +93,34 @@ namespace {
 
 using namespace detail;
 
-// exp(x) = 2^n · exp(r), exp(r) = 1 + (r + r²·q). The power is applied in two halves so that
-// denormal results are rounded once and overflow comes out as infinity; the clamps keep n in
-// [-150, 128]. Below r = -¼ the roundings alone come close to 1 ulp, so q is fitted best there.
-Expr exp_f32(Expr x) {
+// exp(x) = 2^n · exp(r), exp(r) = 1 + (r + r²·q). The clamps keep n in [-150, 128]. Below r = -¼
+// the roundings alone come close to 1 ulp, so q is fitted best there.
+struct ExpF32 {
+  Expr p;    // exp(r)
+  Expr n;    // integral
+  Expr sum;  // its low bits are those of n + kBiasF32
+};
+constexpr int64_t kBiasF32 = 2 * 127;
+
+ExpF32 parts_f32(Expr x) {
   constexpr double kRound = 0x1.8p23;  // as above, for f32
-  constexpr int64_t kBias = 2 * 127;
   constexpr double kExp[] = {0x1.ffffe4p-2, 0x1.5554ap-3, 0x1.556b14p-5, 0x1.123182p-7,
                              0x1.5d4966p-10};
   const Expr c = clamp(x, -104.0, 88.8);
-  const Expr t = fma(c, like(x, 0x1.715476p0), like(x, kRound + kBias));
-  const Expr n = t - (kRound + kBias);
+  const Expr t = fma(c, like(x, 0x1.715476p0), like(x, kRound + kBiasF32));
+  const Expr n = t - (kRound + kBiasF32);
   const Expr r = fma(n, like(x, 0x1.05c61p-29), fma(n, like(x, -0x1.62e43p-1), c));
-  const Expr p = fma(r * r, estrin(r, kExp), r) + 1.0;
-  const Expr bits = bits_of(t);
+  return {fma(r * r, estrin(r, kExp), r) + 1.0, n, t};
+}
+
+// The power is applied in two halves so that denormal results are rounded once and overflow comes
+// out as infinity.
+Expr exp_f32(Expr x) {
+  const ExpF32 e = parts_f32(x);
+  const Expr bits = bits_of(e.sum);
   const Expr half = shl(shr(bits, int_like(bits, 1)), int_like(bits, 23));
   const Expr rest = shl(bits, int_like(bits, 23)) - half;
-  return p * bitcast(half, DType::kF32) * bitcast(rest, DType::kF32);
+  return e.p * bitcast(half, DType::kF32) * bitcast(rest, DType::kF32);
 }
 
 Expr exp_f64(Expr x) {
@@ -151,8 +162,17 @@ Expr expm1_narrow(Expr x) {
 
 }  // namespace
 
+namespace definition {
+
 Expr exp(Expr x) { return is_f32(x) ? exp_f32(x) : exp_f64(x); }
 Expr exp2(Expr x) { return is_f32(x) ? narrow(exp2_narrow(widen(x))) : exp2_f64(x); }
 Expr expm1(Expr x) { return is_f32(x) ? narrow(expm1_narrow(widen(x))) : expm1_f64(x); }
+
+}  // namespace definition
+
+ScaledExp scaled_exp(Expr x) {
+  const ExpF32 e = parts_f32(x);
+  return {e.p, e.n};
+}
 
 }  // namespace pyc::loop

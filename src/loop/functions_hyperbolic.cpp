@@ -161,11 +161,13 @@ Expr atanh_narrow(Expr x) {
 
 }  // namespace
 
+namespace definition {
+
 Expr tanh(Expr x) { return is_f32(x) ? tanh_f32(x) : tanh_f64(x); }
 
 Expr sigmoid(Expr x) {
   const Expr one = like(x, 1.0);
-  const Expr e = exp(-abs(x));
+  const Expr e = loop::exp(-abs(x));
   return select(lt(x, like(x, 0.0)), e, one) / (one + e);
 }
 
@@ -175,4 +177,5 @@ Expr asinh(Expr x) { return is_f32(x) ? narrow(asinh_narrow(widen(x))) : asinh_f
 Expr acosh(Expr x) { return is_f32(x) ? narrow(acosh_narrow(widen(x))) : acosh_f64(x); }
 Expr atanh(Expr x) { return is_f32(x) ? narrow(atanh_narrow(widen(x))) : atanh_f64(x); }
 
+}  // namespace definition
 }  // namespace pyc::loop

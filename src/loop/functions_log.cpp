@@ -112,6 +112,8 @@ Expr log1p_narrow(Expr x) {
 
 }  // namespace
 
+namespace definition {
+
 Expr log(Expr x) {
   if (is_f32(x)) return log_f32(x);
   return log_edges(x, 0.0, value(log_pair(log_parts(exactly(x)))));
@@ -125,4 +127,5 @@ Expr log2(Expr x) {
 
 Expr log1p(Expr x) { return is_f32(x) ? narrow(log1p_narrow(widen(x))) : log1p_f64(x); }
 
+}  // namespace definition
 }  // namespace pyc::loop

@@ -1,8 +1,13 @@
 #include <array>
+#include <bit>
+#include <charconv>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/convert.h"
+#include "loop/function.h"
 #include "loop/functions.h"
 #include "loop/functions_detail.h"
 
@@ -33,16 +38,6 @@ struct Exponent {
   Expr zero;
   Expr infinite;
 };
-
-// The value of a constant, also of one that is converted.
-std::optional<double> constant_value(Expr x) {
-  const ExprNode& n = x.pool->node(x.id);
-  if (n.op == Op::kConst) return word_to_double(n.word, n.dtype);
-  if (n.op != Op::kConvert) return {};
-  const ExprNode& from = x.pool->node(n.a);
-  if (from.op != Op::kConst) return {};
-  return word_to_double(convert_word(from.word, from.dtype, n.dtype), n.dtype);
-}
 
 Exponent traits_of(Expr y, std::optional<double> known) {
   if (known) {
@@ -104,20 +99,61 @@ constexpr std::array<ShortPower, 5> kShortPowers = {{
     {-0.5, [](Expr x) { return unless_minus_inf(x, 0.0, like(x, 1.0) / positive_root(x)); }},
 }};
 
+// The short power with this exponent, or null.
+const ShortPower* short_power(double exponent) {
+  for (const ShortPower& p : kShortPowers) {
+    if (p.exponent == exponent) return &p;
+  }
+  return nullptr;
+}
+
+// The value of a constant, also of one that is converted.
+std::optional<double> constant_value(Expr x) {
+  const ExprNode& n = x.pool->node(x.id);
+  if (n.op == Op::kConst) return word_to_double(n.word, n.dtype);
+  if (n.op != Op::kConvert) return {};
+  const ExprNode& from = x.pool->node(n.a);
+  if (from.op != Op::kConst) return {};
+  return word_to_double(convert_word(from.word, from.dtype, n.dtype), n.dtype);
+}
+
+// The bits of the exponent tell the functions of constant powers apart.
+std::string power_name(double exponent) {
+  char digits[20];
+  const auto bits = std::bit_cast<uint64_t>(exponent);
+  const auto end = std::to_chars(digits, digits + sizeof digits, bits, 16).ptr;
+  return "pow_" + std::string(digits, end);
+}
+
+Expr call_power(Expr x, double exponent) {
+  Definition d;
+  d.name = power_name(exponent);
+  d.params = {d.pool.new_var("x", x.dtype(), kResult)};
+  d.value = definition::pow_constant({&d.pool, d.pool.var(d.params[0])}, exponent).id;
+  return {x.pool, x.pool->call(x.pool->function(make_function(std::move(d))), x.id)};
+}
+
 }  // namespace
 
+namespace definition {
+
 Expr pow(Expr x, Expr y) {
-  if (const std::optional<double> known = constant_value(y)) {
-    for (const ShortPower& p : kShortPowers) {
-      if (*known == p.exponent) return p.of(x);
-    }
-    return general_pow(x, y, known);
-  }
   Expr result = general_pow(x, y, {});
   for (const ShortPower& p : kShortPowers) {
     result = select(eq(y, like(y, p.exponent)), p.of(x), result);
   }
   return result;
+}
+
+Expr pow_constant(Expr x, double y) { return general_pow(x, like(x, y), y); }
+
+}  // namespace definition
+
+Expr pow(Expr x, Expr y) {
+  const std::optional<double> known = constant_value(y);
+  if (!known) return detail::call_elementary("pow", x, y);
+  const ShortPower* known_short = short_power(*known);
+  return known_short != nullptr ? known_short->of(x) : call_power(x, *known);
 }
 
 }  // namespace pyc::loop

@@ -207,8 +207,11 @@ Expr tan_of(Expr x, bool wide) {
 
 }  // namespace
 
+namespace definition {
+
 Expr sin(Expr x) { return is_f32(x) ? narrow(sin_of(widen(x), false)) : sin_of(x, true); }
 Expr cos(Expr x) { return is_f32(x) ? narrow(cos_of(widen(x), false)) : cos_of(x, true); }
 Expr tan(Expr x) { return is_f32(x) ? narrow(tan_of(widen(x), false)) : tan_of(x, true); }
 
+}  // namespace definition
 }  // namespace pyc::loop

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "loop/function.h"
 
 namespace pyc::loop {
 namespace {
@@ -153,6 +155,26 @@ ExprId Pool::table_load(uint32_t table, ExprId index) {
                  .hi = r.hi});
 }
 
+uint32_t Pool::function(const std::shared_ptr<const Function>& function) {
+  for (uint32_t i = 0; i < functions_.size(); ++i) {
+    if (same_function(*functions_[i], *function)) return i;
+  }
+  functions_.push_back(function);
+  return static_cast<uint32_t>(functions_.size() - 1);
+}
+
+ExprId Pool::call(uint32_t function, ExprId a, ExprId b, ExprId c) {
+  const ExprNode& result = functions_[function]->result();
+  return intern({.op = Op::kCall,
+                 .dtype = result.dtype,
+                 .a = a,
+                 .b = b,
+                 .c = c,
+                 .imm = function,
+                 .lo = result.lo,
+                 .hi = result.hi});
+}
+
 ExprId Pool::unary(Op op, ExprId a) {
   const DType t = dtype(a);
   if (op == Op::kNeg && t == DType::kI64) return binary(Op::kMul, a, integer(-1));
@@ -227,6 +249,33 @@ Range range_of(const Pool& pool, const Affine& sum) {
     hi += r.hi;
   }
   return checked(lo, hi);
+}
+
+// A sum as factor·high + low with 0 <= low < factor, where the factor divides `divisor`: then low
+// never carries into a quotient by `divisor`, nor into what is left of it.
+struct Split {
+  int64_t factor;
+  Affine high;
+  Affine low;
+};
+
+std::optional<Split> split_without_carry(const Pool& pool, const Affine& sum, int64_t divisor) {
+  for (const auto& [candidate, coefficient] : sum.terms) {
+    Split s{.factor = std::gcd(coefficient, divisor), .high = {}, .low = {}};
+    if (s.factor <= 1 || s.factor == divisor) continue;
+    for (const auto& [atom, c] : sum.terms) {
+      if (c % s.factor == 0) {
+        s.high.terms.push_back({atom, c / s.factor});
+      } else {
+        s.low.terms.push_back({atom, c});
+      }
+    }
+    s.high.constant = floor_div_i64(sum.constant, s.factor);
+    s.low.constant = floor_mod_i64(sum.constant, s.factor);
+    const Range low = range_of(pool, s.low);
+    if (low.lo >= 0 && low.hi < s.factor) return s;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -340,6 +389,9 @@ ExprId Pool::floor_div(ExprId a, int64_t divisor) {
     reduced.constant = floor_div_i64(rest.constant, g);
     return binary(Op::kAdd, q, floor_div(from_affine(*this, reduced), divisor / g));
   }
+  if (const auto split = split_without_carry(*this, rest, divisor)) {
+    return binary(Op::kAdd, q, floor_div(from_affine(*this, split->high), divisor / split->factor));
+  }
   const ExprId numerator = from_affine(*this, rest);
   const ExprNode inner = nodes_[numerator];
   if (inner.op == Op::kFloorDiv) {  // floor(floor(x / c) / d) = floor(x / (c·d))
@@ -366,6 +418,11 @@ ExprId Pool::floor_mod(ExprId a, int64_t divisor) {
   const Range r = range_of(*this, rest);
   const bool known = range_of(*this, sum).lo != kMinI64 && r.lo != kMinI64;
   if (known && r.lo >= 0 && r.hi < divisor) return from_affine(*this, rest);
+  if (const auto split = known ? split_without_carry(*this, rest, divisor) : std::nullopt) {
+    const ExprId high = floor_mod(from_affine(*this, split->high), divisor / split->factor);
+    return binary(Op::kAdd, binary(Op::kMul, high, integer(split->factor)),
+                  from_affine(*this, split->low));
+  }
   return intern({.op = Op::kFloorMod,
                  .dtype = DType::kI64,
                  .a = known ? from_affine(*this, rest) : a,
@@ -457,6 +514,28 @@ ExprId Pool::bitcast(ExprId a, DType to) {
   PYC_CHECK(dtype_bits(dtype(a)) == dtype_bits(to), "bitcast between different sizes");
   const Range r = range_of_dtype(to);
   return intern({.op = Op::kBitcast, .dtype = to, .a = a, .lo = r.lo, .hi = r.hi});
+}
+
+ExprId Pool::like(const ExprNode& n, ExprId a, ExprId b, ExprId c) {
+  const auto number = static_cast<uint32_t>(n.imm);
+  switch (n.op) {
+    case Op::kLoad:
+      return load(number, n.dtype, a, b, c);
+    case Op::kTable:
+      return table_load(number, a);
+    case Op::kCall:
+      return call(number, a, b, c);
+    case Op::kFma:
+      return fma(a, b, c);
+    case Op::kSelect:
+      return select(a, b, c);
+    case Op::kConvert:
+      return convert(a, n.dtype);
+    case Op::kBitcast:
+      return bitcast(a, n.dtype);
+    default:
+      return b == kNone ? unary(n.op, a) : binary(n.op, a, b);
+  }
 }
 
 namespace {

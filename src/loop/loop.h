@@ -45,8 +45,14 @@
 // +0. Comparisons with NaN are false but ne. Which payload a NaN has is not specified inside a
 // kernel; conversions, neg and abs of NaN give a NaN; select, loads and stores keep bits. A load
 // with a guard reads memory only where the guard is true and gives `fallback` elsewhere.
+//
+// Calls. A function is one expression over its parameters, with no memory but tables; a call has
+// the value of that expression with the arguments in place of the parameters, bit by bit. A
+// definition calls only functions that were there before it, so there is no recursion (function.h).
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -95,6 +101,7 @@ enum class Op : uint8_t {
   kSelect,   // a ? b : c
   kConvert,  // between any two dtypes, by the rules of docs/NUMERICS.md
   kBitcast,  // between dtypes of as many bits
+  kCall,     // imm = function; a, b, c = its arguments, kNone where it has fewer parameters
 };
 
 inline bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kLe; }
@@ -133,6 +140,9 @@ struct Buffer {
   DType dtype = DType::kF32;
   int64_t elements = 0;
   Access access = Access::kRead;
+  // A written buffer may be the very memory of this read one (in_place.h says of which), or kNone.
+  // All other buffers that are not read only overlap no other one.
+  uint32_t in_place_of = kNone;
 };
 
 // Of a tree reduction.
@@ -192,6 +202,7 @@ struct Loop {
 };
 
 struct Affine;
+struct Function;
 
 // Owns the expressions of one kernel. Making a node folds and orders integer arithmetic (sums of
 // products of index variables get one normal form), never floats.
@@ -205,12 +216,18 @@ class Pool {
               ExprId fallback = kNone);
   uint32_t table(DType t, std::vector<Word> words);
   ExprId table_load(uint32_t table, ExprId index);
+  // The number of a function in this pool; one and the same for equal definitions.
+  uint32_t function(const std::shared_ptr<const Function>& function);
+  ExprId call(uint32_t function, ExprId a, ExprId b = kNone, ExprId c = kNone);
   ExprId unary(Op op, ExprId a);
   ExprId binary(Op op, ExprId a, ExprId b);
   ExprId fma(ExprId a, ExprId b, ExprId c);
   ExprId select(ExprId cond, ExprId a, ExprId b);
   ExprId convert(ExprId a, DType to);
   ExprId bitcast(ExprId a, DType to);
+  // What `n`, an operation or a load, is with these operands; buffers, tables and functions keep
+  // their numbers.
+  ExprId like(const ExprNode& n, ExprId a, ExprId b, ExprId c);
 
   const ExprNode& node(ExprId id) const { return nodes_[id]; }
   DType dtype(ExprId id) const { return nodes_[id].dtype; }
@@ -218,6 +235,7 @@ class Pool {
   const Var& var_info(VarId v) const { return vars_[v]; }
   size_t var_count() const { return vars_.size(); }
   const std::vector<Table>& tables() const { return tables_; }
+  const std::vector<std::shared_ptr<const Function>>& functions() const { return functions_; }
   bool is_integer(ExprId id, int64_t value) const;
 
  private:
@@ -230,7 +248,25 @@ class Pool {
   std::vector<ExprNode> nodes_;
   std::vector<Var> vars_;
   std::vector<Table> tables_;
+  std::vector<std::shared_ptr<const Function>> functions_;
   std::unordered_map<uint64_t, std::vector<ExprId>> index_;
+};
+
+inline constexpr size_t kMaxParams = 3;
+
+// Made by make_function, then never changed: kernels share it. The result of a float function lies
+// in [lo, hi] or is NaN; that of an integer one in the range of `value`.
+struct Function {
+  std::string name;  // letters, digits and '_'
+  Pool pool;
+  std::vector<VarId> params;  // variables of `pool`
+  ExprId value = kNone;
+  double lo = -std::numeric_limits<double>::infinity();
+  double hi = std::numeric_limits<double>::infinity();
+  std::string text;                                    // as it stands in a kernel's text
+  std::vector<std::shared_ptr<const Function>> calls;  // the functions it calls, each once
+  int64_t operations = 0;  // nodes of the definition once its own calls are written out
+  const ExprNode& result() const { return pool.node(value); }
 };
 
 // An i64 expression as a sum: constant + Σ coefficient · atom, atoms ascending by id, no zero

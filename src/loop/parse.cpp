@@ -3,49 +3,22 @@
 #include <bit>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/lexer.h"
+#include "loop/function.h"
+#include "loop/functions.h"
 
 namespace pyc::loop {
 namespace {
 
-enum class TokenKind : uint8_t { kName, kNumber, kSymbol, kEnd };
-
-struct Token {
-  TokenKind kind = TokenKind::kEnd;
-  std::string_view text;
-  size_t at = 0;
-};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-Token next_token(std::string_view text, size_t at) {
-  while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t')) ++at;
-  if (at == text.size()) return {TokenKind::kEnd, "", at};
-  size_t end = at + 1;
-  if (is_digit(text[at])) {
-    auto more = [&] {
-      if (is_word(text[end]) || text[end] == '.') return true;
-      const bool sign = text[end] == '+' || text[end] == '-';
-      const bool hex = text.substr(at, 2) == "0x";
-      return sign && !hex && (text[end - 1] == 'e' || text[end - 1] == 'E');
-    };
-    while (end < text.size() && more()) ++end;
-    return {TokenKind::kNumber, text.substr(at, end - at), at};
-  }
-  if (is_word(text[at])) {
-    while (end < text.size() && is_word(text[end])) ++end;
-    return {TokenKind::kName, text.substr(at, end - at), at};
-  }
-  for (std::string_view pair : {"//", "<<", ">>", "==", "!=", "<="}) {
-    if (text.substr(at, 2) == pair) return {TokenKind::kSymbol, pair, at};
-  }
-  return {TokenKind::kSymbol, text.substr(at, 1), at};
-}
+constexpr std::string_view kLoopPairs[] = {"//", "<<", ">>", "==", "!=", "<=", "->"};
+constexpr LexerRules kLoopText = {
+    .punct = "()[]{},:=<+-*/%&|^", .pairs = kLoopPairs, .values = false, .signs = false};
 
 template <class T>
 bool read_number(std::string_view text, T& value, int base = 10) {
@@ -120,11 +93,14 @@ const std::map<std::string_view, std::pair<Op, int>>& calls() {
 }
 
 constexpr int kMaxNesting = 250;
+// Definitions are walked by recursion, and functions that call functions too.
+constexpr size_t kMaxDefinition = 2048;
+constexpr size_t kMaxFunctions = 512;
 
 // Reads on after an error without effect; the first error is the result.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text), token_(next_token(text, 0)) {}
+  explicit Parser(std::string_view text) : lexer_(text, kLoopText) {}
 
   Result<Kernel> run() {
     expect("kernel");
@@ -134,6 +110,8 @@ class Parser {
         parse_buffer();
       } else if (accept("table")) {
         parse_table();
+      } else if (accept("function")) {
+        parse_function();
       } else if (accept("parallel")) {
         const VarId v = parse_new_var();
         if (ok()) kernel_.parallel.push_back(v);
@@ -142,7 +120,7 @@ class Parser {
       }
     }
     std::vector<Stmt> body = parse_body(nullptr);
-    if (ok() && token_.kind != TokenKind::kEnd) fail("expected the end of the text");
+    if (ok() && peek().kind != TokenKind::kEnd) fail("expected the end of the text");
     if (!ok()) return status_;
     kernel_.body = std::move(body);
     return std::move(kernel_);
@@ -151,33 +129,19 @@ class Parser {
  private:
   bool ok() const { return status_.ok(); }
 
-  ExprId fail_at(size_t at, const std::string& message) {
+  ExprId fail_at(const Token& token, const std::string& message) {
     if (!ok()) return kNone;
-    size_t line = 1;
-    size_t column = 1;
-    for (char c : text_.substr(0, at)) {
-      column = c == '\n' ? 1 : column + 1;
-      line += c == '\n' ? 1 : 0;
-    }
-    status_ = Status(Code::kParseError,
-                     std::to_string(line) + ":" + std::to_string(column) + ": " + message);
-    token_ = {TokenKind::kEnd, "", text_.size()};
+    status_ = Status(Code::kParseError, lexer_.position(token) + ": " + message);
+    lexer_.stop();
     return kNone;
   }
   ExprId fail(const std::string& message) {
-    const bool end = token_.kind == TokenKind::kEnd;
-    return fail_at(token_.at,
-                   message + ", found " + (end ? "the end" : "'" + std::string(token_.text) + "'"));
+    return fail_at(peek(), message + ", found " + peek().found());
   }
 
-  Token take() {
-    const Token t = token_;
-    if (ok()) token_ = next_token(text_, token_.at + token_.text.size());
-    return t;
-  }
-  bool at(std::string_view text) const {
-    return token_.kind != TokenKind::kEnd && token_.text == text;
-  }
+  const Token& peek() const { return lexer_.peek(); }
+  Token take() { return lexer_.next(); }
+  bool at(std::string_view text) const { return peek().is(text); }
   bool accept(std::string_view text) {
     if (!at(text)) return false;
     take();
@@ -189,7 +153,7 @@ class Parser {
 
   int64_t parse_count() {
     int64_t v = 0;
-    if (token_.kind != TokenKind::kNumber || !read_number(token_.text, v)) {
+    if (peek().kind != TokenKind::kNumber || !read_number(peek().text, v)) {
       fail("expected a count");
       return 0;
     }
@@ -198,7 +162,7 @@ class Parser {
   }
 
   DType parse_dtype() {
-    const std::optional<DType> t = dtype_from_name(token_.text);
+    const std::optional<DType> t = dtype_from_name(peek().text);
     if (!t) fail("expected an element type");
     take();
     return t.value_or(DType::kI64);
@@ -207,13 +171,13 @@ class Parser {
   // The number in a name such as b12.
   static std::optional<uint32_t> numbered(const Token& t, char letter) {
     uint32_t v = 0;
-    if (t.kind != TokenKind::kName || t.text[0] != letter || t.text.size() < 2) return {};
+    if (t.kind != TokenKind::kWord || t.text[0] != letter || t.text.size() < 2) return {};
     if (!is_digit(t.text[1]) || !read_number(t.text.substr(1), v)) return {};
     return v;
   }
 
   void parse_buffer() {
-    if (numbered(token_, 'b') != kernel_.buffers.size()) {
+    if (numbered(peek(), 'b') != kernel_.buffers.size()) {
       fail("expected b" + std::to_string(kernel_.buffers.size()));
     }
     Buffer b;
@@ -225,6 +189,12 @@ class Parser {
     expect("]");
     if (accept("write")) {
       b.access = Access::kWrite;
+      if (accept("in_place")) {
+        const auto read = numbered(peek(), 'b');
+        if (!read || *read >= kernel_.buffers.size()) fail("expected a buffer before this one");
+        b.in_place_of = static_cast<uint32_t>(read.value_or(0));
+        take();
+      }
     } else if (accept("scratch")) {
       b.access = Access::kScratch;
     } else {
@@ -234,7 +204,7 @@ class Parser {
   }
 
   void parse_table() {
-    if (numbered(token_, 'c') != tables_.size()) {
+    if (numbered(peek(), 'c') != tables_.size()) {
       fail("expected c" + std::to_string(tables_.size()));
     }
     take();
@@ -251,9 +221,110 @@ class Parser {
     if (ok()) tables_.push_back(kernel_.pool.table(t, std::move(words)));
   }
 
+  // A definition has a pool, variables, lets and tables of its own; of the kernel it knows the
+  // functions that stand before it.
+  void parse_function() {
+    Kernel kernel = std::exchange(kernel_, {});
+    auto vars = std::exchange(vars_, {});
+    auto lets = std::exchange(lets_, {});
+    auto tables = std::exchange(tables_, {});
+    const Token name = take();
+    std::shared_ptr<const Function> function = parse_definition(name);
+    kernel_ = std::move(kernel);
+    vars_ = std::move(vars);
+    lets_ = std::move(lets);
+    tables_ = std::move(tables);
+    if (!ok()) return;
+    if (find_function(function->name, types_of(*function)) != nullptr) {
+      fail_at(name, "the function is there already");
+      return;
+    }
+    if (functions_.size() == kMaxFunctions) {
+      fail_at(name, "more than " + std::to_string(kMaxFunctions) + " functions");
+      return;
+    }
+    // Backends look for the elementary functions themselves.
+    const auto known = elementary_function(function->name, types_of(*function)[0]);
+    if (known != nullptr && same_function(*known, *function)) function = known;
+    functions_.push_back(std::move(function));
+  }
+
+  std::shared_ptr<const Function> parse_definition(const Token& name) {
+    if (name.kind != TokenKind::kWord) fail_at(name, "expected the name of a function");
+    Definition d;
+    d.name = name.text;
+    expect("(");
+    do {
+      const Token param = take();
+      expect(":");
+      d.params.push_back(declare(parse_dtype(), kResult, param));
+    } while (ok() && d.params.size() < kMaxParams && accept(","));
+    expect(")");
+    expect("->");
+    const DType t = parse_dtype();
+    if (accept("in")) {
+      expect("[");
+      d.lo = parse_bound();
+      expect(",");
+      d.hi = parse_bound();
+      expect("]");
+    }
+    expect("{");
+    while (accept("table")) parse_table();
+    while (accept("let")) parse_let();
+    expect("return");
+    const Token start = peek();
+    d.value = parse_expr();
+    expect("}");
+    if (ok() && kernel_.pool.dtype(d.value) != t) {
+      fail_at(start, "a value of another type than its function's");
+    }
+    if (kernel_.pool.size() > kMaxDefinition) fail_at(name, "a definition that is too long");
+    if (!ok()) return nullptr;
+    d.pool = std::move(kernel_.pool);
+    return make_function(std::move(d));
+  }
+
+  double parse_bound() { return std::bit_cast<double>(parse_word(DType::kF64)); }
+
+  static std::vector<DType> types_of(const Function& f) {
+    std::vector<DType> types;
+    for (VarId v : f.params) types.push_back(f.pool.var_info(v).dtype);
+    return types;
+  }
+
+  std::shared_ptr<const Function> find_function(std::string_view name,
+                                                const std::vector<DType>& types) const {
+    for (const auto& f : functions_) {
+      if (f->name == name && types_of(*f) == types) return f;
+    }
+    return nullptr;
+  }
+
+  ExprId parse_function_call() {
+    const Token name = take();
+    expect("(");
+    std::vector<ExprId> args;
+    do {
+      args.push_back(parse_expr());
+    } while (ok() && args.size() < kMaxParams && accept(","));
+    expect(")");
+    if (!ok()) return kNone;
+    Pool& p = kernel_.pool;
+    std::vector<DType> types;
+    for (ExprId a : args) types.push_back(p.dtype(a));
+    const auto function = find_function(name.text, types);
+    if (function == nullptr) {
+      return fail_at(name, "no function '" + std::string(name.text) + "' of these types so far");
+    }
+    args.resize(kMaxParams, kNone);
+    guardable_ = kNone;
+    return p.call(p.function(function), args[0], args[1], args[2]);
+  }
+
   VarId declare(DType t, int64_t extent, const Token& name) {
     const std::optional<uint32_t> number = numbered(name, 'v');
-    if (!number || vars_.contains(*number)) fail_at(name.at, "expected the name of a new variable");
+    if (!number || vars_.contains(*number)) fail_at(name, "expected the name of a new variable");
     if (!ok()) return kNone;
     return vars_[*number] = kernel_.pool.new_var(std::string(name.text), t, extent);
   }
@@ -266,7 +337,7 @@ class Parser {
   }
 
   VarId parse_var() {
-    const std::optional<uint32_t> number = numbered(token_, 'v');
+    const std::optional<uint32_t> number = numbered(peek(), 'v');
     if (!number || !vars_.contains(*number)) return fail("expected a variable");
     take();
     return vars_[*number];
@@ -304,11 +375,11 @@ class Parser {
   void parse_let() {
     const Token name = take();
     const std::optional<uint32_t> number = numbered(name, 't');
-    if (!number || lets_.contains(*number)) fail_at(name.at, "expected the name of a new let");
+    if (!number || lets_.contains(*number)) fail_at(name, "expected the name of a new let");
     expect(":");
     const DType t = parse_dtype();
     expect("=");
-    const size_t start = token_.at;
+    const Token start = peek();
     const ExprId e = parse_expr();
     if (!ok()) return;
     if (kernel_.pool.dtype(e) != t) fail_at(start, "a value of another type than its let's");
@@ -316,7 +387,7 @@ class Parser {
   }
 
   uint32_t parse_store() {
-    const std::optional<uint32_t> buffer = numbered(token_, 'b');
+    const std::optional<uint32_t> buffer = numbered(peek(), 'b');
     if (!buffer || *buffer >= kernel_.buffers.size()) fail("expected a statement");
     take();
     Store s;
@@ -370,7 +441,7 @@ class Parser {
     static const std::map<std::string_view, ReduceOp> kOps = {
         {"sum", ReduceOp::kSum}, {"prod", ReduceOp::kProd}, {"max", ReduceOp::kMax},
         {"min", ReduceOp::kMin}, {"and", ReduceOp::kAnd},   {"or", ReduceOp::kOr}};
-    const auto op = kOps.find(token_.text);
+    const auto op = kOps.find(peek().text);
     if (op == kOps.end()) {
       fail("expected the operation of a reduction");
     } else {
@@ -400,7 +471,7 @@ class Parser {
   }
 
   void parse_next(Loop& l) {
-    const size_t start = token_.at;
+    const Token start = peek();
     const VarId var = parse_var();
     expect("=");
     const ExprId next = parse_expr();
@@ -418,13 +489,13 @@ class Parser {
   }
 
   Word parse_word(DType t) {
-    const Token start = token_;
+    const Token start = peek();
     if (accept("bits")) {
       expect("(");
       const Token digits = take();
       uint64_t word = 0;
       if (digits.text.substr(0, 2) != "0x" || !read_number(digits.text.substr(2), word, 16)) {
-        fail_at(digits.at, "expected a hexadecimal number");
+        fail_at(digits, "expected a hexadecimal number");
       }
       expect(")");
       return word;
@@ -432,13 +503,13 @@ class Parser {
     std::string text = accept("-") ? "-" : "";
     text += take().text;
     const std::optional<Word> word = word_of(text, t);
-    if (!word) fail_at(start.at, "expected a value of type " + std::string(dtype_name(t)));
+    if (!word) fail_at(start, "expected a value of type " + std::string(dtype_name(t)));
     return word.value_or(0);
   }
 
   // A literal: its type stands behind it, so it is read twice.
   ExprId parse_constant() {
-    const Token start = token_;
+    const Lexer start = lexer_;
     accept("-");
     if (accept("bits")) {
       expect("(");
@@ -451,26 +522,26 @@ class Parser {
     const bool typed = accept(":");
     if (typed) t = parse_dtype();
     if (!ok()) return kNone;
-    const Token after = token_;
-    token_ = start;
+    const Lexer after = std::exchange(lexer_, start);
     const Word word = parse_word(t);
     if (!ok()) return kNone;
-    token_ = after;
+    lexer_ = after;
     return kernel_.pool.constant(t, word);
   }
 
   // expression := comparison, or load "if" comparison "else" comparison
   ExprId parse_expr() {
     if (++nesting_ > kMaxNesting) fail("nested too deeply");
-    const size_t start = token_.at;
+    const Token start = peek();
     ExprId e = parse_level(0);
-    if (ok() && guardable_ == e && last_load_at_ == start && at("if")) e = parse_guard(e);
+    if (ok() && guardable_ == e && last_load_at_ == start.text.data() && at("if"))
+      e = parse_guard(e);
     --nesting_;
     return e;
   }
 
   ExprId parse_guard(ExprId load) {
-    const size_t start = token_.at;
+    const Token start = peek();
     take();
     const ExprNode n = kernel_.pool.node(load);
     const ExprId guard = parse_level(0);
@@ -492,7 +563,7 @@ class Parser {
         if (at(symbol)) op = o;
       }
       if (!op) break;
-      const size_t start = token_.at;
+      const Token start = peek();
       take();
       const ExprId b = parse_level(level + 1);
       e = binary(start, *op, e, b);
@@ -501,7 +572,7 @@ class Parser {
     return e;
   }
 
-  ExprId binary(size_t start, Op op, ExprId a, ExprId b) {
+  ExprId binary(const Token& start, Op op, ExprId a, ExprId b) {
     if (!ok()) return kNone;
     Pool& p = kernel_.pool;
     if (p.dtype(a) != p.dtype(b)) return fail_at(start, "operands of different types");
@@ -516,7 +587,7 @@ class Parser {
   }
 
   ExprId parse_primary() {
-    const Token t = token_;
+    const Token t = peek();
     if (t.kind == TokenKind::kNumber || at("-") || at("inf") || at("bits")) return parse_constant();
     if (accept("(")) {
       const ExprId e = parse_expr();
@@ -539,14 +610,15 @@ class Parser {
     }
     if (const auto buffer = numbered(t, 'b')) return parse_load(*buffer);
     if (const auto table = numbered(t, 'c')) return parse_table_load(*table);
-    if (t.kind == TokenKind::kName) return parse_call();
+    if (accept("call")) return parse_function_call();
+    if (t.kind == TokenKind::kWord) return parse_call();
     return fail("expected a value");
   }
 
   ExprId parse_offset() {
     take();
     expect("[");
-    const size_t start = token_.at;
+    const Token start = peek();
     const ExprId offset = parse_expr();
     expect("]");
     if (!ok()) return kNone;
@@ -556,10 +628,10 @@ class Parser {
 
   ExprId parse_load(uint32_t buffer) {
     if (buffer >= kernel_.buffers.size()) return fail("expected a buffer");
-    const size_t start = token_.at;
+    const Token start = peek();
     const ExprId offset = parse_offset();
     if (!ok()) return kNone;
-    last_load_at_ = start;
+    last_load_at_ = start.text.data();
     return guardable_ = kernel_.pool.load(buffer, kernel_.buffers[buffer].dtype, offset);
   }
 
@@ -576,7 +648,7 @@ class Parser {
     const auto to = dtype_from_name(bitcast ? name.text.substr(kBitcast.size()) : name.text);
     const auto call = calls().find(name.text);
     if (!to && call == calls().end()) {
-      return fail_at(name.at, "unknown function '" + std::string(name.text) + "'");
+      return fail_at(name, "unknown function '" + std::string(name.text) + "'");
     }
     expect("(");
     ExprId args[3] = {kNone, kNone, kNone};
@@ -592,30 +664,30 @@ class Parser {
     if (to) {
       if (!bitcast) return p.convert(args[0], *to);
       if (dtype_bits(p.dtype(args[0])) != dtype_bits(*to)) {
-        return fail_at(name.at, "a bitcast between types of different size");
+        return fail_at(name, "a bitcast between types of different size");
       }
       return p.bitcast(args[0], *to);
     }
     const Op op = call->second.first;
     if (count == 1) return p.unary(op, args[0]);
-    if (count == 2) return binary(name.at, op, args[0], args[1]);
+    if (count == 2) return binary(name, op, args[0], args[1]);
     const bool select = op == Op::kSelect;
     const DType first = select ? DType::kBool : p.dtype(args[1]);
     if (p.dtype(args[0]) != first || p.dtype(args[1]) != p.dtype(args[2])) {
-      return fail_at(name.at, "operands of different types");
+      return fail_at(name, "operands of different types");
     }
     return select ? p.select(args[0], args[1], args[2]) : p.fma(args[0], args[1], args[2]);
   }
 
-  std::string_view text_;
-  Token token_;
+  Lexer lexer_;
   Status status_;
   Kernel kernel_;
   std::map<uint32_t, VarId> vars_;
   std::map<uint32_t, ExprId> lets_;
   std::vector<uint32_t> tables_;
+  std::vector<std::shared_ptr<const Function>> functions_;
   ExprId guardable_ = kNone;  // the unguarded load just read
-  size_t last_load_at_ = 0;
+  const char* last_load_at_ = nullptr;
   int nesting_ = 0;
 };
 

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "loop/function.h"
 #include "loop/loop.h"
 
 namespace pyc::loop {
@@ -180,9 +184,11 @@ constexpr size_t kShortIndex = 24;
 
 class Printer {
  public:
-  explicit Printer(const Kernel& kernel)
+  explicit Printer(const Kernel& kernel) : Printer(kernel, kernel.pool) {}
+  // Of values of a pool other than the kernel's.
+  Printer(const Kernel& kernel, const Pool& pool)
       : kernel_(kernel),
-        pool_(kernel.pool),
+        pool_(pool),
         uses_(pool_.size(), 0),
         depth_(pool_.size(), -1),
         at_use_(pool_.size(), false),
@@ -201,13 +207,38 @@ class Printer {
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
       const Buffer& b = kernel_.buffers[i];
       head += "buffer b" + std::to_string(i) + ": " + std::string(dtype_name(b.dtype)) + "[" +
-              std::to_string(b.elements) + "] " + access_name(b.access) + "\n";
+              std::to_string(b.elements) + "] " + access_name(b.access);
+      if (b.in_place_of != kNone) head += " in_place b" + std::to_string(b.in_place_of);
+      head += "\n";
     }
     for (size_t i = 0; i < tables_.size(); ++i) head += table_line(i);
+    for (const std::string& definition : definitions()) head += definition;
     for (VarId v : kernel_.parallel) {
       head += "parallel " + var_name(v) + " < " + std::to_string(pool_.var_info(v).extent) + "\n";
     }
     return with_numbered_lets(head + scopes_[0].text + "}\n");
+  }
+
+  FunctionText run(const Function& f) {
+    std::string head = "function " + f.name + "(";
+    for (size_t i = 0; i < f.params.size(); ++i) {
+      number(f.params[i], 0);
+      head += (i == 0 ? "" : ", ") + var_name(f.params[i]) + ": " +
+              std::string(dtype_name(pool_.var_info(f.params[i]).dtype));
+    }
+    const DType t = pool_.dtype(f.value);
+    head += ") -> " + std::string(dtype_name(t));
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    if (is_float(t) && (f.lo != -kInf || f.hi != kInf)) {
+      head += " in [" + shortest(f.lo) + ", " + shortest(f.hi) + "]";
+    }
+    head += " {\n";
+    use(f.value);
+    outer_ = 1;
+    scopes_.emplace_back();
+    line("return " + root(f.value));
+    for (size_t i = 0; i < tables_.size(); ++i) head += indent(0) + table_line(i);
+    return {with_numbered_lets(head + scopes_[0].text + "}\n"), functions_};
   }
 
  private:
@@ -219,6 +250,22 @@ class Printer {
     std::string text;
     std::vector<ExprId> lets;
   };
+
+  // The text of each function that is called, after those it calls itself.
+  std::vector<std::string> definitions() const {
+    std::vector<const Function*> done;
+    std::vector<std::string> texts;
+    const auto add = [&](const auto& self, const Function& f) -> void {
+      for (const Function* g : done) {
+        if (same_function(*g, f)) return;
+      }
+      for (const auto& inner : f.calls) self(self, *inner);
+      done.push_back(&f);
+      texts.push_back(f.text);
+    };
+    for (const auto& f : functions_) add(add, *f);
+    return texts;
+  }
 
   void number(VarId v, int depth) {
     if (v >= var_number_.size() || var_number_[v] != kNone) return;
@@ -304,6 +351,8 @@ class Printer {
         h = mix(h, var_number_[static_cast<VarId>(n.imm)]);
       } else if (n.op == Op::kTable) {
         for (Word w : pool_.tables()[static_cast<size_t>(n.imm)].words) h = mix(h, w);
+      } else if (n.op == Op::kCall) {
+        h = mix(h, hash128(std::as_bytes(std::span(callee(pool_, n).text))).lo);
       } else {
         h = mix(mix(h, static_cast<uint64_t>(n.imm)), n.word);
       }
@@ -312,7 +361,7 @@ class Printer {
     return hash_[e] = h | 1;
   }
 
-  std::string indent(size_t depth) const { return std::string(2 * depth, ' '); }
+  std::string indent(size_t depth) const { return std::string(2 * (depth + outer_), ' '); }
 
   void line(const std::string& text) {
     scopes_.back().text += indent(scopes_.size() - 1) + text + "\n";
@@ -443,6 +492,8 @@ class Printer {
         return {std::string(dtype_name(n.dtype)) + "(" + operand(n.a, kIf) + ")"};
       case Op::kBitcast:
         return {"bitcast_" + std::string(dtype_name(n.dtype)) + "(" + operand(n.a, kIf) + ")"};
+      case Op::kCall:
+        return spell_call(n);
       default:
         break;
     }
@@ -456,6 +507,18 @@ class Printer {
     std::string text = call_name(n.op) + "(" + operand(n.a, kIf);
     if (n.b != kNone) text += ", " + operand(n.b, kIf);
     if (n.c != kNone) text += ", " + operand(n.c, kIf);
+    return {text + ")"};
+  }
+
+  Text spell_call(const ExprNode& n) {
+    const auto& function = pool_.functions()[static_cast<size_t>(n.imm)];
+    std::string text = "call " + function->name + "(";
+    text += operand(n.a, kIf);
+    if (n.b != kNone) text += ", " + operand(n.b, kIf);
+    if (n.c != kNone) text += ", " + operand(n.c, kIf);
+    if (std::find(functions_.begin(), functions_.end(), function) == functions_.end()) {
+      functions_.push_back(function);
+    }
     return {text + ")"};
   }
 
@@ -535,13 +598,19 @@ class Printer {
   std::vector<int> var_depth_;
   std::vector<uint32_t> table_number_;
   std::vector<size_t> tables_;
+  std::vector<std::shared_ptr<const Function>> functions_;
   std::vector<Scope> scopes_;
   std::vector<ExprId> statement_lets_;
   uint32_t var_count_ = 0;
   uint32_t let_count_ = 0;
+  size_t outer_ = 0;  // scopes around the outermost one printed here
 };
 
 }  // namespace
+
+FunctionText print_function(const Function& function) {
+  return Printer(Kernel{}, function.pool).run(function);
+}
 
 std::string print(const Kernel& kernel) { return Printer(kernel).run(); }
 

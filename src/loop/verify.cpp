@@ -6,54 +6,11 @@
 #include <vector>
 
 #include "loop/apart.h"
+#include "loop/in_place.h"
+#include "loop/verify_value.h"
 
 namespace pyc::loop {
 namespace {
-
-bool is_real(DType t) { return t == DType::kF32 || t == DType::kF64; }
-bool is_whole(DType t) { return is_int(t) && !is_narrow_int(t); }
-
-bool has_operation(Op op, DType t) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kNeg:
-    case Op::kAbs:
-      return is_real(t) || is_whole(t);
-    case Op::kRem:
-    case Op::kShl:
-    case Op::kShr:
-      return is_whole(t);
-    case Op::kFloorDiv:
-    case Op::kFloorMod:
-      return t == DType::kI64;
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kLt:
-    case Op::kLe:
-      return is_real(t) || is_whole(t) || t == DType::kBool;
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-    case Op::kNot:
-      return is_whole(t) || t == DType::kBool;
-    case Op::kSqrt:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kTrunc:
-    case Op::kRoundEven:
-    case Op::kFma:
-      return is_real(t);
-    default:
-      return true;
-  }
-}
-
-std::string name_of(DType t) { return std::string(dtype_name(t)); }
 
 class Verifier {
  public:
@@ -76,11 +33,8 @@ class Verifier {
     std::string name;
   };
 
-  static Status refuse(const std::string& where, const std::string& message) {
-    return {Code::kVerifyFailed, where + ": " + message};
-  }
-
   Status verify() {
+    PYC_TRY(verify_functions(pool_));
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
       if (kernel_.buffers[i].elements < 0) {
         return refuse("buffer b" + std::to_string(i), "a negative number of elements");
@@ -106,6 +60,23 @@ class Verifier {
     PYC_TRY(verify_disjoint());
     for (const auto& [buffer, stores] : placed_) {
       for (const Placed& store : stores) PYC_TRY(verify_iterations(store));
+    }
+    return verify_in_place();
+  }
+
+  // Written buffers that take the memory of read ones may do so, each of another one.
+  Status verify_in_place() const {
+    std::vector<bool> taken(kernel_.buffers.size());
+    for (uint32_t w = 0; w < kernel_.buffers.size(); ++w) {
+      const uint32_t r = kernel_.buffers[w].in_place_of;
+      if (r == kNone) continue;
+      const std::string where = "buffer b" + std::to_string(w);
+      if (!may_be_in_place(kernel_, {r, w})) {
+        return refuse(where, "cannot be proven to leave what is read of buffer b" +
+                                 std::to_string(r) + " alone in its memory");
+      }
+      if (taken[r]) return refuse(where, "another one is in place of b" + std::to_string(r));
+      taken[r] = true;
     }
     return {};
   }
@@ -189,11 +160,7 @@ class Verifier {
 
   Status verify_bounds(const std::string& where, const std::string& what, ExprId offset,
                        int64_t elements) const {
-    const ExprNode& n = pool_.node(offset);
-    if (dead_ || (n.lo >= 0 && n.hi < elements)) return {};
-    return refuse(where, "offset in [" + std::to_string(n.lo) + ", " + std::to_string(n.hi) +
-                             "] of " + what + ", which has " + std::to_string(elements) +
-                             " elements");
+    return dead_ ? Status{} : verify_offset(where, what, pool_.node(offset), elements);
   }
 
   Status verify_loop(const std::string& where, uint32_t index) {
@@ -372,8 +339,6 @@ class Verifier {
 
   Status verify_node(const std::string& where, const ExprNode& n) {
     switch (n.op) {
-      case Op::kConst:
-        return {};
       case Op::kVar:
         if (static_cast<size_t>(n.imm) < live_.size() && live_[static_cast<size_t>(n.imm)]) {
           return {};
@@ -381,40 +346,13 @@ class Verifier {
         return refuse(where, "a variable is used outside its scope");
       case Op::kLoad:
         return verify_load(where, n);
-      case Op::kTable: {
-        if (static_cast<size_t>(n.imm) >= pool_.tables().size() ||
-            pool_.dtype(n.a) != DType::kI64) {
-          return refuse(where, "a table load needs a table and an i64");
-        }
-        const auto size =
-            static_cast<int64_t>(pool_.tables()[static_cast<size_t>(n.imm)].words.size());
-        return verify_bounds(where, "table " + std::to_string(n.imm), n.a, size);
-      }
-      case Op::kConvert:
-        return {};
-      case Op::kBitcast:
-        if (dtype_bits(n.dtype) == dtype_bits(pool_.dtype(n.a))) return {};
-        return refuse(where, "a bitcast between types of different size");
-      case Op::kSelect:
-        if (pool_.dtype(n.a) == DType::kBool && pool_.dtype(n.b) == n.dtype &&
-            pool_.dtype(n.c) == n.dtype) {
-          return {};
-        }
-        return refuse(where, "a select needs a bool and two values of its type");
+      case Op::kTable:
+        if (dead_ && static_cast<size_t>(n.imm) < pool_.tables().size()) return {};
+        break;
       default:
         break;
     }
-    const DType t = pool_.dtype(n.a);
-    if (!has_operation(n.op, t)) {
-      return refuse(where, "an operation that " + name_of(t) + " does not have");
-    }
-    for (ExprId o : {n.b, n.c}) {
-      if (o != kNone && pool_.dtype(o) != t) return refuse(where, "operands of different types");
-    }
-    if (n.dtype != (is_comparison(n.op) ? DType::kBool : t)) {
-      return refuse(where, "an operation of another type than its operands");
-    }
-    return {};
+    return verify_operation(where, pool_, n);
   }
 
   Status verify_load(const std::string& where, const ExprNode& n) {

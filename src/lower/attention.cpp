@@ -10,6 +10,7 @@ namespace pyc::lower {
 namespace {
 
 using loop::Expr;
+using loop::ExprId;
 using loop::kNone;
 using Order = ops::KernelContext::Order;
 
@@ -24,9 +25,8 @@ loop::VarId var_of(Expr index) {
 
 class Writer {
  public:
-  Writer(ops::KernelContext& context, const ops::AttentionForm& form,
-         const std::function<Expr(uint32_t, Expr)>& as_stored)
-      : c_(context), f_(form), as_stored_(as_stored) {}
+  Writer(ops::KernelContext& context, const ops::AttentionForm& form, AttentionBuilder& builder)
+      : c_(context), f_(form), builder_(builder) {}
 
   Attention run();
 
@@ -56,13 +56,25 @@ class Writer {
 
   Row one_block(Expr j, Row before);
   void scores(Expr j);
+  Expr unit_values(Expr j, Expr e, Expr kept);
+  // Blocks of a unit are added one after the other.
+  Order each_order() const { return c_.unit() == nullptr ? Order::kVector : Order::kSerial; }
   void store_row(Row row);
   void describe();
-  std::optional<Attention::Operand> operand(Expr x, Expr row, Expr column, Expr block) const;
+  // Key u of block j, and whether there is one.
+  struct Key {
+    Expr number;
+    Expr in_range;  // not valid: always
+  };
+  Key key_at(Expr j, Expr u);
+  // What `build` makes of a key. It is given a variable that never leaves the keys, as the number
+  // of a block's key may, so that reads through reshapes keep their strides.
+  Expr of_key(const Key& key, const std::function<Expr(Expr)>& build);
+  std::optional<Attention::Operand> operand(Expr x, Expr row, Expr column, Expr in_range) const;
 
   ops::KernelContext& c_;
   const ops::AttentionForm& f_;
-  const std::function<Expr(uint32_t, Expr)>& as_stored_;
+  AttentionBuilder& builder_;
   Attention a_;
   DType t_ = DType::kF32;
   std::vector<Expr> at_;
@@ -75,6 +87,7 @@ class Writer {
 Attention Writer::run() {
   t_ = c_.output_type(0).dtype;
   a_.dtype = t_;
+  a_.factors = c_.input_type(0).dtype;
   a_.batch = f_.batch;
   a_.queries = f_.queries;
   a_.keys = f_.keys;
@@ -105,28 +118,43 @@ Attention Writer::run() {
   return a_;
 }
 
+Writer::Key Writer::key_at(Expr j, Expr u) {
+  const Expr number = j * c_.index(a_.block) + u;
+  return {number, has_rest_ ? lt(number, c_.index(f_.keys)) : Expr{}};
+}
+
+Expr Writer::of_key(const Key& key, const std::function<Expr(Expr)>& build) {
+  const loop::VarId standing = c_.pool().new_var("key", DType::kI64, std::max<int64_t>(f_.keys, 1));
+  const Expr any{&c_.pool(), c_.pool().var(standing)};
+  return builder_.replaced(standing, key.number, [&] { return build(any); });
+}
+
 void Writer::scores(Expr j) {
   a_.block_var = var_of(j);
-  c_.each(a_.block, Order::kVector, [&](Expr u) {
+  c_.each(a_.block, each_order(), [&](Expr u) {
     a_.key_var = var_of(u);
-    const Expr key = j * c_.index(a_.block) + u;
-    const Expr in_range = has_rest_ ? lt(key, c_.index(f_.keys)) : Expr{};
+    const Key key = key_at(j, u);
     const int64_t extents[] = {f_.depth};
     const Expr product = c_.reduce(
         loop::ReduceKind::kChain, loop::ReduceOp::kSum, extents,
         [&](std::span<const Expr> d) {
           const Expr q = f_.q(at_, query_, d[0]);
-          const Expr k = f_.k(at_, key, d[0], in_range);
-          a_.q = operand(q, query_, d[0], zero());
-          a_.k = operand(k, u, d[0], j);
-          return ops::ReduceTerm{q, k};
+          a_.q = operand(q, query_, d[0], {});
+          return ops::ReduceTerm{q, of_key(key, [&](Expr any) {
+                                   const Expr k = f_.k(at_, any, d[0], key.in_range);
+                                   a_.k = operand(k, any, d[0], key.in_range);
+                                   return k;
+                                 })};
         },
         ops::kChainSegment);
+    const auto score = [&](Expr p) {
+      const Expr s =
+          of_key(key, [&](Expr any) { return f_.score(at_, query_, any, p, key.in_range); });
+      return has_rest_ ? select(key.in_range, s, number(kNothing)) : s;
+    };
     a_.product = var_of(product);
-    Expr s = f_.score(at_, query_, key, product, in_range);
-    if (has_rest_) s = select(in_range, s, number(kNothing));
-    a_.score = s.id;
-    c_.store(weights_, u, s);
+    a_.score = score(c_.unit() == nullptr ? product : variable(a_.product, "p")).id;
+    c_.store(weights_, u, score(product));
   });
 }
 
@@ -142,20 +170,34 @@ Writer::Row Writer::one_block(Expr j, Row before) {
   c_.each(a_.block, Order::kVector,
           [&](Expr u) { c_.store(weights_, u, weight(c_.load(weights_, u), m)); });
   const Expr sum = c_.reduce(loop::ReduceKind::kTree, loop::ReduceOp::kSum, extents, stored, 0);
-  c_.each(f_.columns, Order::kVector, [&](Expr e) {
+  c_.each(f_.columns, each_order(), [&](Expr e) {
+    if (c_.unit() != nullptr) return c_.store(sums_, e, unit_values(j, e, kept));
     const Expr values = c_.reduce(
         loop::ReduceKind::kChain, loop::ReduceOp::kSum, extents,
         [&](std::span<const Expr> u) {
-          const Expr key = j * c_.index(a_.block) + u[0];
-          const Expr in_range = has_rest_ ? lt(key, c_.index(f_.keys)) : Expr{};
-          const Expr v = f_.v(at_, key, e, in_range);
-          a_.v = operand(v, u[0], e, j);
-          return ops::ReduceTerm{c_.load(weights_, u[0]), v, in_range};
+          const Key key = key_at(j, u[0]);
+          const Expr value = of_key(key, [&](Expr any) {
+            const Expr v = f_.v(at_, any, e, key.in_range);
+            a_.v = operand(v, any, e, key.in_range);
+            return v;
+          });
+          return ops::ReduceTerm{c_.load(weights_, u[0]), value, key.in_range};
         },
         0);
     c_.store(sums_, e, c_.load(sums_, e) * kept + values);
   });
   return {m, before.l * kept + sum};
+}
+
+// The unit adds the block's products to what is kept of the sum, the weights rounded for them.
+Expr Writer::unit_values(Expr j, Expr e, Expr kept) {
+  return c_.add_products(c_.load(sums_, e) * kept, a_.block, [&](Expr u) {
+    const Expr key = j * c_.index(a_.block) + u;
+    const Expr in_range = has_rest_ ? lt(key, c_.index(f_.keys)) : Expr{};
+    const Expr v = f_.v(at_, key, e, in_range);
+    a_.v = operand(v, u, e, j);
+    return ops::ReduceTerm{convert(c_.load(weights_, u), a_.factors), v};
+  });
 }
 
 void Writer::store_row(Row row) {
@@ -183,14 +225,20 @@ void Writer::describe() {
   a_.result = values[0].id;
   for (size_t i = 0; i < 3; ++i) {
     Attention::Output& out = a_.outputs[i];
-    if (out.buffer != kNone) out.value = as_stored_(out.buffer, values[i]).id;
+    if (out.buffer != kNone) out.value = builder_.as_stored(out.buffer, values[i]).id;
   }
 }
 
-// The operand at (row, column) and, where rows are counted in blocks, block `block`.
-std::optional<Attention::Operand> Writer::operand(Expr x, Expr row, Expr column, Expr block) const {
+// The operand at (row, column), as it is where `in_range` holds.
+std::optional<Attention::Operand> Writer::operand(Expr x, Expr row, Expr column,
+                                                  Expr in_range) const {
   const loop::Pool& pool = *x.pool;
-  const loop::ExprNode& load = pool.node(x.id);
+  ExprId id = x.id;
+  while (pool.node(id).op == loop::Op::kSelect && in_range.valid() &&
+         pool.node(id).a == in_range.id) {
+    id = pool.node(id).b;
+  }
+  const loop::ExprNode& load = pool.node(id);
   if (load.op != loop::Op::kLoad) return std::nullopt;
   const loop::Affine offset = loop::affine_of(pool, load.a);
   Attention::Operand out;
@@ -207,12 +255,6 @@ std::optional<Attention::Operand> Writer::operand(Expr x, Expr row, Expr column,
   out.row_stride = stride(row);
   out.column_stride = stride(column);
   for (const Expr& index : at_) out.batch_strides.push_back(stride(index));
-  // The one block there may be is block 0, whatever its factor.
-  const bool in_blocks = var_of(block) != kNone;
-  const int64_t block_stride = in_blocks ? stride(block) : 0;
-  if (in_blocks && f_.keys > a_.block && block_stride != out.row_stride * a_.block) {
-    return std::nullopt;
-  }
   if (known != offset.terms.size()) return std::nullopt;
   return out;
 }
@@ -224,8 +266,8 @@ int64_t Attention::batch_size() const {
 }
 
 Attention write_attention(ops::KernelContext& context, const ops::AttentionForm& form,
-                          const std::function<Expr(uint32_t, Expr)>& as_stored) {
-  return Writer(context, form, as_stored).run();
+                          AttentionBuilder& builder) {
+  return Writer(context, form, builder).run();
 }
 
 }  // namespace pyc::lower

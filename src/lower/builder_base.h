@@ -3,13 +3,16 @@
 // What builds a group's kernel. Private to lower/.
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "lower/groups.h"
+#include "lower/unit_sum.h"
 
 namespace pyc::lower {
 
@@ -30,6 +33,7 @@ class BuilderBase : public Reader {
   }
 
   loop::Pool& pool() override { return kernel_.pool; }
+  const Orders& orders() const override { return grouping_.orders; }
 
   Expr read(ir::ValueId v, std::span<const Expr> index, Expr guard, Expr fallback) override {
     const ir::Value& value = graph_.value(v);
@@ -40,7 +44,7 @@ class BuilderBase : public Reader {
     }
     if (const Member* m = plan_.find(v)) return member(*m);
     const uint32_t slot = is_immediate(value) ? 0 : input_slot(v);
-    return load_value(pool(), value, slot, index, guard, fallback);
+    return load_value(pool(), value, grouping_.layouts.of(v), slot, index, guard, fallback);
   }
 
  protected:
@@ -59,8 +63,10 @@ class BuilderBase : public Reader {
   // The expression of another member at the current point.
   virtual Expr member(const Member& m) = 0;
 
+  // At the point whose place in memory is `linear`.
   Expr lower_member(ir::ValueId v, Expr linear) {
-    const std::vector<Expr> index = delinearize(linear, graph_.type(v).shape);
+    const std::vector<Expr> index =
+        delinearize(linear, graph_.type(v).shape, grouping_.layouts.of(v));
     return lower_node(graph_, graph_.value(v).producer, output_index(graph_, v), index, {}, *this);
   }
 
@@ -100,9 +106,18 @@ class BuilderBase : public Reader {
     return {loop::StmtKind::kLoop, static_cast<uint32_t>(kernel_.loops.size() - 1)};
   }
 
-  loop::Stmt add_check(Expr ok, std::string message) {
-    auto it = std::find(faults_.begin(), faults_.end(), message);
-    if (it == faults_.end()) it = faults_.insert(faults_.end(), std::move(message));
+  loop::Stmt add_check(Expr ok, Fault fault, ir::ValueId value) {
+    if (const auto slot = slots_.find(value); slot != slots_.end()) {
+      const ir::Value& checked = graph_.value(value);
+      fault.buffer = static_cast<int32_t>(slot->second);
+      fault.value = checked.name;
+      fault.dtype = checked.type.dtype;
+      fault.shape = checked.type.shape;
+    }
+    auto it = std::find_if(faults_.begin(), faults_.end(), [&](const Fault& f) {
+      return f.message == fault.message && f.accepted.begin == fault.accepted.begin;
+    });
+    if (it == faults_.end()) it = faults_.insert(faults_.end(), std::move(fault));
     kernel_.checks.push_back({ok.id, static_cast<int32_t>(it - faults_.begin()) + 1});
     return {loop::StmtKind::kCheck, static_cast<uint32_t>(kernel_.checks.size() - 1)};
   }
@@ -116,6 +131,27 @@ class BuilderBase : public Reader {
             .guard = term.guard.id,
             .segment = r.segment,
             .result = result};
+  }
+
+  // The loops of a product in its unit's order.
+  UnitSumLoop unit_sum(
+      const ReduceRequest& r,
+      const std::function<ops::ReduceTerm(std::span<const Expr>, std::vector<loop::Stmt>&)>& term) {
+    UnitSum sum{.unit = r.unit, .factors = r.factors, .terms = extent_of(r), .term = {}};
+    sum.term = [&](Expr k, std::vector<loop::Stmt>& body) {
+      return term(delinearize(k, ir::Shape(r.extents.begin(), r.extents.end())), body);
+    };
+    return write_unit_sum(kernel_, sum);
+  }
+
+  static int64_t extent_of(const ReduceRequest& r) {
+    return std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
+  }
+
+  // Whether the condition has been found to hold at every point.
+  static bool always(Expr ok) {
+    const loop::ExprNode& n = ok.pool->node(ok.id);
+    return n.op == loop::Op::kConst && n.word != 0;
   }
 
   loop::VarId index_var(std::string name, int64_t extent) {
@@ -132,8 +168,16 @@ class BuilderBase : public Reader {
     std::sort(group.members.begin(), group.members.end());
     for (ir::NodeId n : group.members) {
       group.reasons.push_back(grouping_.reasons[graph_.nodes[n].outputs[0]]);
+      set_order(grouping_.orders.unit(n), group);
     }
     return group;
+  }
+
+  // A group has one product at most whose order matters: members that join one reduce nothing.
+  static void set_order(const MatrixUnit* unit, Group& group) {
+    if (unit == nullptr) return;
+    PYC_CHECK(group.order == kCanonicalOrder, "two products in one group");
+    group.order = unit->name;
   }
 
   // The node and the producers it reads through.
@@ -150,7 +194,7 @@ class BuilderBase : public Reader {
   const GroupPlan& plan_;
   loop::Kernel kernel_;
   std::vector<ir::ValueId> values_;
-  std::vector<std::string> faults_;
+  std::vector<Fault> faults_;
   std::map<ir::ValueId, uint32_t> slots_;
 };
 

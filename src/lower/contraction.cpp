@@ -1,110 +1,242 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lower/flat_dims.h"
 #include "lower/kernel_builder.h"
 
 namespace pyc::lower {
 namespace {
 
 using loop::ExprId;
+using loop::ExprNode;
 using loop::kNone;
+using loop::Op;
+using loop::Pool;
+using loop::VarId;
 
-struct Access {
-  const loop::ExprNode* load = nullptr;
-  loop::Affine offset;
+// The load that `value` is, but for a conversion; kNone if it is none.
+ExprId load_of(const Pool& pool, ExprId value) {
+  const ExprNode& n = pool.node(value);
+  if (n.op == Op::kConvert && is_float(pool.dtype(n.a))) value = n.a;
+  return pool.node(value).op == Op::kLoad ? value : kNone;
+}
+
+// The only variable of an index expression made of sums, multiples, quotients and remainders;
+// nullopt if it has several or is made of anything else.
+std::optional<VarId> variable_of(const Pool& pool, ExprId id) {
+  const ExprNode& n = pool.node(id);
+  if (n.op == Op::kVar) return static_cast<VarId>(n.imm);
+  if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) return variable_of(pool, n.a);
+  if (n.op != Op::kAdd && n.op != Op::kSub && n.op != Op::kMul) return std::nullopt;
+  std::optional<VarId> found;
+  for (const ExprId operand : {n.a, n.b}) {
+    if (pool.node(operand).op == Op::kConst) continue;
+    const auto v = variable_of(pool, operand);
+    if (!v || (found && *found != *v)) return std::nullopt;
+    found = v;
+  }
+  return found;
+}
+
+int64_t quotient(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// Such an expression's value.
+int64_t value_at(const Pool& pool, ExprId id, int64_t at) {
+  const ExprNode& n = pool.node(id);
+  switch (n.op) {
+    case Op::kConst:
+      return static_cast<int64_t>(n.word);
+    case Op::kVar:
+      return at;
+    case Op::kAdd:
+      return value_at(pool, n.a, at) + value_at(pool, n.b, at);
+    case Op::kSub:
+      return value_at(pool, n.a, at) - value_at(pool, n.b, at);
+    case Op::kMul:
+      return value_at(pool, n.a, at) * value_at(pool, n.b, at);
+    case Op::kFloorDiv:
+      return quotient(value_at(pool, n.a, at), static_cast<int64_t>(pool.node(n.b).word));
+    default: {
+      const auto divisor = static_cast<int64_t>(pool.node(n.b).word);
+      const int64_t x = value_at(pool, n.a, at);
+      return x - quotient(x, divisor) * divisor;
+    }
+  }
+}
+
+bool is_positive_zero(const Pool& pool, ExprId id) {
+  return id != kNone && pool.node(id).op == Op::kConst && pool.node(id).word == 0;
+}
+
+// `value` where the guard holds, else +0.
+ExprId filled(Pool& pool, ExprId value, ExprId guard) {
+  const ExprId load = load_of(pool, value);
+  if (load != kNone && pool.node(load).b == guard && is_positive_zero(pool, pool.node(load).c)) {
+    return value;
+  }
+  return pool.select(guard, value, pool.constant(pool.dtype(value), 0));
+}
+
+class Finder {
+ public:
+  Finder(const loop::Kernel& kernel, const FiniteTest& is_finite, std::string* why_not)
+      : kernel_(std::make_shared<loop::Kernel>(kernel)), is_finite_(is_finite), why_not_(why_not) {}
+
+  std::optional<Contraction> find() {
+    if (!find_loops() || !find_operands()) return std::nullopt;
+    describe(c_.a, c_.m_var);
+    describe(c_.b, c_.n_var);
+    c_.kernel = std::move(kernel_);
+    return std::move(c_);
+  }
+
+ private:
+  bool no(const char* reason) {
+    *why_not_ = reason;
+    return false;
+  }
+  Pool& pool() { return kernel_->pool; }
+  bool depends(ExprId id, VarId v) {
+    return id != kNone && v != kNone && loop::depends_on(pool(), id, v);
+  }
+
+  bool find_loops();
+  bool find_operands();
+  bool place_guard(ExprId guard);
+  void find_variables();
+  void describe(Contraction::Operand& o, VarId row);
+
+  std::shared_ptr<loop::Kernel> kernel_;
+  const FiniteTest& is_finite_;
+  std::string* why_not_;
+  const loop::Loop* outer_ = nullptr;
+  const loop::Loop* inner_ = nullptr;
+  Contraction c_;
 };
 
-bool read_operand(const loop::Kernel& kernel, ExprId id, Access& out, std::string* why_not) {
-  const loop::ExprNode& n = kernel.pool.node(id);
-  if (n.op != loop::Op::kLoad || n.b != kNone) {
-    *why_not = "operand_is_computed";
-    return false;
+bool Finder::find_loops() {
+  const loop::Kernel& kernel = *kernel_;
+  if (kernel.body.size() != 1 || kernel.body[0].kind != loop::StmtKind::kLoop) {
+    return no("not_one_loop");
   }
-  out.load = &n;
-  out.offset = loop::affine_of(kernel.pool, n.a);
-  const auto is_var = [&](const auto& term) {
-    return kernel.pool.node(term.first).op == loop::Op::kVar;
-  };
-  if (!std::all_of(out.offset.terms.begin(), out.offset.terms.end(), is_var)) {
-    *why_not = "operand_index_not_linear";
-    return false;
+  outer_ = &kernel.loops[kernel.body[0].index];
+  if (!outer_->reductions.empty()) return no("reduces_rows");
+  for (const loop::Stmt& s : outer_->body) {
+    if (s.kind == loop::StmtKind::kCheck) return no("has_checks");
+    if (s.kind != loop::StmtKind::kLoop) continue;
+    if (inner_ != nullptr) return no("several_reductions");
+    inner_ = &kernel.loops[s.index];
   }
+  if (inner_ == nullptr) return no("no_reduction");
+  if (!inner_->body.empty()) return no("terms_are_checked");
+  if (inner_->reductions.size() != 1) return no("several_reductions");
+  const loop::Reduction& r = inner_->reductions[0];
+  if (r.kind != loop::ReduceKind::kChain || r.value2 == kNone) return no("not_a_product_chain");
+  c_.n_var = outer_->var;
+  c_.n = outer_->extent;
+  c_.k_var = inner_->var;
+  c_.k = inner_->extent;
+  c_.segment = r.segment;
+  c_.result = r.result;
+  c_.dtype = kernel.pool.var_info(r.result).dtype;
   return true;
 }
 
+bool Finder::find_operands() {
+  const loop::Reduction& r = inner_->reductions[0];
+  const bool first_has_n = depends(r.value, c_.n_var);
+  const bool second_has_n = depends(r.value2, c_.n_var);
+  if (first_has_n == second_has_n) return no("no_free_column");
+  c_.a.value = first_has_n ? r.value2 : r.value;
+  c_.b.value = first_has_n ? r.value : r.value2;
+  if (r.guard != kNone && !place_guard(r.guard)) return false;
+  find_variables();
+  return true;
+}
+
+bool Finder::place_guard(ExprId guard) {
+  const bool of_columns = guards_columns(pool(), guard, c_.a.value, c_.b.value, c_.n_var);
+  Contraction::Operand& own = of_columns ? c_.b : c_.a;
+  const Contraction::Operand& other = of_columns ? c_.a : c_.b;
+  const ExprId load = load_of(pool(), other.value);
+  if (load == kNone || pool().node(load).b != kNone) return no("skips_terms_of_a_computed_factor");
+  if (!is_finite_(static_cast<uint32_t>(pool().node(load).imm))) {
+    return no("skips_terms_of_a_factor_not_known_finite");
+  }
+  own.value = filled(pool(), own.value, guard);
+  return true;
+}
+
+void Finder::find_variables() {
+  for (const VarId v : kernel_->parallel) {
+    if (v != outer_->chunk_var && !depends(c_.b.value, v) && depends(c_.a.value, v)) c_.m_var = v;
+  }
+  if (c_.m_var != kNone) c_.m = pool().var_info(c_.m_var).extent;
+  for (const VarId v : kernel_->parallel) {
+    if (v == outer_->chunk_var || v == c_.m_var) continue;
+    c_.batch_vars.push_back(v);
+    c_.batch.push_back(pool().var_info(v).extent);
+  }
+}
+
+void Finder::describe(Contraction::Operand& o, VarId row) {
+  o.form = Contraction::Form::kComputed;
+  const ExprId load = load_of(pool(), o.value);
+  if (load == kNone || pool().node(load).b != kNone) return;
+  const ExprNode n = pool().node(load);
+  const loop::Affine offset = loop::affine_of(pool(), n.a);
+  const auto has = [&](const auto& is) {
+    return std::all_of(offset.terms.begin(), offset.terms.end(),
+                       [&](const auto& term) { return is(term.first); });
+  };
+  if (!has([&](ExprId atom) { return variable_of(pool(), atom).has_value(); })) return;
+  o.form = Contraction::Form::kDigits;
+  o.load = load;
+  o.buffer = static_cast<uint32_t>(n.imm);
+  o.dtype = n.dtype;
+  if (load != o.value || !has([&](ExprId atom) { return pool().node(atom).op == Op::kVar; })) {
+    return;
+  }
+  o.form = Contraction::Form::kLinear;
+  const auto stride = [&](VarId v) { return v == kNone ? 0 : offset.coefficient(pool().var(v)); };
+  o.base = offset.constant;
+  o.row_stride = stride(row);
+  o.k_stride = stride(c_.k_var);
+  for (const VarId v : c_.batch_vars) o.batch_strides.push_back(stride(v));
+}
+
 }  // namespace
+
+bool guards_columns(const Pool& pool, ExprId guard, ExprId a, ExprId b, VarId n) {
+  if (loop::depends_on(pool, guard, n)) return true;
+  const ExprId load = load_of(pool, b);
+  return load != kNone && pool.node(load).b == guard && load_of(pool, a) != kNone;
+}
 
 int64_t Contraction::batch_size() const {
   return std::accumulate(batch.begin(), batch.end(), int64_t{1}, std::multiplies<>());
 }
 
-std::optional<Contraction> find_contraction(const loop::Kernel& kernel, std::string* why_not) {
-  const auto no = [&](const char* reason) {
-    *why_not = reason;
-    return std::nullopt;
-  };
-  if (kernel.body.size() != 1 || kernel.body[0].kind != loop::StmtKind::kLoop) {
-    return no("not_one_loop");
-  }
-  const loop::Loop& outer = kernel.loops[kernel.body[0].index];
-  if (!outer.reductions.empty()) return no("reduces_rows");
-  const loop::Loop* inner = nullptr;
-  for (const loop::Stmt& s : outer.body) {
-    if (s.kind == loop::StmtKind::kCheck) return no("has_checks");
-    if (s.kind != loop::StmtKind::kLoop) continue;
-    if (inner != nullptr) return no("several_reductions");
-    inner = &kernel.loops[s.index];
-  }
-  if (inner == nullptr) return no("no_reduction");
-  if (inner->reductions.size() != 1 || !inner->body.empty()) return no("several_reductions");
-  const loop::Reduction& r = inner->reductions[0];
-  if (r.kind != loop::ReduceKind::kChain || r.value2 == kNone) return no("not_a_product_chain");
-  if (r.guard != kNone) return no("guarded_terms");
+int64_t Contraction::base_of(const Operand& operand) const {
+  return loop::affine_of(kernel->pool, kernel->pool.node(operand.load).a).constant;
+}
 
-  Access first;
-  Access second;
-  if (!read_operand(kernel, r.value, first, why_not)) return std::nullopt;
-  if (!read_operand(kernel, r.value2, second, why_not)) return std::nullopt;
-
-  loop::Pool pool = kernel.pool;  // var() may add a node
-  const auto coefficient = [&](const Access& x, loop::VarId v) {
-    return x.offset.coefficient(pool.var(v));
-  };
-  const bool first_has_n = coefficient(first, outer.var) != 0;
-  const bool second_has_n = coefficient(second, outer.var) != 0;
-  if (first_has_n == second_has_n) return no("no_free_column");
-  const Access& a = first_has_n ? second : first;
-  const Access& b = first_has_n ? first : second;
-
-  Contraction c;
-  c.n_var = outer.var;
-  c.n = outer.extent;
-  c.k = inner->extent;
-  c.segment = r.segment;
-  c.result = r.result;
-  c.dtype = kernel.pool.var_info(r.result).dtype;
-  for (loop::VarId v : kernel.parallel) {
-    if (v != outer.chunk_var && coefficient(b, v) == 0 && coefficient(a, v) != 0) c.m_var = v;
+std::vector<int64_t> Contraction::offsets_of(const Operand& operand, loop::VarId var) const {
+  if (var == kNone) return {0};
+  const Pool& pool = kernel->pool;
+  std::vector<int64_t> out(static_cast<size_t>(pool.var_info(var).extent), 0);
+  for (const auto& [atom, c] : loop::affine_of(pool, pool.node(operand.load).a).terms) {
+    if (variable_of(pool, atom) != var) continue;
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] += c * value_at(pool, atom, static_cast<int64_t>(i));
+    }
   }
-  if (c.m_var != kNone) c.m = kernel.pool.var_info(c.m_var).extent;
-  for (loop::VarId v : kernel.parallel) {
-    if (v == outer.chunk_var || v == c.m_var) continue;
-    c.batch_vars.push_back(v);
-    c.batch.push_back(kernel.pool.var_info(v).extent);
-  }
-  const auto operand = [&](const Access& x, loop::VarId row) {
-    Contraction::Operand o;
-    o.buffer = static_cast<uint32_t>(x.load->imm);
-    o.dtype = x.load->dtype;
-    o.base = x.offset.constant;
-    o.row_stride = row == kNone ? 0 : coefficient(x, row);
-    o.k_stride = coefficient(x, inner->var);
-    for (loop::VarId v : c.batch_vars) o.batch_strides.push_back(coefficient(x, v));
-    return o;
-  };
-  c.a = operand(a, c.m_var);
-  c.b = operand(b, c.n_var);
-  return c;
+  return out;
+}
+
+std::optional<Contraction> find_contraction(const loop::Kernel& kernel, const FiniteTest& is_finite,
+                                            std::string* why_not) {
+  return Finder(kernel, is_finite, why_not).find();
 }
 
 }  // namespace pyc::lower

@@ -12,6 +12,12 @@ constexpr int kMaxInlined = 48;
 // A row that several members share must stay in a cache between their passes.
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;
 
+// A copy is made so that a product finds its operand with fixed strides.
+constexpr std::string_view kKeepsStrides = "keeps_product_strides";
+
+// LowerOptions::keep_apart says so.
+constexpr std::string_view kKeptApart = "kept_apart";
+
 struct Use {
   std::vector<ir::NodeId> consumers;  // distinct
   bool is_output = false;
@@ -31,8 +37,10 @@ std::vector<Use> uses_of(const ir::Graph& graph) {
 
 class Former {
  public:
-  Former(const ir::Graph& graph, const LowerOptions& options)
+  Former(const ir::Graph& graph, Layouts layouts, Orders orders, const LowerOptions& options)
       : graph_(graph), options_(options), uses_(uses_of(graph)) {
+    out_.layouts = std::move(layouts);
+    out_.orders = std::move(orders);
     out_.inlined.assign(graph.values.size(), false);
     out_.forwarded_output.assign(graph.values.size(), -1);
     out_.reads.resize(graph.values.size());
@@ -56,7 +64,7 @@ class Former {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         const ir::ValueId v = node.outputs[i];
         if (out_.inlined[v] || (uses_[v].consumers.empty() && !stored_for_output(v))) continue;
-        place(v, probe_node(graph_, n, static_cast<int>(i), out_.inlined));
+        place(v, probe(n, static_cast<int>(i), out_.inlined));
       }
     }
     out_.stored.assign(graph_.values.size(), false);
@@ -81,7 +89,11 @@ class Former {
   }
 
   Probe plain_probe(ir::ValueId v) {
-    return probe_node(graph_, graph_.value(v).producer, output_index(graph_, v), nothing_inlined());
+    return probe(graph_.value(v).producer, output_index(graph_, v), nothing_inlined());
+  }
+
+  Probe probe(ir::NodeId n, int output, const std::vector<bool>& inlined) const {
+    return probe_node(graph_, n, output, inlined, out_.layouts, out_.orders);
   }
 
   // An output that only renames or reshapes a computed value is written by that value's kernel.
@@ -115,13 +127,17 @@ class Former {
   }
 
   void decide(std::string_view what, ir::ValueId v, std::string chosen, std::string reason,
-              std::string detail = "") {
+              std::vector<Alternative> refused = {}) {
     out_.reasons[v] = reason;
     out_.decisions.push_back({.what = fmt::format("{}:%{}", what, graph_.value(v).name),
                               .chosen = std::move(chosen),
                               .reason = std::move(reason),
-                              .detail = std::move(detail),
-                              .alternatives = {}});
+                              .detail = "",
+                              .alternatives = std::move(refused)});
+  }
+
+  std::string group_name(uint32_t g) const {
+    return fmt::format("group of %{}", graph_.value(out_.groups[g].members[0].value).name);
   }
 
   bool writes_kernel(ir::NodeId n) const { return graph_.nodes[n].op->kernel != nullptr; }
@@ -153,23 +169,33 @@ class Former {
       if (out_.inlined[u]) depth += inline_depth_[u];
     }
     const Probe p = plain_probe(v);
-    if (!p.pointwise() || depth > kMaxInlined) return;
-    if (p.is_view()) {
-      mark_inlined(v, depth, "view");
+    if (!p.pointwise()) return;
+    const std::string_view refusal = kept_apart(v)         ? kKeptApart
+                                     : depth > kMaxInlined ? "too_deep"
+                                                           : why_stored(v, p);
+    if (!refusal.empty()) {
+      decide("inline", v, "stored", std::string(refusal));
       return;
     }
-    if (uses_[v].consumers.size() != 1) return;
-    if (kernel_input_[v]) {
-      if (p.moves_data() && read_strided(v)) mark_inlined(v, depth, "moves_data");
-      return;
-    }
+    mark_inlined(v, depth, p.is_view() ? "view" : p.moves_data() ? "moves_data" : "single_use");
+  }
+
+  bool kept_apart(ir::ValueId v) const {
+    return options_.keep_apart && options_.keep_apart(graph_, v);
+  }
+
+  // Why `v`, an expression of one element, is not read through; "" when it is.
+  std::string_view why_stored(ir::ValueId v, const Probe& p) {
+    if (p.is_view()) return "";
+    if (uses_[v].consumers.size() != 1) return "several_uses";
+    if (kernel_input_[v]) return p.moves_data() && read_strided(v) ? "" : "whole_kernel_reads_it";
     if (p.moves_data()) {
       std::vector<bool> through = out_.inlined;
       through[v] = true;
-      if (!spoils_product(v, p.elements, through)) mark_inlined(v, depth, "moves_data");
-      return;
+      return spoils_product(v, p.elements, through) ? kKeepsStrides : "";
     }
-    if (!read_again(v, p.elements) && !read_guarded(v)) mark_inlined(v, depth, "single_use");
+    if (read_again(v, p.elements)) return "read_again";
+    return read_guarded(v) ? "read_guarded" : "";
   }
 
   // Whether an element of `v`, one of `elements`, is read more than once: by what reads it or what
@@ -220,8 +246,7 @@ class Former {
           continue;
         }
         if (plain.domain() <= elements || !strided_product(plain)) continue;
-        if (!strided_product(probe_node(graph_, consumer, static_cast<int>(o), through)))
-          return true;
+        if (!strided_product(probe(consumer, static_cast<int>(o), through))) return true;
       }
     }
     return false;
@@ -251,27 +276,29 @@ class Former {
       out_.reads[v].insert(r.value);
       if (group_of_[r.value] != ir::kNoId) producers.insert(group_of_[r.value]);
     }
-    std::string why_not = producers.empty() ? "no_producer_group" : "";
-    if (options_.fuse) {
+    std::vector<Alternative> refused;  // the groups it could not join, in the order tried
+    const bool may_join = options_.fuse && !kept_apart(v);
+    if (may_join) {
       for (uint32_t g : producers) {
         Member m{.value = v};
         const std::string reason = try_join(g, p, m);
         if (reason.empty() && !makes_cycle(g, producers)) {
           join(g, m, producers);
-          decide("fusion", v,
-                 fmt::format("joined group of %{}",
-                             graph_.value(out_.groups[g].members[0].value).name),
-                 m.reduces   ? "row_reduction"
-                 : m.per_row ? "row_value"
-                             : "same_space");
+          const char* why = m.reduces ? "row_reduction" : m.per_row ? "row_value" : "same_space";
+          decide("fusion", v, "joined " + group_name(g), why, std::move(refused));
           return;
         }
-        why_not = reason.empty() ? "would_make_cycle" : reason;
+        refused.push_back(
+            {.name = group_name(g), .rejected = reason.empty() ? "would_make_cycle" : reason});
       }
-    } else {
-      why_not = "fusion_off";
     }
-    start_group(v, p, producers, why_not);
+    std::string why_not = !options_.fuse    ? "fusion_off"
+                          : !may_join       ? std::string(kKeptApart)
+                          : refused.empty() ? "no_producer_group"
+                                            : refused.back().rejected;
+    if (out_.reasons[v] == kKeepsStrides) why_not = kKeepsStrides;
+    start_group(v, p, producers);
+    decide("fusion", v, "new group", std::move(why_not), std::move(refused));
   }
 
   // The values node n loads: its inputs, or what those that are read through load.
@@ -413,7 +440,7 @@ class Former {
   }
 
   void start_group(ir::ValueId v, const Probe& p,
-                   const std::set<uint32_t, std::greater<>>& producers, std::string why_not) {
+                   const std::set<uint32_t, std::greater<>>& producers) {
     GroupPlan group;
     Member m{.value = v};
     group.elements = p.elements;
@@ -431,7 +458,6 @@ class Former {
     out_.groups.push_back(std::move(group));
     group_of_[v] = g;
     add_dependencies(g, producers);
-    decide("fusion", v, "new group", std::move(why_not));
   }
 
   // Groups were started in topological order, but a late member may need a later group.
@@ -472,8 +498,9 @@ const Member* GroupPlan::find(ir::ValueId v) const {
   return nullptr;
 }
 
-Grouping form_groups(const ir::Graph& graph, const LowerOptions& options) {
-  return Former(graph, options).run();
+Grouping form_groups(const ir::Graph& graph, Layouts layouts, Orders orders,
+                     const LowerOptions& options) {
+  return Former(graph, std::move(layouts), std::move(orders), options).run();
 }
 
 }  // namespace pyc::lower

@@ -41,6 +41,8 @@ struct GroupPlan {
 };
 
 struct Grouping {
+  Layouts layouts;
+  Orders orders;
   std::vector<bool> inlined;                 // by value: read through, never stored
   std::vector<GroupPlan> groups;             // in an executable order
   std::vector<bool> stored;                  // by value: another group or the caller reads it
@@ -51,6 +53,8 @@ struct Grouping {
   DecisionLog decisions;
 };
 
-Grouping form_groups(const ir::Graph& graph, const LowerOptions& options);
+// Groups are formed over places in memory, so that what lies alike can share a kernel.
+Grouping form_groups(const ir::Graph& graph, Layouts layouts, Orders orders,
+                     const LowerOptions& options);
 
 }  // namespace pyc::lower

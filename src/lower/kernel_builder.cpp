@@ -1,14 +1,19 @@
 #include "lower/kernel_builder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <numeric>
-#include <set>
 #include <unordered_set>
 #include <utility>
 
+#include "base/convert.h"
+#include "loop/function.h"
+#include "loop/verify.h"
 #include "lower/builder_base.h"
+#include "lower/flat_dims.h"
 
 namespace pyc::lower {
 namespace {
@@ -37,9 +42,13 @@ ir::Shape without_ones(const ir::Shape& shape) {
 // fewer dims are faster.
 class FlatBuilder final : public BuilderBase {
  public:
+  // How a product in a named order is written: by the loops that compute it, or as the chain that
+  // stands for it in a contraction.
+  enum class Form : uint8_t { kLoops, kChain };
+
   FlatBuilder(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
-              ir::Shape dims)
-      : BuilderBase(graph, grouping, plan), dims_(std::move(dims)) {
+              ir::Shape dims, Form form = Form::kLoops)
+      : BuilderBase(graph, grouping, plan), form_(form), dims_(std::move(dims)) {
     for (int64_t d : dims_) vars_.push_back(index_var("i", d));
     std::vector<Expr> index;
     for (VarId v : vars_) index.push_back(var(v));
@@ -50,39 +59,8 @@ class FlatBuilder final : public BuilderBase {
     }
   }
 
-  // The dims with every pair of neighbours joined that all accesses run through as one.
-  ir::Shape collapsed() const {
-    std::unordered_set<ExprId> seen;
-    std::vector<ExprId> offsets;
-    std::unordered_set<ExprId> fixed;  // variables used otherwise than in a linear offset
-    for (const loop::Store& s : kernel_.stores) visit(s.value, seen, offsets, fixed);
-    for (const loop::Check& c : kernel_.checks) visit(c.ok, seen, offsets, fixed);
-    for (const loop::Loop& l : kernel_.loops) {
-      for (const loop::Reduction& r : l.reductions) {
-        for (ExprId e : {r.value, r.value2, r.guard}) visit(e, seen, offsets, fixed);
-      }
-    }
-    Pool pool = kernel_.pool;
-    ir::Shape out;
-    for (size_t d = dims_.size(); d-- > 0;) {
-      bool joins = d + 1 < dims_.size();
-      if (joins) {
-        const ExprId outer = pool.var(vars_[d]);
-        const ExprId inner = pool.var(vars_[d + 1]);
-        joins = !fixed.contains(outer) && !fixed.contains(inner);
-        for (size_t i = 0; joins && i < offsets.size(); ++i) {
-          const loop::Affine sum = loop::affine_of(pool, offsets[i]);
-          joins = sum.coefficient(outer) == sum.coefficient(inner) * dims_[d + 1];
-        }
-      }
-      if (joins) {
-        out.front() *= dims_[d];
-      } else {
-        out.insert(out.begin(), dims_[d]);
-      }
-    }
-    return out;
-  }
+  // To be asked before take().
+  FlatKernel flat() const { return {kernel_, vars_, dims_}; }
 
   Group take() {
     std::vector<loop::Stmt> body = std::move(reduction_loops_);
@@ -111,8 +89,8 @@ class FlatBuilder final : public BuilderBase {
   }
 
   Expr reduce(const ReduceRequest& r) override {
-    const int64_t extent =
-        std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
+    if (r.unit != nullptr && form_ == Form::kLoops) return reduce_on_unit(r);
+    const int64_t extent = extent_of(r);
     const VarId k = index_var("k", extent);
     // What the term checks is checked at every step.
     std::vector<loop::Stmt> outer = std::exchange(checks_, {});
@@ -128,37 +106,28 @@ class FlatBuilder final : public BuilderBase {
     return var(result);
   }
 
-  void check(Expr ok, std::string message) override {
-    checks_.push_back(add_check(ok, std::move(message)));
+  void check(Expr ok, Fault fault, ir::ValueId value) override {
+    if (always(ok)) return;
+    checks_.push_back(add_check(ok, std::move(fault), value));
   }
 
  protected:
   Expr member(const Member& m) override { return exprs_.at(m.value); }
 
  private:
-  void visit(ExprId id, std::unordered_set<ExprId>& seen, std::vector<ExprId>& offsets,
-             std::unordered_set<ExprId>& fixed) const {
-    if (id == kNone || !seen.insert(id).second) return;
-    const Pool& p = kernel_.pool;
-    const loop::ExprNode& n = p.node(id);
-    if (n.op == Op::kVar) {
-      fixed.insert(id);
-      return;
-    }
-    if (n.op == Op::kLoad) {
-      offsets.push_back(n.a);
-      for (const auto& [atom, c] : loop::affine_of(p, n.a).terms) {
-        if (p.node(atom).op != Op::kVar) visit(atom, seen, offsets, fixed);
-      }
-      visit(n.b, seen, offsets, fixed);
-      visit(n.c, seen, offsets, fixed);
-      return;
-    }
-    visit(n.a, seen, offsets, fixed);
-    visit(n.b, seen, offsets, fixed);
-    visit(n.c, seen, offsets, fixed);
+  Expr reduce_on_unit(const ReduceRequest& r) {
+    const UnitSumLoop sum =
+        unit_sum(r, [&](std::span<const Expr> k, std::vector<loop::Stmt>& body) {
+          std::vector<loop::Stmt> outer = std::exchange(checks_, {});
+          const ops::ReduceTerm term = r.term(k);
+          body = std::exchange(checks_, std::move(outer));
+          return term;
+        });
+    reduction_loops_.push_back(sum.stmt);
+    return sum.value;
   }
 
+  Form form_;
   ir::Shape dims_;
   std::vector<VarId> vars_;
   Expr linear_;
@@ -180,7 +149,8 @@ class RowBuilder final : public BuilderBase {
       if (m.per_row && first == nullptr) first = &m;
       if (!m.per_row || m.reduces) passes = std::max(passes, m.level + 1);
     }
-    const ir::Shape rows = without_ones(graph_.type(first->value).shape);
+    const ir::Shape rows = without_ones(
+        in_memory(graph_.type(first->value).shape, grouping_.layouts.of(first->value)));
     std::vector<Expr> index;
     for (int64_t d : rows) {
       kernel_.parallel.push_back(index_var("i", d));
@@ -230,8 +200,9 @@ class RowBuilder final : public BuilderBase {
     return var(result);
   }
 
-  void check(Expr ok, std::string message) override {
-    const loop::Stmt stmt = add_check(ok, std::move(message));
+  void check(Expr ok, Fault fault, ir::ValueId value) override {
+    if (always(ok)) return;
+    const loop::Stmt stmt = add_check(ok, std::move(fault), value);
     (level_ < 0 ? row_checks_ : passes_[static_cast<size_t>(level_)].body).push_back(stmt);
   }
 
@@ -302,7 +273,7 @@ class RowBuilder final : public BuilderBase {
       const loop::ExprNode& n = pool().node(id);
       if (n.op == Op::kLoad || n.op == Op::kVar || n.op == Op::kConst) return;
       if (!loop::depends_on(pool(), id, column)) return;
-      ++count;
+      count += loop::operations_of(pool(), n);
       visit(n.a);
       visit(n.b);
       visit(n.c);
@@ -341,25 +312,94 @@ double arithmetic(const Kernel& kernel, int64_t elements) {
   size_t operations = 0;
   for (ExprId id = 0; id < kernel.pool.size(); ++id) {
     const loop::ExprNode& n = kernel.pool.node(id);
-    if (is_float(n.dtype) && n.op >= Op::kAdd) ++operations;
+    if (n.op == Op::kCall) {
+      loop::each_operation(loop::callee(kernel.pool, n), [&](const Pool&, const loop::ExprNode& o) {
+        if (is_float(o.dtype) && o.op >= Op::kAdd) ++operations;
+      });
+    } else if (is_float(n.dtype) && n.op >= Op::kAdd) {
+      ++operations;
+    }
   }
   return static_cast<double>(elements) * static_cast<double>(operations) +
          reduction_steps(kernel, kernel.body, points);
 }
 
+// The dims into which a product's kernel is best cut.
+ir::Shape dims_of_product(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
+                          ir::Shape dims) {
+  // A dim that is cut makes the list longer; joining comes last.
+  for (;;) {
+    const FlatBuilder chain(graph, grouping, plan, dims, FlatBuilder::Form::kChain);
+    const ir::Shape next = product_dims(chain.flat());
+    const bool was_cut = next.size() > dims.size();
+    dims = next;
+    if (!was_cut) return dims;
+  }
+}
+
+bool is_finite(const ir::Value& value) {
+  if (value.kind != ir::ValueKind::kConstant || !is_float(value.type.dtype)) return false;
+  const DType t = value.type.dtype;
+  const auto* bytes = value.constant->bytes.data();
+  const auto size = static_cast<size_t>(dtype_size(t));
+  const auto elements = static_cast<size_t>(value.type.elements());
+  if (t == DType::kF32) {
+    float sum = 0.0f;  // x - x is 0 unless x is infinite or NaN; then it is NaN, and stays so
+    for (size_t i = 0; i < elements; ++i) {
+      float x = 0.0f;
+      std::memcpy(&x, bytes + i * size, size);
+      sum += x - x;
+    }
+    return sum == 0.0f;
+  }
+  for (size_t i = 0; i < elements; ++i) {
+    if (!std::isfinite(word_to_double(load_word(bytes + i * size, t), t))) return false;
+  }
+  return true;
+}
+
+Group build_flat(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
+                 std::string* why_not) {
+  const ir::ValueId front = plan.members.front().value;
+  const ir::Shape dims =
+      without_ones(in_memory(graph.type(front).shape, grouping.layouts.of(front)));
+  FlatBuilder first(graph, grouping, plan, dims);
+  const ir::Shape fewer = collapsed_dims(first.flat());
+  Group group = fewer == dims ? first.take() : FlatBuilder(graph, grouping, plan, fewer).take();
+  if (!plan.lane_reduction) return group;
+  const auto finite = [&](uint32_t buffer) {
+    const ir::ValueId v = group.buffer_values[buffer];
+    return v != ir::kNoId && is_finite(graph.value(v));
+  };
+  const ir::Shape cut = dims_of_product(graph, grouping, plan, dims);
+  const auto chain = [&](const ir::Shape& shape) {
+    return FlatBuilder(graph, grouping, plan, shape, FlatBuilder::Form::kChain).take();
+  };
+  if (cut != fewer) {
+    const Group other = chain(cut);
+    if (other.buffer_values == group.buffer_values && loop::verify_kernel(other.kernel).ok()) {
+      group.contraction = find_contraction(other.kernel, finite, why_not);
+    }
+  }
+  if (!group.contraction) {
+    const bool named = group.order != kCanonicalOrder;
+    group.contraction =
+        find_contraction(named ? chain(fewer).kernel : group.kernel, finite, why_not);
+  }
+  return group;
+}
+
 }  // namespace
 
-Group build_group(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan) {
+Group build_group(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
+                  std::string* why_not) {
   Group group;
   if (plan.shape == GroupShape::kKernel) {
     group = build_whole_kernel(graph, grouping, plan);
   } else if (plan.shape == GroupShape::kRows) {
     group = RowBuilder(graph, grouping, plan).build();
   } else {
-    const ir::Shape dims = without_ones(graph.type(plan.members.front().value).shape);
-    FlatBuilder first(graph, grouping, plan, dims);
-    const ir::Shape fewer = first.collapsed();
-    group = fewer == dims ? first.take() : FlatBuilder(graph, grouping, plan, fewer).take();
+    group = build_flat(graph, grouping, plan, why_not);
   }
   group.flops = arithmetic(group.kernel, plan.elements);
   for (size_t i = 0; i < group.kernel.buffers.size(); ++i) {

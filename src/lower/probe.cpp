@@ -9,10 +9,12 @@ namespace {
 
 class ProbeReader final : public Reader {
  public:
-  ProbeReader(const ir::Graph& graph, Probe& probe, const std::vector<bool>& inlined)
-      : graph_(graph), probe_(probe), inlined_(inlined) {}
+  ProbeReader(const ir::Graph& graph, Probe& probe, const std::vector<bool>& inlined,
+              const Layouts& layouts, const Orders& orders)
+      : graph_(graph), probe_(probe), inlined_(inlined), layouts_(layouts), orders_(orders) {}
 
   loop::Pool& pool() override { return probe_.pool; }
+  const Orders& orders() const override { return orders_; }
 
   Expr read(ir::ValueId v, std::span<const Expr> index, Expr guard, Expr fallback) override {
     const ir::Value& value = graph_.value(v);
@@ -21,10 +23,12 @@ class ProbeReader final : public Reader {
           lower_node(graph_, value.producer, output_index(graph_, v), index, guard, *this);
       return fallback.valid() ? loop::select(guard, x, fallback) : x;
     }
-    const Expr x = load_value(probe_.pool, value, v, index, guard, fallback);
+    const Expr x = load_value(probe_.pool, value, layouts_.of(v), v, index, guard, fallback);
     if (!is_immediate(value)) {
-      const loop::ExprId offset = linearize(probe_.pool, index, value.type.shape).id;
-      probe_.reads.push_back({v, value.type.elements(), offset, guard.valid(), depth_ > 0});
+      const loop::ExprId offset =
+          linearize(probe_.pool, index, value.type.shape, layouts_.of(v)).id;
+      probe_.reads.push_back(
+          {v, value.type.elements(), offset, guard.valid(), depth_ > 0, guard.id});
     }
     return x;
   }
@@ -37,17 +41,19 @@ class ProbeReader final : public Reader {
     ++depth_;
     const ops::ReduceTerm term = r.term(delinearize({&probe_.pool, probe_.pool.var(k)}, shape));
     --depth_;
-    probe_.reductions.push_back({r.kind, extent, k});
+    probe_.reductions.push_back({r.kind, extent, k, term.value2.valid()});
     const loop::VarId result = probe_.pool.new_var("r", term.value.dtype(), loop::kResult);
     return {&probe_.pool, probe_.pool.var(result)};
   }
 
-  void check(Expr, std::string) override {}
+  void check(Expr, Fault, ir::ValueId) override {}
 
  private:
   const ir::Graph& graph_;
   Probe& probe_;
   const std::vector<bool>& inlined_;
+  const Layouts& layouts_;
+  const Orders& orders_;
   int depth_ = 0;
 };
 
@@ -78,9 +84,10 @@ bool Probe::is_view() const {
 }
 
 Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
-                 const std::vector<bool>& inlined) {
+                 const std::vector<bool>& inlined, const Layouts& layouts, const Orders& orders) {
   Probe probe;
-  const ir::TensorType& type = graph.type(graph.nodes[node].outputs[static_cast<size_t>(output)]);
+  const ir::ValueId value = graph.nodes[node].outputs[static_cast<size_t>(output)];
+  const ir::TensorType& type = graph.type(value);
   probe.elements = type.elements();
   std::vector<Expr> index;
   for (int64_t d : type.shape) {
@@ -90,8 +97,8 @@ Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
       index.push_back({&probe.pool, probe.pool.var(probe.pool.new_var("i", DType::kI64, d))});
     }
   }
-  probe.linear = linearize(probe.pool, index, type.shape).id;
-  ProbeReader reader(graph, probe, inlined);
+  probe.linear = linearize(probe.pool, index, type.shape, layouts.of(value)).id;
+  ProbeReader reader(graph, probe, inlined, layouts, orders);
   probe.result = lower_node(graph, node, output, index, {}, reader).id;
   return probe;
 }

@@ -12,20 +12,22 @@ namespace pyc::lower {
 struct ProbeRead {
   ir::ValueId value;
   int64_t elements;     // of the value
-  loop::ExprId offset;  // linear, in the probe's pool
+  loop::ExprId offset;  // its place in memory, in the probe's pool
   bool guarded;
   bool in_reduction;
+  loop::ExprId guard = loop::kNone;
 };
 
 struct ProbeReduction {
   loop::ReduceKind kind;
-  int64_t extent;   // all axes together
-  loop::VarId var;  // the flattened index over them
+  int64_t extent;        // all axes together
+  loop::VarId var;       // the flattened index over them
+  bool product = false;  // of two factors
 };
 
 struct Probe {
   loop::Pool pool;
-  loop::ExprId linear = loop::kNone;  // row-major position of the output element
+  loop::ExprId linear = loop::kNone;  // the output element's place in memory
   loop::ExprId result = loop::kNone;
   int64_t elements = 0;  // of the output
   std::vector<ProbeRead> reads;
@@ -44,6 +46,7 @@ struct Probe {
 
 // Lowers output `output` of `node` once. Producers marked in `inlined` (by value) are read through.
 Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
-                 const std::vector<bool>& inlined);
+                 const std::vector<bool>& inlined, const Layouts& layouts = {},
+                 const Orders& orders = {});
 
 }  // namespace pyc::lower

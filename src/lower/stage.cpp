@@ -19,21 +19,33 @@ int output_index(const ir::Graph& graph, ir::ValueId value) {
   return static_cast<int>(it - node.outputs.begin());
 }
 
-Expr linearize(loop::Pool& pool, std::span<const Expr> index, const ir::Shape& shape) {
+namespace {
+
+// The dim at place i of the order.
+size_t dim_at(const Layout& layout, size_t i) {
+  return layout.empty() ? i : static_cast<size_t>(layout[i]);
+}
+
+}  // namespace
+
+Expr linearize(loop::Pool& pool, std::span<const Expr> index, const ir::Shape& shape,
+               const Layout& layout) {
   Expr linear = loop::index(pool, 0);
   int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
+  for (size_t i = shape.size(); i-- > 0;) {
+    const size_t d = dim_at(layout, i);
     if (shape[d] != 1) linear = linear + index[d] * loop::index(pool, stride);
     stride *= shape[d];
   }
   return linear;
 }
 
-std::vector<Expr> delinearize(Expr linear, const ir::Shape& shape) {
+std::vector<Expr> delinearize(Expr linear, const ir::Shape& shape, const Layout& layout) {
   loop::Pool& pool = *linear.pool;
   std::vector<Expr> index(shape.size());
   int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
+  for (size_t i = shape.size(); i-- > 0;) {
+    const size_t d = dim_at(layout, i);
     if (shape[d] <= 1) {
       index[d] = loop::index(pool, 0);
       continue;
@@ -49,14 +61,14 @@ bool is_immediate(const ir::Value& value) {
   return value.kind == ir::ValueKind::kConstant && value.type.elements() == 1;
 }
 
-Expr load_value(loop::Pool& pool, const ir::Value& value, uint32_t slot,
+Expr load_value(loop::Pool& pool, const ir::Value& value, const Layout& layout, uint32_t slot,
                 std::span<const Expr> index, Expr guard, Expr fallback) {
   const DType t = value.type.dtype;
   if (is_immediate(value)) {
     const Expr word = loop::constant_bits(pool, t, load_word(value.constant->bytes.data(), t));
     return fallback.valid() ? loop::select(guard, word, fallback) : word;
   }
-  const Expr offset = linearize(pool, index, value.type.shape);
+  const Expr offset = linearize(pool, index, value.type.shape, layout);
   if (!guard.valid()) return {&pool, pool.load(slot, t, offset.id)};
   if (!fallback.valid()) fallback = loop::constant_bits(pool, t, 0);
   if (pool.node(guard.id).op == loop::Op::kConst) {

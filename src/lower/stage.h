@@ -3,12 +3,16 @@
 // Calls ops' `lower` functions. A Reader says what reading a value means: a load from a buffer, the
 // expression of a value computed in the same kernel, or the producer's own expression, inlined.
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ir/graph.h"
+#include "lower/layout.h"
+#include "lower/orders.h"
 #include "ops/lowering.h"
 
 namespace pyc::lower {
@@ -21,17 +25,23 @@ struct ReduceRequest {
   std::span<const int64_t> extents;
   const std::function<ops::ReduceTerm(std::span<const Expr>)>& term;
   int64_t segment;
+  // For a product that is summed in a named order, else null; and the dtype of its factors.
+  const MatrixUnit* unit = nullptr;
+  DType factors = DType::kF32;
 };
 
 class Reader {
  public:
   virtual ~Reader() = default;
   virtual loop::Pool& pool() = 0;
+  // The orders in which the nodes' products are summed.
+  virtual const Orders& orders() const = 0;
   // The element of `value` at `index`. With a guard, the index is in range only where it holds, and
   // `fallback` (if valid) is the result elsewhere.
   virtual Expr read(ir::ValueId value, std::span<const Expr> index, Expr guard, Expr fallback) = 0;
   virtual Expr reduce(const ReduceRequest& request) = 0;
-  virtual void check(Expr ok, std::string message) = 0;
+  // `value` is the one whose elements are checked; the fault does not say yet where it is.
+  virtual void check(Expr ok, Fault fault, ir::ValueId value) = 0;
 };
 
 // What ops see of one node, whose inputs are read through a reader; Base is LowerContext or more.
@@ -40,7 +50,11 @@ template <class Base>
 class NodeContext : public Base {
  public:
   NodeContext(const ir::Graph& graph, ir::NodeId node, Expr guard, Reader& reader)
-      : graph_(graph), node_(graph.nodes[node]), guard_(guard), reader_(reader) {}
+      : graph_(graph),
+        node_(graph.nodes[node]),
+        unit_(reader.orders().unit(node)),
+        guard_(guard),
+        reader_(reader) {}
 
   const ir::Node& node() const override { return node_; }
   const ir::TensorType& input_type(int i) const override {
@@ -61,17 +75,25 @@ class NodeContext : public Base {
   Expr reduce(loop::ReduceKind kind, loop::ReduceOp op, std::span<const int64_t> extents,
               const std::function<ops::ReduceTerm(std::span<const Expr>)>& term,
               int64_t segment) override {
-    return reader_.reduce({kind, op, extents, term, segment});
+    if (kind != loop::ReduceKind::kChain || unit_ == nullptr) {
+      return reader_.reduce({kind, op, extents, term, segment});
+    }
+    return reader_.reduce({kind, op, extents, term, unit_->segment, unit_, input_type(0).dtype});
   }
-  void check(Expr ok, std::string_view message) override {
+  const MatrixUnit* unit() const override { return unit_; }
+  void check_input(int i, Expr ok, const Accepted& accepted, std::string_view what) override {
     const Expr all = guard_.valid() ? ok | ~guard_ : ok;
     const std::string& where = node_.loc.empty() ? graph_.value(node_.outputs[0]).name : node_.loc;
-    reader_.check(all, std::string(node_.op->name) + " '" + where + "': " + std::string(message));
+    Fault fault{.message = fmt::format("{} '{}': {} out of range {} to {}", node_.op->name, where,
+                                       what, accepted.first, accepted.last)};
+    fault.accepted = accepted;
+    reader_.check(all, std::move(fault), node_.inputs[static_cast<size_t>(i)]);
   }
 
  private:
   const ir::Graph& graph_;
   const ir::Node& node_;
+  const MatrixUnit* unit_;
   Expr guard_;
   Reader& reader_;
 };
@@ -84,13 +106,14 @@ Expr lower_node(const ir::Graph& graph, ir::NodeId node, int output, std::span<c
 // Position of a value among its producer's outputs.
 int output_index(const ir::Graph& graph, ir::ValueId value);
 
-// Row-major position of an index; its inverse (a dim of extent 1 gets index 0).
-Expr linearize(loop::Pool& pool, std::span<const Expr> index, const ir::Shape& shape);
-std::vector<Expr> delinearize(Expr linear, const ir::Shape& shape);
+// The place in memory of an index; its inverse (a dim of extent 1 gets index 0).
+Expr linearize(loop::Pool& pool, std::span<const Expr> index, const ir::Shape& shape,
+               const Layout& layout = {});
+std::vector<Expr> delinearize(Expr linear, const ir::Shape& shape, const Layout& layout = {});
 
-// A load of `value` from buffer `slot`, guarded if `guard` is valid. A constant of one element
-// becomes an immediate.
-Expr load_value(loop::Pool& pool, const ir::Value& value, uint32_t slot,
+// A load of `value`, which lies in memory as `layout` says, from buffer `slot`, guarded if `guard`
+// is valid. A constant of one element becomes an immediate.
+Expr load_value(loop::Pool& pool, const ir::Value& value, const Layout& layout, uint32_t slot,
                 std::span<const Expr> index, Expr guard, Expr fallback);
 bool is_immediate(const ir::Value& value);
 

@@ -2,12 +2,15 @@
 
 // What lowering hands to selection, planning and the backends.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/decision.h"
+#include "base/fault.h"
 #include "ir/graph.h"
+#include "loop/in_place.h"
 #include "loop/loop.h"
 
 namespace pyc::lower {
@@ -15,17 +18,41 @@ namespace pyc::lower {
 // The order of products that every backend and the reference have: fma chains over segments of 256.
 inline constexpr std::string_view kCanonicalOrder = "canonical";
 
+// What a target tells the choice of layouts: nanoseconds of one thread, roughly. All 0: there is
+// nothing to choose by, and everything is row-major.
+struct LayoutFacts {
+  double tile_product = 0.0;     // a product in a register tile
+  double generic_product = 0.0;  // in a loop, both factors beside those of the next lane
+  double read = 0.0;             // an element beside that of the next lane
+  double strided_read = 0.0;     // an element that is not
+  double packed_read = 0.0;      // an element copied together with its neighbours for a tile
+
+  bool known() const { return tile_product > 0.0; }
+};
+
 enum class GroupKind : uint8_t { kLoop, kContraction };
 
-// A matrix product found in a group's kernel, as strides. In the kernel, one point of
-// (batch…, m, n) computes result = chain over k of a[…]·b[…], segments of `segment`, then stores
-// expressions of it. `a` does not depend on n, `b` does not depend on m. Strides are in elements
-// of the operand's buffer. m_var, n_var and batch_vars are kernel variables; a variable that does
-// not exist (extent 1) is kNone.
+// A matrix product found in a group's kernel. One point of (batch…, m, n) computes
+// result = chain over k of a[…]·b[…], segments of `segment`, then stores expressions of it. `a`
+// does not depend on n, `b` does not depend on m; a batch variable is any that is neither. m_var,
+// n_var, k_var and batch_vars are variables of `kernel`; m_var is kNone where m is 1.
 struct Contraction {
+  // How an element of an operand follows from (batch…, row, k).
+  enum class Form : uint8_t {
+    kLinear,  // a load with fixed strides
+    kDigits,  // a load, perhaps converted, whose offset is a sum of functions of one variable each
+    kComputed,  // anything else: a window with padding, a dequantised value
+  };
   struct Operand {
-    uint32_t buffer = 0;
-    DType dtype = DType::kF32;
+    Form form = Form::kLinear;
+    // The element, of the accumulator's dtype. Where the kernel skips a term, one of the operands
+    // is +0 and the other a constant that was found finite: that changes no bit.
+    loop::ExprId value = loop::kNone;
+    // The load that it is but for a conversion, and where it loads from; kNone if it is computed.
+    loop::ExprId load = loop::kNone;
+    uint32_t buffer = loop::kNone;
+    DType dtype = DType::kF32;  // in memory
+    // kLinear only, in elements of the buffer.
     int64_t base = 0;
     int64_t row_stride = 0;  // per m (a) or per n (b)
     int64_t k_stride = 0;
@@ -40,15 +67,27 @@ struct Contraction {
   std::vector<int64_t> batch;
   loop::VarId m_var = loop::kNone;
   loop::VarId n_var = loop::kNone;
+  loop::VarId k_var = loop::kNone;
   loop::VarId result = loop::kNone;
   Operand a;
   Operand b;
+  // What the variables and expressions belong to: the group's kernel with its dims cut so that m
+  // and n are as long as can be. Same buffers, same bits; where the group has a named order, its
+  // chain stands for the sum in that order.
+  std::shared_ptr<const loop::Kernel> kernel;
+
   int64_t batch_size() const;
+  // For a load: the constant part of its offset, and for each value of `var` the part that follows
+  // from it, in elements.
+  int64_t base_of(const Operand& operand) const;
+  std::vector<int64_t> offsets_of(const Operand& operand, loop::VarId var) const;
 };
 
 // An attention as a group's kernel has it (docs/NUMERICS.md): one point of (batch…, query) walks
 // blocks of `block` keys. The kernel's loops are the generic form; this names its parts, so that a
-// backend can compute several queries at once. Expressions are of the kernel's pool.
+// backend can compute several queries at once. Expressions are of the kernel's pool. In a named
+// order `product` is a variable of no loop, weights are rounded to `factors` for the product with
+// the values, and the sums over values continue from those of the blocks before.
 struct Attention {
   // An operand that lies in memory with fixed strides, in elements of its buffer.
   struct Operand {
@@ -67,8 +106,9 @@ struct Attention {
   int64_t block = 0;
   int64_t depth = 0;
   int64_t columns = 0;
-  DType dtype = DType::kF32;  // arithmetic is done in it
-  std::optional<Operand> q;   // empty: computed, or no fixed strides
+  DType dtype = DType::kF32;    // arithmetic is done in it
+  DType factors = DType::kF32;  // of q, k and v
+  std::optional<Operand> q;     // empty: computed, or no fixed strides
   std::optional<Operand> k;
   std::optional<Operand> v;
 
@@ -107,18 +147,35 @@ struct Group {
   loop::Kernel kernel;               // the generic form; every backend can run it
   // Value held by each kernel buffer; ir::kNoId for scratch.
   std::vector<ir::ValueId> buffer_values;
+  // Element of that value at which each kernel buffer begins; empty: at its first.
+  std::vector<int64_t> buffer_offsets;
+  int64_t buffer_offset(size_t buffer) const {
+    return buffer < buffer_offsets.size() ? buffer_offsets[buffer] : 0;
+  }
+  // The plan gives both the same memory.
+  void set_in_place(uint32_t written, uint32_t read) {
+    kernel.buffers[written].in_place_of = read;
+    if (!contraction || contraction->kernel == nullptr) return;
+    auto cut = std::make_shared<loop::Kernel>(*contraction->kernel);
+    cut->buffers[written].in_place_of = read;
+    contraction->kernel = std::move(cut);
+  }
+  int64_t buffer_offset_bytes(size_t buffer) const {
+    return buffer_offset(buffer) * dtype_size(kernel.buffers[buffer].dtype);
+  }
   std::optional<Contraction> contraction;
   std::optional<Attention> attention;
-  // The order of its products, fixed by the canonical graph, the level and the device kind before
-  // groups are formed; all products of a group have the same.
+  // The order of its products (orders.h): fixed by the canonical graph, the level and the device
+  // kind before groups are formed; all products of a group have the same. `kernel` computes it.
   std::string order = std::string(kCanonicalOrder);
-  std::vector<std::string> faults;  // message of fault code i+1
-  double flops = 0.0;               // arithmetic of the whole group, roughly
-  int64_t bytes = 0;                // distinct bytes read and written
+  std::vector<Fault> faults;  // what fault code i+1 means
+  double flops = 0.0;         // arithmetic of the whole group, roughly
+  int64_t bytes = 0;          // distinct bytes read and written
 };
 
 struct LoweredGraph {
-  ir::VerifiedGraph graph;    // the canonical graph the groups refer to
+  // The canonical graph the groups refer to, its constants as they lie in memory.
+  ir::VerifiedGraph graph;
   std::vector<Group> groups;  // in an order that can be executed
   // Storage of model output i: the value whose group writes it (an output that is only another
   // shape of a computed value is written by that value's group).
@@ -133,8 +190,12 @@ struct KernelNeeds {
   struct Packed {
     ir::ValueId source;  // a constant the kernel reads in packed form only
     int64_t bytes;
+    // How it is packed. One source packed by equal descriptions is packed once and shared.
+    std::string packing = {};
   };
   std::vector<Packed> packed;
+  // Buffers of the group's kernel that may be the same memory for it (loop/in_place.h).
+  std::vector<loop::InPlacePair> in_place;
 };
 
 }  // namespace pyc::lower

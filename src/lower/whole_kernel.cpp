@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "loop/renamed.h"
 #include "lower/attention.h"
 #include "lower/builder_base.h"
 #include "lower/kernel_builder.h"
@@ -13,15 +14,23 @@ namespace {
 using loop::kNone;
 using loop::VarId;
 
-class WholeKernelBuilder final : public BuilderBase {
+class WholeKernelBuilder final : public BuilderBase, private AttentionBuilder {
  public:
   using BuilderBase::BuilderBase;
 
   Group build();
 
   Expr reduce(const ReduceRequest& r) override {
-    const int64_t extent =
-        std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
+    PYC_CHECK(!standing_, "no loop is written where a variable stands for a value");
+    if (r.unit != nullptr) {
+      const auto term = [&](std::span<const Expr> k, std::vector<loop::Stmt>& body) {
+        return within(body, [&] { return r.term(k); });
+      };
+      const UnitSumLoop sum = unit_sum(r, term);
+      append(sum.stmt);
+      return sum.value;
+    }
+    const int64_t extent = extent_of(r);
     loop::Loop l;
     l.var = index_var("k", extent);
     l.extent = extent;
@@ -35,7 +44,22 @@ class WholeKernelBuilder final : public BuilderBase {
     return var(result);
   }
 
-  void check(Expr ok, std::string message) override { append(add_check(ok, std::move(message))); }
+  Expr add_products(const MatrixUnit& unit, DType factors, Expr start, int64_t extent,
+                    const std::function<ops::ReduceTerm(Expr k)>& term) {
+    UnitSum sum{.unit = &unit, .factors = factors, .terms = extent, .start = start, .term = {}};
+    sum.term = [&](Expr k, std::vector<loop::Stmt>& body) {
+      return within(body, [&] { return term(k); });
+    };
+    const UnitSumLoop made = write_unit_sum(kernel_, sum);
+    append(made.stmt);
+    return made.value;
+  }
+
+  void check(Expr ok, Fault fault, ir::ValueId value) override {
+    if (standing_) ok.id = (*standing_)(ok.id);
+    if (always(ok)) return;
+    append(add_check(ok, std::move(fault), value));
+  }
 
   Expr parallel(int64_t extent) {
     PYC_CHECK(kernel_.body.empty() && bodies_.empty(), "parallel variables come first");
@@ -89,21 +113,29 @@ class WholeKernelBuilder final : public BuilderBase {
   }
 
   Expr load(uint32_t buffer, Expr offset) {
-    return {&pool(), pool().load(buffer, kernel_.buffers[buffer].dtype, offset.id)};
+    return {&pool(), pool().load(buffer, kernel_.buffers[buffer].dtype, place(buffer, offset).id)};
   }
 
   void store(uint32_t buffer, Expr offset, Expr value) {
-    if (buffer != kNone) append(add_store(buffer, offset, as_stored(buffer, value)));
+    if (buffer == kNone) return;
+    append(add_store(buffer, place(buffer, offset), as_stored(buffer, value)));
   }
 
-  Expr as_stored(uint32_t buffer, Expr value) const {
+  // Ops count an output's elements in the order of its shape; this is where one lies.
+  Expr place(uint32_t buffer, Expr number) {
+    const ir::ValueId v = values_[buffer];
+    if (v == ir::kNoId || grouping_.layouts.is_row_major(v)) return number;
+    const ir::Shape& shape = graph_.type(v).shape;
+    return linearize(pool(), delinearize(number, shape), shape, grouping_.layouts.of(v));
+  }
+
+  Expr as_stored(uint32_t buffer, Expr value) const override {
     const ir::ValueId v = values_[buffer];
     return v != ir::kNoId && grouping_.forwarded_output[v] >= 0 ? canonical_nan(value) : value;
   }
 
   void attention(Context& context, const ops::AttentionForm& form) {
-    attention_ = write_attention(
-        context, form, [this](uint32_t buffer, Expr value) { return as_stored(buffer, value); });
+    attention_ = write_attention(context, form, *this);
   }
 
  protected:
@@ -113,10 +145,28 @@ class WholeKernelBuilder final : public BuilderBase {
   }
 
  private:
+  Expr replaced(VarId standing, Expr value, const std::function<Expr()>& build) override {
+    standing_.emplace(pool()).set_var(standing, value.id);
+    Expr built = build();
+    built.id = (*standing_)(built.id);
+    standing_.reset();
+    return built;
+  }
+
+  // What is written meanwhile goes to `body`.
+  ops::ReduceTerm within(std::vector<loop::Stmt>& body,
+                         const std::function<ops::ReduceTerm()>& write) {
+    bodies_.push_back(&body);
+    const ops::ReduceTerm term = write();
+    bodies_.pop_back();
+    return term;
+  }
+
   void append(loop::Stmt s) { (bodies_.empty() ? kernel_.body : *bodies_.back()).push_back(s); }
 
   std::vector<std::vector<loop::Stmt>*> bodies_;  // of the loops being written
   int vectors_ = 0;                               // vector loops among them
+  std::optional<loop::Renamed> standing_;         // while a variable stands for a value
   std::optional<Attention> attention_;
 };
 
@@ -134,6 +184,10 @@ class WholeKernelContext final : public NodeContext<ops::KernelContext> {
   uint32_t output(int i) override {
     return builder_.output(node().outputs[static_cast<size_t>(i)]);
   }
+  Expr add_products(Expr start, int64_t extent,
+                    const std::function<ops::ReduceTerm(Expr k)>& term) override {
+    return builder_.add_products(*unit(), input_type(0).dtype, start, extent, term);
+  }
   Expr load(uint32_t buffer, Expr offset) override { return builder_.load(buffer, offset); }
   void store(uint32_t buffer, Expr offset, Expr value) override {
     builder_.store(buffer, offset, value);
@@ -148,8 +202,12 @@ Group WholeKernelBuilder::build() {
   const ir::NodeId node = graph_.value(plan_.members.front().value).producer;
   WholeKernelContext context(graph_, node, *this);
   graph_.nodes[node].op->kernel(context);
+  const bool row_major =
+      std::all_of(plan_.members.begin(), plan_.members.end(),
+                  [&](const Member& m) { return grouping_.layouts.is_row_major(m.value); });
   Group group = finish();
-  group.attention = std::move(attention_);
+  // It describes rows that are stored one after the other.
+  if (row_major) group.attention = std::move(attention_);
   return group;
 }
 

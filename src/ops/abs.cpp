@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -15,6 +16,12 @@ ValueId simplify_abs(Patch& patch, const NodeView& node) {
   return kNoId;
 }
 
+ValueId gradient_abs(Backward& b) {
+  // 0 at 0.
+  const ValueId zero = b.scalar_like(b.x(), 0.0);
+  return b.where(b.less(b.x(), zero), b.neg(b.g()), b.except(b.equal(b.x(), zero), b.g()));
+}
+
 }  // namespace
 
 const ir::OpDef& op_abs() {
@@ -25,6 +32,7 @@ const ir::OpDef& op_abs() {
       .lower = lower_unary<magnitude>,
       .traits = {.elementwise = true},
       .simplify = simplify_abs,
+      .gradient = gradient_of_one<gradient_abs>,
   };
   return def;
 }

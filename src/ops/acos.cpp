@@ -1,6 +1,16 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_acos(Backward& b) {
+  const ValueId rest = b.shift(b.neg(b.mul(b.x(), b.x())), 1.0);
+  return b.neg(b.div(b.g(), b.fn("sqrt", rest)));
+}
+
+}  // namespace
 
 const ir::OpDef& op_acos() {
   static const ir::OpDef def{
@@ -9,6 +19,7 @@ const ir::OpDef& op_acos() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::acos>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_acos>,
   };
   return def;
 }

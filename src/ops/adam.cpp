@@ -11,25 +11,36 @@ ValueId corrected(Compose& c, double base, ValueId t) {
 }
 
 // The rate with both averages' bias taken out, from the first step on.
-ValueId adjusted_rate(Compose& c, const OptimizerInputs& in, double alpha, double beta) {
-  const ValueId t = c.cast(c.input(1), DType::kF64);
+ValueId adjusted_rate(Compose& c, const OptimizerInputs& in, ValueId t, double alpha, double beta) {
   const ValueId rate = c.cast(c.input(0), DType::kF64);
   const ValueId rescaled =
       c.div(c.mul(rate, c.op("sqrt", {corrected(c, beta, t)})), corrected(c, alpha, t));
   return c.cast(c.op("where", {in.later, rescaled, rate}), c.type(in.x).dtype);
 }
 
-Result<std::vector<ValueId>> decompose_adam(ir::GraphBuilder& builder, const ir::Node& node) {
-  Compose c(builder, node);
+// With t the number of the step, wherever that counts.
+Result<std::vector<ValueId>> step_of_adam(Compose& c, ValueId t) {
   const OptimizerInputs in = optimizer_inputs(c);
   const double alpha = c.attrs().attr_float("alpha");
   const double beta = c.attrs().attr_float("beta");
   const ValueId v = c.add(c.scale(c.wide_input(4), alpha), c.scale(in.g, 1.0 - alpha));
   const ValueId h = c.add(c.scale(c.wide_input(5), beta), c.scale(c.mul(in.g, in.g), 1.0 - beta));
   const ValueId root = c.shift(c.op("sqrt", {h}), c.attrs().attr_float("epsilon"));
-  const ValueId x = c.sub(in.x, c.mul(adjusted_rate(c, in, alpha, beta), c.div(v, root)));
+  const ValueId x = c.sub(in.x, c.mul(adjusted_rate(c, in, t, alpha, beta), c.div(v, root)));
   return optimizer_outputs(c,
                            {c.scale(x, 1.0 - c.attrs().attr_float("norm_coefficient_post")), v, h});
+}
+
+Result<std::vector<ValueId>> decompose_adam(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  return step_of_adam(c, c.cast(c.input(1), DType::kF64));
+}
+
+// Step 0, whose bias is not taken out, has no finite one either: as step 1, for nothing.
+Result<std::vector<ValueId>> gradient_form_adam(ir::GraphBuilder& builder, const ir::Node& node) {
+  Compose c(builder, node);
+  const ValueId t = c.cast(c.input(1), DType::kF64);
+  return step_of_adam(c, c.op("max", {t, c.scalar_like(t, 1.0)}));
 }
 
 }  // namespace
@@ -46,6 +57,7 @@ const ir::OpDef& op_adam() {
                 optional("norm_coefficient", 0.0), optional("norm_coefficient_post", 0.0)},
       .infer = infer_optimizer,
       .decompose = decompose_adam,
+      .gradient_form = gradient_form_adam,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -17,6 +18,12 @@ ValueId simplify_add(Patch& patch, const NodeView& node) {
   return kNoId;
 }
 
+Grads gradient_add(ir::GraphBuilder& builder, const ir::Node& node,
+                   std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  return b.outputs({b.to_input(b.g(), 0), b.to_input(b.g(), 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_add() {
@@ -29,6 +36,7 @@ const ir::OpDef& op_add() {
       .lower = lower_binary<[](Expr a, Expr b) { return a + b; }>,
       .traits = {.elementwise = true, .commutative = true},
       .simplify = simplify_add,
+      .gradient = gradient_add,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/compose.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -49,6 +50,51 @@ Expr lower_affine_grid(LowerContext& context, int, std::span<const Expr> index) 
   return rounded(context, sum + 0.0);
 }
 
+// The normalised coordinates of all elements of a dim.
+std::vector<double> coordinates(int64_t size, bool align_corners) {
+  const auto n = static_cast<double>(size);
+  std::vector<double> result;
+  for (int64_t i = 0; i < size; ++i) {
+    const auto at = static_cast<double>(i);
+    if (align_corners) {
+      result.push_back(size == 1 ? 0.0 : 2.0 * at / (n - 1) - 1.0);
+    } else {
+      result.push_back((2.0 * at + 1.0) / n - 1.0);
+    }
+  }
+  return result;
+}
+
+Result<std::vector<ValueId>> gradient_form_affine_grid(ir::GraphBuilder& builder,
+                                                       const ir::Node& node) {
+  Compose c(builder, node);
+  const Ints& size = c.attrs().attr_ints("size");
+  const size_t dims = size.size() - 2;
+  const ValueId theta = c.wide_input(0);
+  const Shape planes(size.begin() + 2, size.end());
+  Shape column = planes;
+  column.push_back(1);
+  std::vector<ValueId> columns;  // the coordinates of each place, the last dim first, then 1
+  for (size_t k = 0; k <= dims; ++k) {
+    Shape along(dims + 1, 1);
+    std::vector<double> at{1.0};
+    if (k < dims) {
+      const size_t d = dims - 1 - k;
+      along[d] = planes[d];
+      at = coordinates(planes[d], c.attrs().attr_bool("align_corners"));
+    }
+    columns.push_back(c.expand(c.constant(c.type(theta).dtype, along, at), column));
+  }
+  const int64_t places = TensorType{DType::kU8, planes}.elements();
+  const auto count = static_cast<int64_t>(dims);
+  const ValueId matrix = c.reshape(c.concat(columns, count), {places, count + 1});
+  Shape shape = planes;
+  shape.insert(shape.begin(), size[0]);
+  shape.push_back(count);
+  const ValueId y = c.op("matmul", {matrix, c.transpose(theta, {0, 2, 1})});
+  return c.outputs({c.cast(c.reshape(y, shape), c.input_type(0).dtype)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_affine_grid() {
@@ -60,6 +106,7 @@ const ir::OpDef& op_affine_grid() {
       .attrs = {required("size", ir::AttrKind::kInts), optional("align_corners", false)},
       .infer = infer_affine_grid,
       .lower = lower_affine_grid,
+      .gradient_form = gradient_form_affine_grid,
   };
   return def;
 }

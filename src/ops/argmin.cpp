@@ -17,6 +17,7 @@ const ir::OpDef& op_argmin() {
       .attrs = arg_attrs(),
       .infer = infer_arg,
       .lower = lower_argmin,
+      .no_gradient = "its result is an index",
   };
   return def;
 }

@@ -1,6 +1,15 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_asinh(Backward& b) {
+  return b.div(b.g(), b.fn("sqrt", b.shift(b.mul(b.x(), b.x()), 1.0)));
+}
+
+}  // namespace
 
 const ir::OpDef& op_asinh() {
   static const ir::OpDef def{
@@ -9,6 +18,7 @@ const ir::OpDef& op_asinh() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::asinh>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_asinh>,
   };
   return def;
 }

@@ -3,6 +3,7 @@
 
 #include "loop/functions.h"
 #include "ops/kernel.h"
+#include "ops/support/backward.h"
 #include "ops/support/infer.h"
 #include "ops/support/operands.h"
 
@@ -153,6 +154,108 @@ class Attend {
 
 void kernel_attend(KernelContext& context) { Attend(context).write(); }
 
+// The gradients from the rows' maxima and sums: the scores are computed again, in one piece, and
+// with them the weights exp(s - m) / l.
+class AttendGradient {
+ public:
+  explicit AttendGradient(Backward& b)
+      : b_(b),
+        mask_(operand_at(b.node_attrs(), kTensors, "mask")),
+        lengths_(operand_at(b.node_attrs(), kTensors, "lengths")),
+        q_(b.input_type(0).shape),
+        k_(b.input_type(1).shape) {}
+
+  Grads build() {
+    const ValueId raw = b_.scale(b_.op("matmul", {rows(b_.x(0)), turned(b_.x(1))}), scale());
+    const ValueId capped = cap() > 0.0 ? b_.fn("tanh", b_.scale(raw, 1.0 / cap())) : raw;
+    const ValueId scores = limited(heads(cap() > 0.0 ? b_.scale(capped, cap()) : raw));
+    const ValueId of_scores = through_softmax(scores);
+    ValueId of_raw = b_.scale(rows(of_scores), scale());
+    if (cap() > 0.0) of_raw = b_.mul(of_raw, b_.shift(b_.neg(b_.mul(capped, capped)), 1.0));
+    const ValueId of_q = b_.reshape(b_.op("matmul", {of_raw, b_.x(1)}), q_);
+    const ValueId of_k = b_.op("matmul", {turned(of_raw), rows(b_.x(0))});
+    const ValueId of_v = b_.op("matmul", {turned(rows(weights_)), rows(b_.g(0))});
+    std::vector<ValueId> result{b_.stored(of_q, 0), b_.stored(of_k, 1), b_.stored(of_v, 2)};
+    for (size_t i = kTensors; i < b_.inputs(); ++i) {
+      const bool added = static_cast<int>(i) == mask_ && is_float(b_.input_type(i).dtype);
+      result.push_back(added ? b_.to_input(of_scores, i) : ir::kNoId);
+    }
+    return b_.outputs(result);
+  }
+
+ private:
+  double scale() const { return b_.attrs().attr_float("scale"); }
+  double cap() const { return b_.attrs().attr_float("softcap"); }
+  // [B,H,S,n] with the heads that share keys as one run of rows, and scores back as [B,H,S,T].
+  ValueId rows(ValueId v) {
+    return b_.reshape(v, {q_[0], k_[1], q_[1] / k_[1] * q_[2], b_.type(v).shape.back()});
+  }
+  ValueId heads(ValueId v) { return b_.reshape(v, {q_[0], q_[1], q_[2], k_[2]}); }
+  ValueId turned(ValueId v) { return b_.transpose(v, {0, 1, 3, 2}); }
+  ValueId per_row(ValueId v) { return b_.reshape(v, {q_[0], q_[1], q_[2], 1}); }
+  ValueId lowest(ValueId v) { return b_.scalar_like(v, -std::numeric_limits<double>::infinity()); }
+
+  // What the softmax sends to the scores; and its weights.
+  ValueId through_softmax(ValueId scores) {
+    const ValueId m = per_row(b_.y(1));
+    const ValueId none = b_.equal(m, lowest(m));
+    const ValueId e = b_.except(none, b_.fn("exp", b_.sub(scores, b_.except(none, m))));
+    const ValueId l = per_row(b_.y(2));
+    weights_ = b_.div(e, b_.where(none, b_.scalar_like(l, 1.0), l));
+    const ValueId of_weights = heads(b_.op("matmul", {rows(b_.g(0)), turned(b_.x(2))}));
+    const ValueId mean = b_.sum(b_.mul(b_.g(0), b_.y(0)), {3}, true);
+    const ValueId result = b_.mul(weights_, b_.sub(of_weights, mean));
+    if (!b_.arrives(1) && !b_.arrives(2)) return result;
+    // The sums by their terms, and less as the maximum grows; the maximum by its scores, evenly.
+    const ValueId of_l = per_row(b_.g(2));
+    const ValueId of_m = b_.sub(per_row(b_.g(1)), b_.mul(of_l, l));
+    const ValueId top = b_.equal(scores, m);
+    const ValueId count = b_.sum(b_.cast(top, b_.type(m).dtype), {3}, true);
+    const ValueId to_top = b_.except(none, b_.only(top, b_.div(of_m, count)));
+    return b_.add(b_.add(result, b_.mul(e, of_l)), to_top);
+  }
+
+  ValueId limited(ValueId s) {
+    if (mask_ >= 0) {
+      const ValueId mask = b_.input(static_cast<size_t>(mask_));
+      const bool chooses = b_.type(mask).dtype == DType::kBool;
+      s = chooses ? b_.where(mask, s, lowest(s)) : b_.add(s, b_.wide(mask));
+    }
+    const ir::InferArgs attrs = b_.attrs();
+    const ValueId key = b_.positions(4, 3, k_[2]);
+    ValueId query =
+        b_.shift(b_.positions(4, 2, q_[2]), static_cast<double>(attrs.attr_int("past")));
+    const auto only_where = [&](std::string_view order, ValueId a, ValueId c) {
+      s = b_.where(b_.op(order, {a, c}), s, lowest(s));
+    };
+    if (lengths_ >= 0) {
+      const ValueId given = b_.cast(b_.input(static_cast<size_t>(lengths_)), DType::kI64);
+      const ValueId length = b_.reshape(given, {q_[0], 1, 1, 1});
+      only_where("less", key, length);
+      query = b_.add(b_.positions(4, 2, q_[2]), b_.shift(length, -static_cast<double>(q_[2])));
+    }
+    const int64_t left = attrs.attr_int("left_window");
+    const int64_t right = attrs.attr_int("right_window");
+    if (attrs.attr_bool("causal")) only_where("less_equal", key, query);
+    if (left >= 0) only_where("less_equal", b_.shift(query, -static_cast<double>(left)), key);
+    if (right >= 0) only_where("less_equal", key, b_.shift(query, static_cast<double>(right)));
+    return s;
+  }
+
+  Backward& b_;
+  const int mask_;
+  const int lengths_;
+  const Shape q_;
+  const Shape k_;
+  ValueId weights_ = ir::kNoId;
+};
+
+Grads gradient_attend(ir::GraphBuilder& builder, const ir::Node& node,
+                      std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  return AttendGradient(b).build();
+}
+
 }  // namespace
 
 const ir::OpDef& op_attend() {
@@ -170,6 +273,8 @@ const ir::OpDef& op_attend() {
       .infer = infer_attend,
       .kernel = kernel_attend,
       .traits = {.reads_strided = true},
+      .on_unit = [](const InferArgs&) { return true; },
+      .gradient = gradient_attend,
   };
   return def;
 }

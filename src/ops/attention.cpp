@@ -123,7 +123,9 @@ Types infer_attention(const InferArgs& args) {
 // One attention node on its way.
 class Attention {
  public:
-  Attention(Compose& c, const ir::Node& node) : c_(c), node_(node) {}
+  // Guarded, rows without a key give their 0 without a NaN on the way: for gradients.
+  Attention(Compose& c, const ir::Node& node, bool guarded)
+      : c_(c), node_(node), guarded_(guarded) {}
 
   std::vector<ValueId> build() {
     const DType stored = c_.input_type(0).dtype;
@@ -210,7 +212,11 @@ class Attention {
     };
     const ValueId m = per_row(rows.m);
     const ValueId none = c_.op("equal", {m, lowest_like(m)});
-    const ValueId p = c_.div(c_.op("exp", {c_.sub(masked, m)}), per_row(rows.l));
+    const auto unless_none = [&](ValueId x, double instead) {
+      return guarded_ ? c_.op("where", {none, c_.scalar_like(x, instead), x}) : x;
+    };
+    const ValueId e = c_.op("exp", {c_.sub(masked, unless_none(m, 0.0))});
+    const ValueId p = c_.div(e, unless_none(per_row(rows.l), 1.0));
     return c_.op("where", {none, c_.scalar_like(m, 0.0), p});
   }
 
@@ -284,13 +290,20 @@ class Attention {
 
   Compose& c_;
   const ir::Node& node_;
+  const bool guarded_;
   int64_t keys_ = 0;
   ValueId mask_ = ir::kNoId;
 };
 
 Result<std::vector<ValueId>> decompose_attention(ir::GraphBuilder& builder, const ir::Node& node) {
   Compose c(builder, node);
-  return c.outputs(Attention(c, node).build());
+  return c.outputs(Attention(c, node, false).build());
+}
+
+Result<std::vector<ValueId>> gradient_form_attention(ir::GraphBuilder& builder,
+                                                     const ir::Node& node) {
+  Compose c(builder, node);
+  return c.outputs(Attention(c, node, true).build());
 }
 
 }  // namespace
@@ -311,7 +324,8 @@ const ir::OpDef& op_attention() {
                 wide_result_attr()},
       .infer = infer_attention,
       .decompose = decompose_attention,
-      .traits = {.product = true},
+      .traits = {.product = true, .factors = 3},
+      .gradient_form = gradient_form_attention,
   };
   return def;
 }

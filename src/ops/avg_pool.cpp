@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
+#include "ops/support/window_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -52,6 +54,29 @@ Expr lower_avg_pool(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, sum / convert(count_taps(context, window, index), wide));
 }
 
+ValueId gradient_avg_pool(Backward& b) {
+  const Window window = window_of(b.node_attrs(), b.attrs().attr_ints("kernel"));
+  const Shape planes = planes_of(b.input_type(0));
+  const Ints counted = list_attr(b.node_attrs(), "counted_pads", 2 * window.dims(), 0);
+  ValueId count = b.scalar_like(b.g(), 1.0);
+  for (size_t d = 0; d < window.dims(); ++d) {
+    std::vector<double> taps(static_cast<size_t>(b.type(b.g()).shape[d + 2]), 0.0);
+    for (size_t o = 0; o < taps.size(); ++o) {
+      for (int64_t k = 0; k < window.kernel[d]; ++k) {
+        const int64_t at =
+            static_cast<int64_t>(o) * window.strides[d] + k * window.dilations[d] - window.begin[d];
+        if (at >= -counted[d] && at < planes[d] + counted[d + window.dims()]) taps[o] += 1.0;
+      }
+    }
+    Shape shape(window.dims(), 1);
+    shape[d] = static_cast<int64_t>(taps.size());
+    count = b.mul(count, b.constant(b.type(count).dtype, shape, taps));
+  }
+  // A window of nothing has nobody to send to.
+  const ValueId some = b.op("max", {count, b.scalar_like(count, 1.0)});
+  return sum_over_windows(b, b.div(b.g(), some), window);
+}
+
 }  // namespace
 
 const ir::OpDef& op_avg_pool() {
@@ -63,6 +88,7 @@ const ir::OpDef& op_avg_pool() {
       .attrs = attrs_avg_pool(),
       .infer = infer_avg_pool,
       .lower = lower_avg_pool,
+      .gradient = gradient_of_one<gradient_avg_pool>,
   };
   return def;
 }

@@ -27,6 +27,7 @@ const ir::OpDef& op_bernoulli() {
       .infer = infer_bernoulli,
       .lower = lower_bernoulli,
       .traits = {.random = true},
+      .no_gradient = "it draws",
   };
   return def;
 }

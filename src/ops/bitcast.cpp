@@ -32,6 +32,7 @@ const ir::OpDef& op_bitcast() {
       .infer = infer_bitcast,
       .lower = lower_bitcast,
       .traits = {.elementwise = true},
+      .no_gradient = "it reads bits, not numbers",
   };
   return def;
 }

@@ -11,6 +11,7 @@ const ir::OpDef& op_bitwise_and() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kIntegers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a & b; }>,
       .traits = {.elementwise = true},
+      .no_gradient = "it works on bits of integers",
   };
   return def;
 }

@@ -9,6 +9,7 @@ const ir::OpDef& op_bitwise_not() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kIntegers); },
       .lower = lower_unary<[](Expr x) { return ~x; }>,
       .traits = {.elementwise = true},
+      .no_gradient = "it works on bits of integers",
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/narrow.h"
 #include "ops/support/simplify.h"
@@ -112,6 +113,14 @@ ValueId simplify_cast(Patch& patch, const NodeView& node) {
   return patch.by("cast_cast", patch.op("cast", {inner.input(0)}, node.attrs()));
 }
 
+Grads gradient_cast(ir::GraphBuilder& builder, const ir::Node& node,
+                    std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // Rounding and saturation count as the identity.
+  if (!is_float(b.input_type(0).dtype)) return b.outputs({ir::kNoId});
+  return b.outputs({b.stored(b.g(), 0)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_cast() {
@@ -126,6 +135,7 @@ const ir::OpDef& op_cast() {
       .lower = lower_cast,
       .traits = {.elementwise = true},
       .simplify = simplify_cast,
+      .gradient = gradient_cast,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/compose.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/operands.h"
 
@@ -72,6 +73,30 @@ Expr lower_causal_conv_with_state(LowerContext& context, int output, std::span<c
   return rounded(context, y);
 }
 
+Result<std::vector<ValueId>> gradient_form_causal_conv_with_state(ir::GraphBuilder& builder,
+                                                                  const ir::Node& node) {
+  Compose c(builder, node);
+  const TensorType x = c.input_type(0);
+  const int64_t past_length = c.input_type(1).shape[2] - 1;
+  const int bias = operand_at(node.attrs, 2, "bias");
+  const int past = operand_at(node.attrs, 2, "past_state");
+  const ValueId before = past >= 0 ? c.wide_input(static_cast<size_t>(past))
+                                   : c.expand(c.constant(compute_dtype(x.dtype), {}, {0.0}),
+                                              {x.shape[0], x.shape[1], past_length});
+  const ValueId all = c.concat({before, c.wide_input(0)}, 2);
+  ValueId y = ir::kNoId;
+  if (x.shape[2] == 0) {
+    y = c.slice(all, 2, 0, 0);
+  } else {
+    std::vector<ValueId> inputs{all, c.wide_input(1)};
+    if (bias >= 0) inputs.push_back(c.wide_input(static_cast<size_t>(bias)));
+    y = c.op("conv", inputs, {{"group", x.shape[1]}});
+    if (c.attrs().attr_string("activation") != "none") y = c.op("swish", {y});
+  }
+  const ValueId state = c.slice(all, 2, x.shape[2], x.shape[2] + past_length);
+  return c.outputs({c.cast(y, x.dtype), c.cast(state, x.dtype)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_causal_conv_with_state() {
@@ -86,6 +111,7 @@ const ir::OpDef& op_causal_conv_with_state() {
       .attrs = {with_attr(), optional("activation", std::string("none"))},
       .infer = infer_causal_conv_with_state,
       .lower = lower_causal_conv_with_state,
+      .gradient_form = gradient_form_causal_conv_with_state,
   };
   return def;
 }

@@ -9,6 +9,7 @@ const ir::OpDef& op_ceil() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::ceil>,
       .traits = {.elementwise = true},
+      .no_gradient = "a step: its derivative is 0 or does not exist",
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -7,6 +8,14 @@ Expr formula_celu(LowerContext& context, Expr x) {
   const double alpha = context.attr_float("alpha");
   const Expr zero = like(x, 0.0);
   return max(zero, x) + min(zero, loop::expm1(x / alpha) * alpha);
+}
+
+ValueId gradient_celu(Backward& b) {
+  const ValueId below = b.less(b.x(), b.scalar_like(b.x(), 0.0));
+  // exp only of what is negative: it cannot overflow where it is not taken.
+  const ValueId alpha = b.scalar_like(b.x(), b.attrs().attr_float("alpha"));
+  const ValueId slope = b.fn("exp", b.div(b.only(below, b.x()), alpha));
+  return b.where(below, b.mul(b.g(), slope), b.g());
 }
 
 }  // namespace
@@ -19,6 +28,7 @@ const ir::OpDef& op_celu() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_celu>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_celu>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -20,6 +21,18 @@ Expr lower_clip(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, min(max(x, lo), hi));
 }
 
+Grads gradient_clip(ir::GraphBuilder& builder, const ir::Node& node,
+                    std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // All of it to x from lo to hi, both included; outside to the bound that is taken.
+  const ValueId raised = b.op("max", {b.x(0), b.x(1)});
+  const ValueId above = b.less(b.x(2), raised);
+  const ValueId below = b.less(b.x(0), b.x(1));
+  const ValueId rest = b.except(above, b.g());
+  return b.outputs({b.to_input(b.except(below, rest), 0), b.to_input(b.only(below, rest), 1),
+                    b.to_input(b.only(above, b.g()), 2)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_clip() {
@@ -31,6 +44,7 @@ const ir::OpDef& op_clip() {
       .infer = infer_clip,
       .lower = lower_clip,
       .traits = {.elementwise = true},
+      .gradient = gradient_clip,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
 
@@ -61,6 +62,35 @@ Expr lower_col2im(LowerContext& context, int, std::span<const Expr> index) {
                  context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, block, term));
 }
 
+ValueId gradient_col2im(Backward& b) {
+  // The blocks of what arrives, cut out dim by dim: [N, C, block…, places…].
+  const Ints& block = b.attrs().attr_ints("block_shape");
+  const Window window = window_of(b.node_attrs(), block);
+  const Ints counts = *count_windows(window, b.attrs().attr_ints("image_shape"));
+  const size_t dims = window.dims();
+  Ints pads(2 * (dims + 2), 0);
+  for (size_t d = 0; d < dims; ++d) {
+    pads[d + 2] = window.begin[d];
+    pads[d + 2 + dims + 2] = window.end[d];
+  }
+  ValueId v = b.op("pad", {b.g()}, {{"pads", pads}});
+  Ints order{0, 1};
+  for (size_t d = 0; d < dims; ++d) {
+    std::vector<double> at;
+    for (int64_t k = 0; k < block[d]; ++k) {
+      for (int64_t o = 0; o < counts[d]; ++o) {
+        at.push_back(static_cast<double>(o * window.strides[d] + k * window.dilations[d]));
+      }
+    }
+    const auto axis = static_cast<int64_t>(2 + 2 * d);
+    const ValueId indices = b.constant(DType::kI64, {block[d], counts[d]}, at);
+    v = b.op("gather", {v, indices}, {{"axis", axis}});
+    order.push_back(axis);
+  }
+  for (size_t d = 0; d < dims; ++d) order.push_back(static_cast<int64_t>(3 + 2 * d));
+  return b.reshape(b.transpose(v, order), b.input_type(0).shape);
+}
+
 }  // namespace
 
 const ir::OpDef& op_col2im() {
@@ -72,6 +102,7 @@ const ir::OpDef& op_col2im() {
       .attrs = attrs_col2im(),
       .infer = infer_col2im,
       .lower = lower_col2im,
+      .gradient = gradient_of_one<gradient_col2im>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -47,6 +48,20 @@ ValueId simplify_concat(Patch& patch, const NodeView& node) {
   return node.inputs() == 1 ? patch.by("concat_one", node.input(0)) : kNoId;
 }
 
+Grads gradient_concat(ir::GraphBuilder& builder, const ir::Node& node,
+                      std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const int64_t axis = from_front(b.attrs().attr_int("axis"), b.input_type(0).rank());
+  std::vector<ValueId> parts;
+  int64_t begin = 0;
+  for (size_t i = 0; i < b.inputs(); ++i) {
+    const int64_t end = begin + b.input_type(i).shape[static_cast<size_t>(axis)];
+    parts.push_back(b.stored(b.slice(b.g(), axis, begin, end), i));
+    begin = end;
+  }
+  return b.outputs(parts);
+}
+
 }  // namespace
 
 const ir::OpDef& op_concat() {
@@ -61,6 +76,7 @@ const ir::OpDef& op_concat() {
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_axis,
       .simplify = simplify_concat,
+      .gradient = gradient_concat,
   };
   return def;
 }

@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/convolution.h"
 #include "ops/support/products.h"
+#include "ops/support/window_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -20,15 +22,55 @@ Types infer_conv(const InferArgs& args) {
   return one(to, std::move(shape));
 }
 
+// Groups of few channels would leave most of a unit's blocks empty.
+bool fills_unit(const InferArgs& args) {
+  return args.attr_int("group") == 1 || args.inputs[1].shape[1] >= kUnitChannels;
+}
+
+// Outside the input the patch is +0; a channel that only fills a block is +0 on both sides.
+ReduceTerm unit_term(LowerContext& context, Tap tap, Expr batch, const ConvStep& step) {
+  if (!step.is_channel.valid()) {
+    return {.value = read_tap(context, tap, batch, step.channel).value,
+            .value2 = context.input_compute(1, step.w)};
+  }
+  const DType t = context.input_type(1).dtype;
+  tap.inside = tap.inside & step.is_channel;
+  const Expr w = context.input_if(1, step.w, step.is_channel, constant(context.pool(), t, 0.0));
+  return {.value = read_tap(context, tap, batch, step.channel).value,
+          .value2 = convert(w, compute_dtype(t))};
+}
+
 Expr lower_conv(LowerContext& context, int, std::span<const Expr> index) {
   const Window window = conv_window(context);
   const Expr sum = sum_conv(context, window, index, [&](const ConvStep& step) {
     const Tap tap = tap_at(context, window, index.subspan(2), step.k);
+    if (context.unit() != nullptr) return unit_term(context, tap, index[0], step);
     ReduceTerm term = read_tap(context, tap, index[0], step.channel);
     term.value2 = context.input_compute(1, step.w);
     return term;
   });
   return finish_conv(context, sum, 2, index[1]);
+}
+
+Grads gradient_conv(ir::GraphBuilder& builder, const ir::Node& node,
+                    std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const Window window = window_of(node.attrs, planes_of(b.input_type(1)));
+  const int64_t group = b.attrs().attr_int("group");
+  const ValueId g = b.stored(b.g(), 0);
+  const ValueId of_x = b.op("conv_transpose", {g, b.input(1)},
+                            {{"output_shape", planes_of(b.input_type(0))},
+                             {"strides", window.strides},
+                             {"pads", window.begin},
+                             {"dilations", window.dilations},
+                             {"group", group}});
+  std::vector<ValueId> result{of_x, conv_weight_gradient(b, b.input(0), g, window, group)};
+  if (b.inputs() > 2) {
+    Ints axes = int_range(1, b.input_type(0).rank());
+    axes[0] = 0;  // all but the channels
+    result.push_back(b.stored(b.sum(b.g(), axes, false), 2));
+  }
+  return b.outputs(result);
 }
 
 }  // namespace
@@ -44,7 +86,9 @@ const ir::OpDef& op_conv() {
       .attrs = attrs_conv(),
       .infer = infer_conv,
       .lower = lower_conv,
-      .traits = {.product = true},
+      .traits = {.product = true, .factors = 2, .adds_input = true},
+      .on_unit = fills_unit,
+      .gradient = gradient_conv,
   };
   return def;
 }

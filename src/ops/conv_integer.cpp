@@ -57,6 +57,7 @@ const ir::OpDef& op_conv_integer() {
       .attrs = conv_attrs(),
       .infer = infer_conv_integer,
       .lower = lower_conv_integer,
+      .no_gradient = "it works on integers",
   };
   return def;
 }

@@ -3,8 +3,10 @@
 #include <tuple>
 #include <utility>
 
+#include "ops/support/backward.h"
 #include "ops/support/convolution.h"
 #include "ops/support/products.h"
+#include "ops/support/window_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -159,6 +161,40 @@ Expr lower_conv_transpose(LowerContext& context, int, std::span<const Expr> inde
   return finish_conv(context, sum, 2, index[1]);
 }
 
+Grads gradient_conv_transpose(ir::GraphBuilder& builder, const ir::Node& node,
+                              std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // A convolution of what arrives; its elements behind the last tap were never met.
+  const Shape x = planes_of(b.input_type(0));
+  Window window{.kernel = planes_of(b.input_type(1)),
+                .strides = list_attr(node.attrs, "strides", x.size(), 1),
+                .begin = list_attr(node.attrs, "pads", x.size(), 0),
+                .end = Ints(x.size(), 0),
+                .dilations = list_attr(node.attrs, "dilations", x.size(), 1)};
+  ValueId g = b.stored(b.g(), 0);
+  for (size_t d = 0; d < x.size(); ++d) {
+    const int64_t size = b.attrs().attr_ints("output_shape")[d];
+    const int64_t met = (x[d] - 1) * window.strides[d] + window.reach(d) - window.begin[d];
+    window.end[d] = std::max<int64_t>(met - size, 0);
+    if (met < size) g = b.slice(g, static_cast<int64_t>(d) + 2, 0, std::max<int64_t>(met, 0));
+  }
+  Ints pads = window.begin;
+  pads.insert(pads.end(), window.end.begin(), window.end.end());
+  const int64_t group = b.attrs().attr_int("group");
+  const ValueId of_x = b.op("conv", {g, b.input(1)},
+                            {{"strides", window.strides},
+                             {"pads", pads},
+                             {"dilations", window.dilations},
+                             {"group", group}});
+  std::vector<ValueId> result{of_x, conv_weight_gradient(b, g, b.input(0), window, group)};
+  if (b.inputs() > 2) {
+    Ints axes = int_range(1, b.input_type(0).rank());
+    axes[0] = 0;  // all but the channels
+    result.push_back(b.stored(b.sum(b.g(), axes, false), 2));
+  }
+  return b.outputs(result);
+}
+
 }  // namespace
 
 const ir::OpDef& op_conv_transpose() {
@@ -172,7 +208,8 @@ const ir::OpDef& op_conv_transpose() {
       .attrs = attrs_conv_transpose(),
       .infer = infer_conv_transpose,
       .lower = lower_conv_transpose,
-      .traits = {.product = true},
+      .traits = {.product = true, .factors = 2, .adds_input = true},
+      .gradient = gradient_conv_transpose,
   };
   return def;
 }

@@ -1,6 +1,13 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_cos(Backward& b) { return b.neg(b.mul(b.g(), b.fn("sin", b.x()))); }
+
+}  // namespace
 
 const ir::OpDef& op_cos() {
   static const ir::OpDef def{
@@ -9,6 +16,7 @@ const ir::OpDef& op_cos() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::cos>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_cos>,
   };
   return def;
 }

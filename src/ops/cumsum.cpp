@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/scan.h"
 
 namespace pyc::ops {
@@ -6,6 +7,12 @@ namespace {
 Expr combine_cumsum(Expr total, Expr x) { return total + x; }
 
 void kernel_cumsum(KernelContext& context) { scan(context, 0.0, combine_cumsum); }
+
+ValueId gradient_cumsum(Backward& b) {
+  ir::Attrs attrs = b.node_attrs();
+  attrs["reverse"] = !b.attrs().attr_bool("reverse");
+  return b.op("cumsum", {b.g()}, attrs);
+}
 
 }  // namespace
 
@@ -18,6 +25,7 @@ const ir::OpDef& op_cumsum() {
       .attrs = scan_attrs(),
       .infer = infer_scan,
       .kernel = kernel_cumsum,
+      .gradient = gradient_of_one<gradient_cumsum>,
   };
   return def;
 }

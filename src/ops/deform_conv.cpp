@@ -3,6 +3,7 @@
 #include "ops/support/convolution.h"
 #include "ops/support/products.h"
 #include "ops/support/sample.h"
+#include "ops/support/sample_form.h"
 
 namespace pyc::ops {
 namespace {
@@ -78,6 +79,65 @@ Expr lower_deform_conv(LowerContext& context, int, std::span<const Expr> index) 
   return finish_conv(context, sum, masked ? 4 : 3, index[1]);
 }
 
+// Where along dim d each tap of each place lies before it is moved: [taps, places].
+std::vector<double> regular_places(const Window& window, const Ints& counts, size_t d) {
+  const int64_t taps = TensorType{DType::kU8, window.kernel}.elements();
+  const int64_t places = TensorType{DType::kU8, counts}.elements();
+  const Shape tap_strides = ir::strides_of(window.kernel);
+  const Shape place_strides = ir::strides_of(counts);
+  std::vector<double> at;
+  for (int64_t t = 0; t < taps; ++t) {
+    for (int64_t p = 0; p < places; ++p) {
+      const int64_t k = t / tap_strides[d] % window.kernel[d];
+      const int64_t o = p / place_strides[d] % counts[d];
+      at.push_back(
+          static_cast<double>(o * window.strides[d] + k * window.dilations[d] - window.begin[d]));
+    }
+  }
+  return at;
+}
+
+Result<std::vector<ValueId>> gradient_form_deform_conv(ir::GraphBuilder& builder,
+                                                       const ir::Node& node) {
+  Compose c(builder, node);
+  // Each tap of each place sampled, then a product with the weights.
+  const TensorType x = c.input_type(0);
+  const TensorType w = c.input_type(1);
+  const Window window = window_of(node.attrs, planes_of(w));
+  PYC_ASSIGN(const Ints counts, count_windows(window, planes_of(x)));
+  const auto dims = static_cast<int64_t>(window.dims());
+  const int64_t groups = c.attrs().attr_int("offset_group");
+  const int64_t taps = TensorType{DType::kU8, window.kernel}.elements();
+  const int64_t places = TensorType{DType::kU8, counts}.elements();
+  const int64_t images = x.shape[0] * groups;
+  // [images, taps, dims, places] of the offsets, and one dim of it as [images, taps·places].
+  const ValueId offsets = c.reshape(c.wide_input(2), {images, taps, dims, places});
+  std::vector<PlacedTaps> found;
+  for (int64_t d = 0; d < dims; ++d) {
+    const ValueId moved = c.reshape(c.slice(offsets, 2, d, d + 1), {images, taps, places});
+    const std::vector<double> at = regular_places(window, counts, static_cast<size_t>(d));
+    const ValueId place = c.add(moved, c.constant(c.type(moved).dtype, {taps, places}, at));
+    found.push_back(linear_taps(c, c.reshape(place, {images, taps * places}),
+                                x.shape[static_cast<size_t>(d) + 2]));
+  }
+  const ValueId grouped =
+      c.reshape(c.wide_input(0), with_planes(images, x.shape[1] / groups, planes_of(x)));
+  ValueId columns = interpolate(c, grouped, found);
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < c.inputs(); ++i) types.push_back(c.input_type(i));
+  const bool masked = has_mask(types);
+  if (masked) columns = c.mul(columns, c.reshape(c.wide_input(3), {images, 1, taps * places}));
+  const int64_t group = c.attrs().attr_int("group");
+  const int64_t depth = w.shape[1] * taps;
+  const ValueId rows = c.reshape(columns, {x.shape[0], group, depth, places});
+  const ValueId weights = c.reshape(c.wide_input(1), {group, w.shape[0] / group, depth});
+  ValueId y = c.reshape(c.op("matmul", {weights, rows}), {x.shape[0], w.shape[0], places});
+  const size_t bias = masked ? 4 : 3;
+  if (c.inputs() > bias) y = c.add(y, c.reshape(c.wide_input(bias), {w.shape[0], 1}));
+  const DType to = c.attrs().has("to") ? c.attrs().attr_dtype("to") : x.dtype;
+  return c.outputs({c.cast(c.reshape(y, with_planes(x.shape[0], w.shape[0], counts)), to)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_deform_conv() {
@@ -92,6 +152,7 @@ const ir::OpDef& op_deform_conv() {
       .infer = infer_deform_conv,
       .lower = lower_deform_conv,
       .traits = {.product = true},
+      .gradient_form = gradient_form_deform_conv,
   };
   return def;
 }

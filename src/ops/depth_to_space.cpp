@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -35,6 +36,10 @@ Expr lower_depth_to_space(LowerContext& context, int, std::span<const Expr> inde
       0, Index{index[0], channel, floor_div(index[2], block), floor_div(index[3], block)});
 }
 
+ValueId gradient_depth_to_space(Backward& b) {
+  return b.op("space_to_depth", {b.g()}, b.node_attrs());
+}
+
 }  // namespace
 
 const ir::OpDef& op_depth_to_space() {
@@ -47,6 +52,7 @@ const ir::OpDef& op_depth_to_space() {
       .infer = infer_depth_to_space,
       .lower = lower_depth_to_space,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_depth_to_space>,
   };
   return def;
 }

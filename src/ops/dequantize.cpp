@@ -1,3 +1,4 @@
+#include "ops/support/compose.h"
 #include "ops/support/quant.h"
 
 namespace pyc::ops {
@@ -31,6 +32,34 @@ Expr lower_dequantize(LowerContext& context, int, std::span<const Expr> index) {
                  context.output_type(0).dtype);
 }
 
+Result<std::vector<ValueId>> gradient_form_dequantize(ir::GraphBuilder& builder,
+                                                      const ir::Node& node) {
+  Compose c(builder, node);
+  // (x - zero_point)·scale with both as x has its dims.
+  const TensorType x = c.input_type(0);
+  const bool wide = x.dtype == DType::kF64 || c.input_type(1).dtype == DType::kF64;
+  const DType t = wide ? DType::kF64 : DType::kF32;
+  const auto placed = [&](size_t i) {
+    const ValueId v = c.cast(c.input(i), t);
+    const TensorType type = c.input_type(i);
+    if (type.elements() == 1) return c.reshape(v, {});
+    const int64_t axis = from_front(c.attrs().attr_int("axis"), x.rank());
+    const int64_t block = c.attrs().attr_int("block_size");
+    if (block == 0) {
+      Shape shape(x.shape.size(), 1);
+      shape[static_cast<size_t>(axis)] = type.shape[0];
+      return c.reshape(v, shape);
+    }
+    Ints times(x.shape.size(), 1);
+    times[static_cast<size_t>(axis)] = block;
+    return c.slice(c.op("repeat", {v}, {{"times", times}}), axis, 0,
+                   x.shape[static_cast<size_t>(axis)]);
+  };
+  ValueId y = c.cast(c.input(0), t);
+  if (!is_float(x.dtype) && c.inputs() > 2) y = c.sub(y, placed(2));
+  return c.outputs({c.cast(c.expand(c.mul(y, placed(1)), x.shape), c.attrs().attr_dtype("to"))});
+}
+
 }  // namespace
 
 const ir::OpDef& op_dequantize() {
@@ -42,6 +71,7 @@ const ir::OpDef& op_dequantize() {
       .attrs = quant_attrs(),
       .infer = infer_dequantize,
       .lower = lower_dequantize,
+      .gradient_form = gradient_form_dequantize,
   };
   return def;
 }

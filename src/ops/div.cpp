@@ -1,6 +1,7 @@
 #include <cmath>
 #include <optional>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -32,6 +33,13 @@ ValueId simplify_div(Patch& patch, const NodeView& node) {
   return patch.by("div_power_of_two", patch.op("mul", {node.input(0), constant}));
 }
 
+Grads gradient_div(ir::GraphBuilder& builder, const ir::Node& node,
+                   std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const ValueId share = b.div(b.g(), b.x(1));
+  return b.outputs({b.to_input(share, 0), b.to_input(b.neg(b.mul(share, b.y())), 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_div() {
@@ -44,6 +52,7 @@ const ir::OpDef& op_div() {
       .lower = lower_binary<[](Expr a, Expr b) { return a / b; }>,
       .traits = {.elementwise = true},
       .simplify = simplify_div,
+      .gradient = gradient_div,
   };
   return def;
 }

@@ -65,7 +65,7 @@ const ir::OpDef& op_einsum() {
       .attrs = {required("equation", ir::AttrKind::kString), wide_result_attr()},
       .infer = infer_einsum,
       .decompose = decompose_einsum,
-      .traits = {.product = true},
+      .traits = {.product = true, .factors = ir::kVariadic},
   };
   return def;
 }

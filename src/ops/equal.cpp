@@ -11,6 +11,7 @@ const ir::OpDef& op_equal() {
       .infer = [](const InferArgs& args) { return infer_comparison(args, kAnyDType); },
       .lower = lower_binary<loop::eq>,
       .traits = {.elementwise = true, .commutative = true},
+      .no_gradient = "its result is a bool",
   };
   return def;
 }

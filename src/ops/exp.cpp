@@ -1,6 +1,13 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_exp(Backward& b) { return b.mul(b.g(), b.y()); }
+
+}  // namespace
 
 const ir::OpDef& op_exp() {
   static const ir::OpDef def{
@@ -9,6 +16,7 @@ const ir::OpDef& op_exp() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::exp>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_exp>,
   };
   return def;
 }

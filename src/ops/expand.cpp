@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -26,6 +27,8 @@ ValueId simplify_expand(Patch& patch, const NodeView& node) {
   return patch.by("expand_expand", patch.op("expand", {inner.input(0)}, node.attrs()));
 }
 
+ValueId gradient_expand(Backward& b) { return b.sum_to(b.g(), b.input_type(0).shape); }
+
 }  // namespace
 
 const ir::OpDef& op_expand() {
@@ -37,6 +40,7 @@ const ir::OpDef& op_expand() {
       .lower = lower_expand,
       .traits = {.moves_data = true},
       .simplify = simplify_expand,
+      .gradient = gradient_of_one<gradient_expand>,
   };
   return def;
 }

@@ -25,6 +25,7 @@ const ir::OpDef& op_eye() {
                 optional("k", int64_t{0}), required("rows", ir::AttrKind::kInt)},
       .infer = infer_eye,
       .lower = lower_eye,
+      .no_gradient = "it has no input",
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -17,6 +18,8 @@ Types infer_flatten(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
+ValueId gradient_flatten(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
+
 }  // namespace
 
 const ir::OpDef& op_flatten() {
@@ -27,6 +30,7 @@ const ir::OpDef& op_flatten() {
       .infer = infer_flatten,
       .lower = same_position,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_flatten>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -31,6 +32,24 @@ Expr lower_frames(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+Grads gradient_frames(ir::GraphBuilder& builder, const ir::Node& node,
+                      std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const int64_t axis = from_front(b.attrs().attr_int("axis"), b.input_type(0).rank());
+  const Shape shape = b.type(b.g()).shape;
+  const int64_t count = shape[static_cast<size_t>(axis)];
+  const int64_t length = b.attrs().attr_int("length");
+  const int64_t step = b.attrs().attr_int("step");
+  std::vector<double> at;
+  for (int64_t f = 0; f < count; ++f) {
+    for (int64_t i = 0; i < length; ++i) at.push_back(static_cast<double>(f * step + i));
+  }
+  const ValueId indices = b.constant(DType::kI64, {count, length}, at);
+  const ValueId of_x =
+      sum_at(b, indices_first(b, b.g(), axis, 2), indices, axis, b.input_type(0).shape);
+  return b.outputs({b.stored(of_x, 0)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_frames() {
@@ -44,6 +63,7 @@ const ir::OpDef& op_frames() {
       .infer = infer_frames,
       .lower = lower_frames,
       .traits = {.moves_data = true},
+      .gradient = gradient_frames,
   };
   return def;
 }

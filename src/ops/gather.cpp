@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -31,10 +32,19 @@ Expr lower_gather(LowerContext& context, int, std::span<const Expr> index) {
   const Expr wanted = context.input(1, index.subspan(axis, rank));
 
   Index at = to_index(index.first(axis));
-  at.push_back(checked_index(context, wanted, x.shape[axis]));
+  at.push_back(checked_index(context, 1, wanted, x.shape[axis]));
   const auto inner = index.subspan(axis + rank);
   at.insert(at.end(), inner.begin(), inner.end());
   return context.input(0, at);
+}
+
+Grads gradient_gather(ir::GraphBuilder& builder, const ir::Node& node,
+                      std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const int64_t axis = from_front(b.attrs().attr_int("axis"), b.input_type(0).rank());
+  const ValueId updates = indices_first(b, b.g(), axis, b.input_type(1).rank());
+  const ValueId of_x = sum_at(b, updates, b.input(1), axis, b.input_type(0).shape);
+  return b.outputs({b.stored(of_x, 0), ir::kNoId});
 }
 
 }  // namespace
@@ -50,6 +60,7 @@ const ir::OpDef& op_gather() {
       .lower = lower_gather,
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_axis,
+      .gradient = gradient_gather,
   };
   return def;
 }

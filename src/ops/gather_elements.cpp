@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -24,8 +25,18 @@ Expr lower_gather_elements(LowerContext& context, int, std::span<const Expr> ind
   const TensorType& x = context.input_type(0);
   const auto axis = static_cast<size_t>(from_front(context.attr_int("axis"), x.rank()));
   Index at = to_index(index);
-  at[axis] = checked_index(context, context.input(1, index), x.shape[axis]);
+  at[axis] = checked_index(context, 1, context.input(1, index), x.shape[axis]);
   return context.input(0, at);
+}
+
+Grads gradient_gather_elements(ir::GraphBuilder& builder, const ir::Node& node,
+                               std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const ValueId none = b.zeros(b.type(b.g()).dtype, b.input_type(0).shape);
+  const ValueId of_x =
+      b.op("scatter_elements", {none, b.input(1), b.g()},
+           {{"axis", b.attrs().attr_int("axis")}, {"reduction", std::string("add")}});
+  return b.outputs({b.stored(of_x, 0), ir::kNoId});
 }
 
 }  // namespace
@@ -42,6 +53,7 @@ const ir::OpDef& op_gather_elements() {
       .infer = infer_gather_elements,
       .lower = lower_gather_elements,
       .traits = {.moves_data = true},
+      .gradient = gradient_gather_elements,
   };
   return def;
 }

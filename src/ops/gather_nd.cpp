@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -50,10 +51,33 @@ Expr lower_gather_nd(LowerContext& context, int, std::span<const Expr> index) {
   for (int64_t i = 0; i < indices.shape.back(); ++i) {
     Index from = to_index(index.first(outer));
     from.push_back(context.index(i));
-    at.push_back(checked_index(context, context.input(1, from), x.shape[at.size()]));
+    at.push_back(checked_index(context, 1, context.input(1, from), x.shape[at.size()], i,
+                               indices.shape.back()));
   }
   at.insert(at.end(), index.begin() + static_cast<std::ptrdiff_t>(outer), index.end());
   return context.input(0, at);
+}
+
+Grads gradient_gather_nd(ir::GraphBuilder& builder, const ir::Node& node,
+                         std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // Indices of all dims from the first on: those of the batch are counted.
+  const int64_t batch = b.attrs().attr_int("batch_dims");
+  const Shape shape = b.input_type(1).shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  std::vector<ValueId> columns;
+  Shape one_column = shape;
+  one_column.back() = 1;
+  for (int64_t d = 0; d < batch; ++d) {
+    const ValueId counted = b.positions(rank, d, shape[static_cast<size_t>(d)]);
+    columns.push_back(b.expand(counted, one_column));
+  }
+  columns.push_back(b.cast(b.input(1), DType::kI64));
+  const ValueId indices = b.concat(columns, rank - 1);
+  const ValueId none = b.zeros(b.type(b.g()).dtype, b.input_type(0).shape);
+  const ValueId of_x =
+      b.op("scatter_nd", {none, indices, b.g()}, {{"reduction", std::string("add")}});
+  return b.outputs({b.stored(of_x, 0), ir::kNoId});
 }
 
 }  // namespace
@@ -70,6 +94,7 @@ const ir::OpDef& op_gather_nd() {
       .infer = infer_gather_nd,
       .lower = lower_gather_nd,
       .traits = {.moves_data = true},
+      .gradient = gradient_gather_nd,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <numbers>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -28,6 +29,24 @@ Expr lower_gelu(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, x * 0.5 * (phi + 1.0));
 }
 
+ValueId gradient_gelu(Backward& b) {
+  const ValueId x = b.x();
+  const ValueId square = b.mul(x, x);
+  if (b.attrs().attr_string("approximate") == "tanh") {
+    const double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+    const ValueId cube = b.scale(b.mul(square, x), 0.044715);
+    const ValueId t = b.fn("tanh", b.scale(b.add(x, cube), scale));
+    const ValueId inner = b.scale(b.shift(b.scale(square, 3.0 * 0.044715), 1.0), scale);
+    const ValueId bend = b.mul(b.mul(x, b.shift(b.neg(b.mul(t, t)), 1.0)), inner);
+    return b.mul(b.g(), b.scale(b.add(b.shift(t, 1.0), bend), 0.5));
+  }
+  const ValueId phi =
+      b.scale(b.shift(b.fn("erf", b.scale(x, 1.0 / std::numbers::sqrt2)), 1.0), 0.5);
+  const double height = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  const ValueId bell = b.scale(b.fn("exp", b.scale(square, -0.5)), height);
+  return b.mul(b.g(), b.add(phi, b.mul(x, bell)));
+}
+
 }  // namespace
 
 const ir::OpDef& op_gelu() {
@@ -38,6 +57,7 @@ const ir::OpDef& op_gelu() {
       .infer = infer_gelu,
       .lower = lower_gelu,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_gelu>,
   };
   return def;
 }

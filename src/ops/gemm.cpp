@@ -77,7 +77,7 @@ const ir::OpDef& op_gemm() {
                 optional("trans_b", false), wide_result_attr()},
       .infer = infer_gemm,
       .decompose = decompose_gemm,
-      .traits = {.product = true},
+      .traits = {.product = true, .factors = 2, .adds_input = true},
   };
   return def;
 }

@@ -3,6 +3,7 @@
 #include "ops/support/choice.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/sample.h"
+#include "ops/support/sample_form.h"
 #include "ops/support/window.h"
 
 namespace pyc::ops {
@@ -121,6 +122,98 @@ Expr lower_grid_sample(LowerContext& context, int, std::span<const Expr> index) 
   return rounded(context, interpolate(context, index[0], index[1], dims));
 }
 
+// The Sampler's steps as ops of a graph.
+struct GridForm {
+  Compose& c;
+  std::string mode;
+  std::string padding;
+  bool align_corners;
+
+  ValueId place(ValueId g, double n) const {
+    if (align_corners) return c.scale(c.shift(g, 1.0), 0.5 * (n - 1));
+    return c.scale(c.shift(c.scale(c.shift(g, 1.0), n), -1.0), 0.5);
+  }
+  ValueId mirrored(ValueId x, double low, double high) const {
+    const double range = high - low;
+    if (range == 0) return c.expand(c.scalar_like(x, low), c.type(x).shape);
+    const ValueId below = c.op("less", {x, c.scalar_like(x, low)});
+    const ValueId under = c.sub(c.scalar_like(x, low), x);
+    const ValueId distance = c.op("where", {below, under, c.shift(x, -high)});
+    const ValueId times = whole(c, c.scale(distance, 1.0 / range), "trunc");
+    const ValueId rest = c.sub(distance, c.scale(as_float(c, times, x), range));
+    const ValueId parity = c.op("mod", {times, c.scalar_like(times, 2.0)});
+    const ValueId even = c.op("equal", {parity, c.scalar_like(times, 0.0)});
+    const ValueId differ = c.op("logical_xor", {below, even});
+    return c.op("where", {differ, c.sub(c.scalar_like(x, high), rest), c.shift(rest, low)});
+  }
+  ValueId moved_inside(ValueId x, double n) const {
+    if (padding == "zeros") return x;
+    const double low = align_corners ? 0.0 : -0.5;
+    const double high = align_corners ? n - 1 : n - 0.5;
+    const ValueId under = c.op("less", {x, c.scalar_like(x, low)});
+    const ValueId over = c.op("less", {c.scalar_like(x, high), x});
+    const ValueId inside = padding == "border" ? clamped(c, x, 0.0, n - 1) : mirrored(x, low, high);
+    return c.op("where", {c.op("logical_or", {under, over}), inside, x});
+  }
+  PlacedTap tap(ValueId i, ValueId weight, int64_t size) const {
+    const auto n = static_cast<double>(size);
+    if (padding == "zeros") return {i, weight, is_between(c, i, 0.0, n)};
+    if (padding == "reflection" && size > 1) {
+      const double period = align_corners ? 2 * n - 2 : 2 * n;
+      const ValueId turned = c.op("mod", {i, c.scalar_like(i, period)});
+      const ValueId back = c.sub(c.scalar_like(i, align_corners ? period : period - 1), turned);
+      i = c.op("where", {c.op("less", {turned, c.scalar_like(i, n)}), turned, back});
+    }
+    return {i, weight};  // clamped where it is read
+  }
+  ValueId cubic(ValueId t, bool far) const {
+    constexpr double kA = -0.75;
+    if (far) {
+      const ValueId outer = c.shift(c.mul(c.shift(c.scale(t, kA), -5 * kA), t), 8 * kA);
+      return c.shift(c.mul(outer, t), -4 * kA);
+    }
+    const ValueId inner = c.mul(c.shift(c.scale(t, kA + 2), -(kA + 3)), t);
+    return c.shift(c.mul(inner, t), 1.0);
+  }
+  PlacedTaps taps(ValueId g, int64_t size) const {
+    const auto n = static_cast<double>(size);
+    const ValueId x = place(g, n);
+    if (mode == "nearest") {
+      const ValueId at = whole(c, moved_inside(c.op("round", {x}), n), "trunc");
+      return {tap(at, c.expand(c.scalar_like(x, 1.0), c.type(x).shape), size)};
+    }
+    const ValueId moved = moved_inside(x, n);
+    const ValueId first = whole(c, moved, "floor");
+    const ValueId t = c.sub(moved, as_float(c, first, moved));
+    const ValueId rest = c.sub(c.scalar_like(t, 1.0), t);
+    if (mode != "cubic") return {tap(first, rest, size), tap(c.shift(first, 1.0), t, size)};
+    return {tap(c.shift(first, -1.0), cubic(c.shift(t, 1.0), true), size),
+            tap(first, cubic(t, false), size), tap(c.shift(first, 1.0), cubic(rest, false), size),
+            tap(c.shift(first, 2.0), cubic(c.shift(rest, 1.0), true), size)};
+  }
+};
+
+Result<std::vector<ValueId>> gradient_form_grid_sample(ir::GraphBuilder& builder,
+                                                       const ir::Node& node) {
+  Compose c(builder, node);
+  const TensorType x = c.input_type(0);
+  const Shape grid = c.input_type(1).shape;
+  const int64_t count = x.rank() - 2;
+  const int64_t places = TensorType{DType::kU8, {grid.begin() + 1, grid.end() - 1}}.elements();
+  const ValueId coordinates = c.reshape(c.wide_input(1), {x.shape[0], places, count});
+  const GridForm form{c, c.attrs().attr_string("mode"), c.attrs().attr_string("padding"),
+                      c.attrs().attr_bool("align_corners")};
+  std::vector<PlacedTaps> dims;
+  for (int64_t d = 0; d < count; ++d) {
+    const ValueId g = c.slice(coordinates, 2, count - 1 - d, count - d);
+    dims.push_back(
+        form.taps(c.reshape(g, {x.shape[0], places}), x.shape[static_cast<size_t>(d) + 2]));
+  }
+  const ValueId y = interpolate(c, c.wide_input(0), dims);
+  const Shape shape = with_planes(x.shape[0], x.shape[1], Shape(grid.begin() + 1, grid.end() - 1));
+  return c.outputs({c.cast(c.reshape(y, shape), x.dtype)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_grid_sample() {
@@ -135,6 +228,7 @@ const ir::OpDef& op_grid_sample() {
                 optional("align_corners", false)},
       .infer = infer_grid_sample,
       .lower = lower_grid_sample,
+      .gradient_form = gradient_form_grid_sample,
   };
   return def;
 }

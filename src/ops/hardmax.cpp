@@ -34,6 +34,7 @@ const ir::OpDef& op_hardmax() {
       .attrs = {optional("axis", int64_t{-1})},
       .infer = infer_hardmax,
       .decompose = decompose_hardmax,
+      .no_gradient = "it jumps between 0 and 1",
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/lowering.h"
+#include "ops/support/backward.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
 
@@ -8,6 +9,8 @@ namespace {
 ValueId simplify_identity(Patch& patch, const NodeView& node) {
   return patch.by("identity", node.input(0));
 }
+
+ValueId gradient_identity(Backward& b) { return b.g(); }
 
 }  // namespace
 
@@ -22,6 +25,7 @@ const ir::OpDef& op_identity() {
                   std::span<const Expr> index) { return context.input(0, index); },
       .traits = {.elementwise = true, .moves_data = true},
       .simplify = simplify_identity,
+      .gradient = gradient_of_one<gradient_identity>,
   };
   return def;
 }

@@ -47,6 +47,7 @@ const ir::OpDef& op_iota() {
                 optional("step", 1.0)},
       .infer = infer_iota,
       .lower = lower_iota,
+      .no_gradient = "it has no input",
   };
   return def;
 }

@@ -23,6 +23,7 @@ const ir::OpDef& op_is_inf() {
       .infer = [](const InferArgs& args) { return infer_comparison(args, kFloats); },
       .lower = lower_unary<formula_is_inf>,
       .traits = {.elementwise = true},
+      .no_gradient = "its result is a bool",
   };
   return def;
 }

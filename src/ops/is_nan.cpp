@@ -9,6 +9,7 @@ const ir::OpDef& op_is_nan() {
       .infer = [](const InferArgs& args) { return infer_comparison(args, kFloats); },
       .lower = lower_unary<[](Expr x) { return ne(x, x); }>,
       .traits = {.elementwise = true},
+      .no_gradient = "its result is a bool",
   };
   return def;
 }

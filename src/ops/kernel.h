@@ -50,11 +50,17 @@ class KernelContext : public LowerContext {
                                  const Body& body) = 0;
 
   // Buffers: memory of the point's own, or an output. One that nothing reads is no buffer at all:
-  // it is kNone, and stores to it are left out.
+  // it is kNone, and stores to it are left out. An element is named by its number in the order of
+  // the shape, the last dim fastest, wherever it lies in memory.
   virtual uint32_t scratch(DType t, int64_t elements) = 0;
   virtual uint32_t output(int i) = 0;
   virtual Expr load(uint32_t buffer, Expr offset) = 0;
   virtual void store(uint32_t buffer, Expr offset, Expr value) = 0;
+
+  // `start` plus the terms' products, block after block as unit() adds them, in one segment; only
+  // where there is a unit.
+  virtual Expr add_products(Expr start, int64_t extent,
+                            const std::function<ReduceTerm(Expr k)>& term) = 0;
 
   // The whole kernel: output 0 is [batch…, queries, columns], outputs 1 and 2, [batch…, queries],
   // are each row's maximum and sum.

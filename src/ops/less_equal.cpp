@@ -11,6 +11,7 @@ const ir::OpDef& op_less_equal() {
       .infer = [](const InferArgs& args) { return infer_comparison(args, kNumbers); },
       .lower = lower_binary<loop::le>,
       .traits = {.elementwise = true},
+      .no_gradient = "its result is a bool",
   };
   return def;
 }

@@ -1,6 +1,15 @@
+#include <numbers>
+
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_log2(Backward& b) { return b.div(b.g(), b.scale(b.x(), std::numbers::ln2)); }
+
+}  // namespace
 
 const ir::OpDef& op_log2() {
   static const ir::OpDef def{
@@ -9,6 +18,7 @@ const ir::OpDef& op_log2() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::log2>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_log2>,
   };
   return def;
 }

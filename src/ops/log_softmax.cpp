@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -17,6 +18,11 @@ Result<std::vector<ValueId>> decompose_log_softmax(ir::GraphBuilder& builder,
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 
+ValueId gradient_log_softmax(Backward& b) {
+  const ValueId total = b.sum(b.g(), {b.attrs().attr_int("axis")}, true);
+  return b.sub(b.g(), b.mul(b.fn("exp", b.y()), total));
+}
+
 }  // namespace
 
 const ir::OpDef& op_log_softmax() {
@@ -26,6 +32,7 @@ const ir::OpDef& op_log_softmax() {
       .attrs = {optional("axis", int64_t{-1})},
       .infer = infer_log_softmax,
       .decompose = decompose_log_softmax,
+      .gradient = gradient_of_one<gradient_log_softmax>,
   };
   return def;
 }

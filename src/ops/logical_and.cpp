@@ -11,6 +11,7 @@ const ir::OpDef& op_logical_and() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kBools); },
       .lower = lower_binary<[](Expr a, Expr b) { return a & b; }>,
       .traits = {.elementwise = true},
+      .no_gradient = "its result is a bool",
   };
   return def;
 }

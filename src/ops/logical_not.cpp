@@ -9,6 +9,7 @@ const ir::OpDef& op_logical_not() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kBools); },
       .lower = lower_unary<[](Expr x) { return ~x; }>,
       .traits = {.elementwise = true},
+      .no_gradient = "its result is a bool",
   };
   return def;
 }

@@ -8,8 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "base/fault.h"
 #include "ir/graph.h"
 #include "loop/builder.h"
+
+namespace pyc {
+struct MatrixUnit;
+}
 
 namespace pyc::ops {
 
@@ -45,8 +50,15 @@ class LowerContext {
                       const std::function<ReduceTerm(std::span<const Expr>)>& term,
                       int64_t segment = 0) = 0;
 
-  // The run fails with this node's name and `message` if `ok` is false for any element.
-  virtual void check(Expr ok, std::string_view message) = 0;
+  // The unit in whose order this node's products are summed; null: canonical. `reduce` writes a
+  // chain of two factors in it, counting the terms as they come; then it has no guard, so that a
+  // term that does not count has a factor +0.
+  virtual const MatrixUnit* unit() const = 0;
+
+  // The run fails if `ok` is false for any element, with this node's name, `what`, the range and
+  // the first number of input i that is not in it. `ok` must hold where the elements it reads of
+  // input i are all accepted.
+  virtual void check_input(int i, Expr ok, const Accepted& accepted, std::string_view what) = 0;
 
   // Shorthands. `input` converted to the dtype arithmetic is done in (f32 for narrow floats).
   Expr input_compute(int i, std::span<const Expr> index);

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -21,6 +22,22 @@ Result<std::vector<ValueId>> decompose_lp_normalization(ir::GraphBuilder& builde
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 
+ValueId gradient_lp_normalization(Backward& b) {
+  // (g - y'·sum(g·y)) / norm with y' = y, or the sign for p = 1; 0 where the norm is.
+  const bool absolute = b.attrs().attr_int("p") == 1;
+  const Ints axes{b.attrs().attr_int("axis")};
+  const ValueId x = b.x();
+  const ValueId found = b.op(absolute ? "reduce_l1" : "reduce_l2", {x}, {{"axes", axes}});
+  const ValueId none = b.is(found, 0.0);
+  const ValueId norm = b.where(none, b.scalar_like(found, 1.0), found);
+  const ValueId y = b.div(x, norm);
+  const ValueId along = b.sum(b.mul(b.g(), y), axes, true);
+  const ValueId below = b.less(x, b.scalar_like(x, 0.0));
+  const ValueId part =
+      absolute ? b.where(below, b.neg(along), b.except(b.is(x, 0.0), along)) : b.mul(y, along);
+  return b.except(none, b.div(b.sub(b.g(), part), norm));
+}
+
 }  // namespace
 
 const ir::OpDef& op_lp_normalization() {
@@ -32,6 +49,7 @@ const ir::OpDef& op_lp_normalization() {
       .attrs = {optional("axis", int64_t{-1}), optional("p", int64_t{2})},
       .infer = infer_lp_normalization,
       .decompose = decompose_lp_normalization,
+      .gradient = gradient_of_one<gradient_lp_normalization>,
   };
   return def;
 }

@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
+#include "ops/support/window_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -42,6 +44,21 @@ Expr lower_lp_pool(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, root(sum, p));
 }
 
+ValueId gradient_lp_pool(Backward& b) {
+  // g · (|x| / y)^(p-1) · sign(x), 0 where y is.
+  const Window window = window_of(b.node_attrs(), b.attrs().attr_ints("kernel"));
+  const auto p = static_cast<double>(b.attrs().attr_int("p"));
+  const ValueId x = b.x();
+  const ValueId none = b.is(b.y(), 0.0);
+  const ValueId norm = b.where(none, b.scalar_like(b.y(), 1.0), b.y());
+  const auto power = [&](ValueId v) { return b.op("pow", {v, b.scalar_like(v, p - 1.0)}); };
+  const ValueId share = p == 1.0 ? b.g() : b.div(b.g(), power(norm));
+  const ValueId sums = sum_over_windows(b, b.except(none, share), window);
+  const ValueId size = p == 1.0 ? sums : b.mul(sums, power(b.fn("abs", x)));
+  const ValueId below = b.less(x, b.scalar_like(x, 0.0));
+  return b.where(below, b.neg(size), b.except(b.is(x, 0.0), size));
+}
+
 }  // namespace
 
 const ir::OpDef& op_lp_pool() {
@@ -52,6 +69,7 @@ const ir::OpDef& op_lp_pool() {
       .attrs = attrs_lp_pool(),
       .infer = infer_lp_pool,
       .lower = lower_lp_pool,
+      .gradient = gradient_of_one<gradient_lp_pool>,
   };
   return def;
 }

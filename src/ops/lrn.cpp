@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -40,6 +41,35 @@ Expr lower_lrn(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, context.input_compute(0, index) / power);
 }
 
+// For each channel the sum over it, `before` and `behind` others.
+ValueId channel_sums(Backward& b, ValueId v, int64_t before, int64_t behind) {
+  if (b.type(v).shape[1] == 0) return v;
+  Ints pads(2 * b.type(v).shape.size(), 0);
+  pads[1] = before;
+  pads[1 + b.type(v).shape.size()] = behind;
+  const ValueId framed =
+      b.op("frames", {b.op("pad", {v}, {{"pads", pads}})},
+           {{"axis", int64_t{1}}, {"length", before + behind + 1}, {"step", int64_t{1}}});
+  return b.sum(framed, {2}, false);
+}
+
+ValueId gradient_lrn(Backward& b) {
+  const int64_t size = b.attrs().attr_int("size");
+  const double scale = b.attrs().attr_float("alpha") / static_cast<double>(size);
+  const double beta = b.attrs().attr_float("beta");
+  const int64_t others = std::max<int64_t>(b.input_type(0).shape[1] - 1, 0);
+  const int64_t before = std::min((size - 1) / 2, others);
+  const int64_t behind = std::min(size / 2, others);
+  const ValueId squares = channel_sums(b, b.mul(b.x(), b.x()), before, behind);
+  const ValueId base = b.shift(b.scale(squares, scale), b.attrs().attr_float("bias"));
+  const auto power = [&](double p) { return b.op("pow", {base, b.scalar_like(base, p)}); };
+  const ValueId bend = b.mul(b.mul(b.g(), b.x()), power(-beta - 1.0));
+  // A channel is among the squares of those around it the other way round.
+  const ValueId back =
+      b.mul(b.x(), b.scale(channel_sums(b, bend, behind, before), 2.0 * scale * beta));
+  return b.sub(b.mul(b.g(), power(-beta)), back);
+}
+
 }  // namespace
 
 const ir::OpDef& op_lrn() {
@@ -52,6 +82,7 @@ const ir::OpDef& op_lrn() {
                 optional("beta", 0.75), optional("bias", 1.0)},
       .infer = infer_lrn,
       .lower = lower_lrn,
+      .gradient = gradient_of_one<gradient_lrn>,
   };
   return def;
 }

@@ -1,3 +1,7 @@
+#include <cstddef>
+#include <utility>
+
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/products.h"
 
@@ -34,6 +38,45 @@ Expr lower_matmul(LowerContext& context, int, std::span<const Expr> index) {
                                          {&extent, 1}, term, kChainSegment));
 }
 
+ValueId swap_last(Backward& b, ValueId v) {
+  Ints perm = int_range(0, b.type(v).rank());
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return b.transpose(v, perm);
+}
+
+Grads gradient_matmul(ir::GraphBuilder& builder, const ir::Node& node,
+                      std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // Operands with both dims of a matrix; narrow ones are multiplied as they are.
+  const Shape result = b.type(b.output(0)).shape;
+  const auto matrix = [&](size_t i) {
+    Shape shape = b.input_type(i).shape;
+    if (shape.size() > 1) return shape;
+    return i == 0 ? Shape{1, shape[0]} : Shape{shape[0], 1};
+  };
+  const Shape left = matrix(0);
+  const Shape right = matrix(1);
+  const size_t matrix_dims =
+      (b.input_type(0).rank() > 1 ? 1 : 0) + (b.input_type(1).rank() > 1 ? 1 : 0);
+  Shape places(result.begin(), result.end() - static_cast<std::ptrdiff_t>(matrix_dims));
+  places.insert(places.end(), {left[left.size() - 2], right.back()});
+  const ValueId g = b.reshape(b.stored(b.g(), 0), places);
+  const ValueId a = b.reshape(b.input(0), left);
+  const ValueId w = b.reshape(b.input(1), right);
+  const ValueId of_a = b.sum_to(b.op("matmul", {g, swap_last(b, w)}), left);
+  ValueId of_w = ir::kNoId;
+  if (right.size() == 2 && left.size() > 2) {
+    // One product over all rows of all batches.
+    const ValueId rows = b.reshape(a, {-1, left.back()});
+    of_w =
+        b.op("matmul", {swap_last(b, rows), b.reshape(g, {b.type(rows).shape[0], right.back()})});
+  } else {
+    of_w = b.sum_to(b.op("matmul", {swap_last(b, a), g}), right);
+  }
+  return b.outputs(
+      {b.reshape(of_a, b.input_type(0).shape), b.reshape(of_w, b.input_type(1).shape)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_matmul() {
@@ -45,7 +88,9 @@ const ir::OpDef& op_matmul() {
       .attrs = {wide_result_attr()},
       .infer = infer_matmul,
       .lower = lower_matmul,
-      .traits = {.product = true},
+      .traits = {.product = true, .factors = 2},
+      .on_unit = [](const InferArgs&) { return true; },
+      .gradient = gradient_matmul,
   };
   return def;
 }

@@ -76,6 +76,7 @@ const ir::OpDef& op_matmul_integer() {
       .attrs = {with_attr()},
       .infer = infer_matmul_integer,
       .decompose = decompose_matmul_integer,
+      .no_gradient = "it works on integers",
   };
   return def;
 }

@@ -69,6 +69,7 @@ const ir::OpDef& op_max_pool_indices() {
       .attrs = attrs_max_pool_indices(),
       .infer = infer_max_pool_indices,
       .lower = lower_max_pool_indices,
+      .no_gradient = "its result is an index",
   };
   return def;
 }

@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "ops/kernel.h"
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
+#include "ops/support/scatter_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -32,10 +34,30 @@ void kernel_max_unpool(KernelContext& context) {
   context.each(x.elements(), Order::kOrdered, [&](Expr i) {
     const Index at = index_at(context, i, x.shape);
     const Expr target = convert(context.input(1, at), DType::kI64);
-    context.check(between(context, target, 0, elements), "index out of range");
+    context.check_input(1, between(context, target, 0, elements), {.last = elements - 1}, "index");
     const Expr last = context.index(std::max<int64_t>(elements - 1, 0));
     context.store(out, min(max(target, context.index(0)), last), context.input(0, at));
   });
+}
+
+Grads gradient_max_unpool(ir::GraphBuilder& builder, const ir::Node& node,
+                          std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // What stands at each place came from the last x written there.
+  const int64_t count = b.input_type(0).elements();
+  const int64_t elements = b.type(b.g()).elements();
+  const ValueId indices = b.reshape(b.input(1), {count, 1});
+  const ScatterAccess access{[&](ValueId data) {
+                               return b.op("gather_nd", {data, indices});
+                             },
+                             [&](ValueId data, ValueId updates, std::string_view reduction) {
+                               return b.op("scatter_nd", {data, indices, updates},
+                                           {{"reduction", std::string(reduction)}});
+                             },
+                             b.positions(1, 0, count)};
+  const ValueId read = access.read(b.reshape(b.g(), {elements}));
+  const ValueId of_x = b.only(last_written(b, access, {elements}), read);
+  return b.outputs({b.stored(b.reshape(of_x, b.input_type(0).shape), 0), ir::kNoId});
 }
 
 }  // namespace
@@ -49,6 +71,7 @@ const ir::OpDef& op_max_unpool() {
       .attrs = {required("shape", ir::AttrKind::kInts)},
       .infer = infer_max_unpool,
       .kernel = kernel_max_unpool,
+      .gradient = gradient_max_unpool,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -19,6 +20,20 @@ Result<std::vector<ValueId>> decompose_mean_variance_normalization(ir::GraphBuil
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 
+ValueId gradient_mean_variance_normalization(Backward& b) {
+  // As for any norm; 0 through the deviation where that is 0.
+  const Moments m = moments(b, b.x(), b.attrs().attr_ints("axes"));
+  const ir::Attrs axes{{"axes", b.attrs().attr_ints("axes")}};
+  const ValueId none = b.is(m.var, 0.0);
+  const ValueId deviation = b.fn("sqrt", b.where(none, b.scalar_like(m.var, 1.0), m.var));
+  const ValueId divisor = b.shift(b.except(none, deviation), 1e-9);
+  const ValueId share = b.div(b.g(), divisor);
+  const ValueId along = b.op("reduce_mean", {b.mul(share, m.centred)}, axes);
+  const ValueId bend = b.except(none, b.div(along, b.mul(divisor, deviation)));
+  const ValueId of_centred = b.sub(share, b.mul(m.centred, bend));
+  return b.sub(of_centred, b.op("reduce_mean", {of_centred}, axes));
+}
+
 }  // namespace
 
 const ir::OpDef& op_mean_variance_normalization() {
@@ -28,6 +43,7 @@ const ir::OpDef& op_mean_variance_normalization() {
       .attrs = {optional("axes", Ints{0, 2, 3})},
       .infer = infer_mean_variance_normalization,
       .decompose = decompose_mean_variance_normalization,
+      .gradient = gradient_of_one<gradient_mean_variance_normalization>,
   };
   return def;
 }

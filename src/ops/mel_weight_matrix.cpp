@@ -100,6 +100,7 @@ const ir::OpDef& op_mel_weight_matrix() {
                 required("upper_edge_hertz", ir::AttrKind::kFloat), optional("dtype", DType::kF32)},
       .infer = infer_mel_weight_matrix,
       .decompose = decompose_mel_weight_matrix,
+      .no_gradient = "it has no input",
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -95,6 +96,14 @@ Expr lower_mod(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, select(ne(rest, zero) & other_sign, rest + b, rest));
 }
 
+Grads gradient_mod(ir::GraphBuilder& builder, const ir::Node& node,
+                   std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // a - b·n, where n stays as a and b move.
+  const ValueId n = b.div(b.sub(b.x(0), b.y()), b.x(1));
+  return b.outputs({b.to_input(b.g(), 0), b.to_input(b.neg(b.mul(b.g(), n)), 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_mod() {
@@ -109,6 +118,7 @@ const ir::OpDef& op_mod() {
       .infer = infer_mod,
       .lower = lower_mod,
       .traits = {.elementwise = true},
+      .gradient = gradient_mod,
   };
   return def;
 }

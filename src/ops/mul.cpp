@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -9,6 +10,12 @@ ValueId simplify_mul(Patch& patch, const NodeView& node) {
   if (is_float(node.type().dtype)) return kNoId;  // 0 * -1 = -0, 0 * inf = NaN
   const bool zero = patch.is_uniform(node.input(0), 0.0) || patch.is_uniform(node.input(1), 0.0);
   return zero ? patch.by("mul_zero", zeros_like(patch, node)) : kNoId;
+}
+
+Grads gradient_mul(ir::GraphBuilder& builder, const ir::Node& node,
+                   std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  return b.outputs({b.to_input(b.mul(b.g(), b.x(1)), 0), b.to_input(b.mul(b.g(), b.x(0)), 1)});
 }
 
 }  // namespace
@@ -23,6 +30,7 @@ const ir::OpDef& op_mul() {
       .lower = lower_binary<[](Expr a, Expr b) { return a * b; }>,
       .traits = {.elementwise = true, .commutative = true},
       .simplify = simplify_mul,
+      .gradient = gradient_mul,
   };
   return def;
 }

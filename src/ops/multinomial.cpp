@@ -53,6 +53,7 @@ const ir::OpDef& op_multinomial() {
       .infer = infer_multinomial,
       .decompose = decompose_multinomial,
       .traits = {.random = true},
+      .no_gradient = "its result is an index",
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -9,6 +10,8 @@ ValueId simplify_neg(Patch& patch, const NodeView& node) {
   return inner.is("neg") ? patch.by("neg_neg", inner.input(0)) : kNoId;
 }
 
+ValueId gradient_neg(Backward& b) { return b.neg(b.g()); }
+
 }  // namespace
 
 const ir::OpDef& op_neg() {
@@ -19,6 +22,7 @@ const ir::OpDef& op_neg() {
       .lower = lower_unary<[](Expr x) { return -x; }>,
       .traits = {.elementwise = true},
       .simplify = simplify_neg,
+      .gradient = gradient_of_one<gradient_neg>,
   };
   return def;
 }

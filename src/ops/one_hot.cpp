@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -42,6 +43,16 @@ Expr lower_one_hot(LowerContext& context, int, std::span<const Expr> index) {
   return select(eq(wanted, index[static_cast<size_t>(axis)]), on, off);
 }
 
+Grads gradient_one_hot(ir::GraphBuilder& builder, const ir::Node& node,
+                       std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const ValueId marks = b.constant(DType::kBool, {2}, {0.0, 1.0});
+  const ValueId hit = b.op("one_hot", {b.input(0), marks}, node.attrs);
+  const auto all = [&](ValueId v) { return b.reshape(b.op("reduce_sum", {v}), {1}); };
+  const ValueId both = b.concat({all(b.except(hit, b.g())), all(b.only(hit, b.g()))}, 0);
+  return b.outputs({ir::kNoId, b.stored(both, 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_one_hot() {
@@ -56,6 +67,7 @@ const ir::OpDef& op_one_hot() {
       .infer = infer_one_hot,
       .lower = lower_one_hot,
       .traits = {.moves_data = true},
+      .gradient = gradient_one_hot,
   };
   return def;
 }

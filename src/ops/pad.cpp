@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -97,6 +98,51 @@ ValueId simplify_pad(Patch& patch, const NodeView& node) {
   return none ? patch.by("pad_nothing", node.input(0)) : kNoId;
 }
 
+// The same for all places of a dim of `places` in the output, as numbers.
+std::vector<double> sources(const std::string& mode, const Ints& pads, const Shape& shape,
+                            size_t dim, int64_t places) {
+  const Along a = along(pads, shape, dim);
+  const auto wrapped = [](int64_t i, int64_t n) { return (i % n + n) % n; };
+  std::vector<double> result;
+  for (int64_t place = 0; place < places; ++place) {
+    int64_t i = place - a.before;
+    if (mode == "wrap") {
+      i = wrapped(i, a.left);
+    } else if (mode == "edge") {
+      i = std::clamp<int64_t>(i, 0, a.left - 1);
+    } else {
+      const int64_t period = std::max<int64_t>(2 * (a.left - 1), 1);
+      i = std::min(wrapped(i, period), period - wrapped(i, period));
+      i = std::min(i, a.left - 1);
+    }
+    result.push_back(static_cast<double>(i + a.cropped));
+  }
+  return result;
+}
+
+ValueId gradient_pad(Backward& b) {
+  const Ints& pads = b.attrs().attr_ints("pads");
+  const std::string& mode = b.attrs().attr_string("mode");
+  const Shape shape = b.input_type(0).shape;
+  if (mode == "constant") {
+    Ints back = pads;
+    for (int64_t& p : back) p = -p;
+    return b.op("pad", {b.g()}, {{"pads", back}});
+  }
+  // Every place sends its part to the element it copies, one dim after the other.
+  ValueId g = b.g();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (pads[d] == 0 && pads[d + shape.size()] == 0) continue;
+    const auto axis = static_cast<int64_t>(d);
+    Shape now = b.type(g).shape;
+    const ValueId indices =
+        b.constant(DType::kI64, {now[d]}, sources(mode, pads, shape, d, now[d]));
+    now[d] = shape[d];
+    g = sum_at(b, indices_first(b, g, axis, 1), indices, axis, now);
+  }
+  return g;
+}
+
 }  // namespace
 
 const ir::OpDef& op_pad() {
@@ -112,6 +158,7 @@ const ir::OpDef& op_pad() {
       .lower = lower_pad,
       .traits = {.moves_data = true},
       .simplify = simplify_pad,
+      .gradient = gradient_of_one<gradient_pad>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -59,6 +60,24 @@ Expr lower_pow(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, loop::pow(convert(x, t), convert(y, t)));
 }
 
+Grads gradient_pow(ir::GraphBuilder& builder, const ir::Node& node,
+                   std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // b·a^(b-1), 0 for b = 0; a^b·log(a), 0 for a = 0 and b >= 0.
+  const ValueId a = b.x(0);
+  const ValueId exponent =
+      is_float(b.input_type(1).dtype) ? b.x(1) : b.cast(b.input(1), DType::kF64);
+  const DType t = b.type(a).dtype;
+  const ValueId slope = b.mul(b.cast(exponent, t), b.op("pow", {a, b.shift(exponent, -1.0)}));
+  const ValueId of_a = b.except(b.is(exponent, 0.0), b.mul(b.g(), slope));
+  if (!is_float(b.input_type(1).dtype)) return b.outputs({b.to_input(of_a, 0), ir::kNoId});
+  const ValueId zero = b.scalar_like(exponent, 0.0);
+  const ValueId flat = b.op("logical_and", {b.is(a, 0.0), b.op("greater_equal", {exponent, zero})});
+  const ValueId log = b.fn("log", b.where(flat, b.scalar_like(a, 1.0), a));
+  const ValueId of_b = b.except(flat, b.mul(b.g(), b.mul(b.y(), log)));
+  return b.outputs({b.to_input(of_a, 0), b.to_input(of_b, 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_pow() {
@@ -72,6 +91,7 @@ const ir::OpDef& op_pow() {
       .infer = infer_pow,
       .lower = lower_pow,
       .traits = {.elementwise = true},
+      .gradient = gradient_pow,
   };
   return def;
 }

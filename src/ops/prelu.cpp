@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -14,6 +15,15 @@ Types infer_prelu(const InferArgs& args) {
 
 Expr formula_prelu(Expr x, Expr slope) { return select(lt(x, like(x, 0.0)), slope * x, x); }
 
+Grads gradient_prelu(ir::GraphBuilder& builder, const ir::Node& node,
+                     std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const ValueId below = b.less(b.x(0), b.scalar_like(b.x(0), 0.0));
+  const ValueId of_x = b.where(below, b.mul(b.g(), b.x(1)), b.g());
+  const ValueId of_slope = b.only(below, b.mul(b.g(), b.x(0)));
+  return b.outputs({b.to_input(of_x, 0), b.to_input(of_slope, 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_prelu() {
@@ -25,6 +35,7 @@ const ir::OpDef& op_prelu() {
       .infer = infer_prelu,
       .lower = lower_binary<formula_prelu>,
       .traits = {.elementwise = true},
+      .gradient = gradient_prelu,
   };
   return def;
 }

@@ -61,6 +61,7 @@ const ir::OpDef& op_quantize() {
       .attrs = quantize_attrs(),
       .infer = infer_quantize,
       .lower = lower_quantize,
+      .no_gradient = "it rounds to a grid: its derivative is 0 or does not exist",
   };
   return def;
 }

@@ -34,6 +34,7 @@ const ir::OpDef& op_random_normal() {
       .infer = infer_random_normal,
       .lower = lower_random_normal,
       .traits = {.random = true},
+      .no_gradient = "it has no input",
   };
   return def;
 }

@@ -26,6 +26,7 @@ const ir::OpDef& op_random_uniform() {
       .infer = infer_random_uniform,
       .lower = lower_random_uniform,
       .traits = {.random = true},
+      .no_gradient = "it has no input",
   };
   return def;
 }

@@ -1,7 +1,9 @@
 #include <limits>
 
+#include "ops/support/backward.h"
 #include "ops/support/compose.h"
 #include "ops/support/reduce.h"
+#include "ops/support/reduce_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -23,6 +25,14 @@ Result<std::vector<ValueId>> decompose_reduce_log_sum_exp(ir::GraphBuilder& buil
   return c.outputs({c.cast(c.reshape(y, types[0].shape), type.dtype)});
 }
 
+ValueId gradient_reduce_log_sum_exp(Backward& b) {
+  // The softmax; 0 where all is -inf.
+  const ValueId y = spread(b, b.y());
+  const ValueId none = b.is(y, -std::numeric_limits<double>::infinity());
+  const ValueId e = b.fn("exp", b.sub(b.x(), b.except(none, y)));
+  return b.mul(spread(b, b.g()), b.except(none, e));
+}
+
 }  // namespace
 
 const ir::OpDef& op_reduce_log_sum_exp() {
@@ -34,6 +44,7 @@ const ir::OpDef& op_reduce_log_sum_exp() {
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .decompose = decompose_reduce_log_sum_exp,
+      .gradient = gradient_of_one<gradient_reduce_log_sum_exp>,
   };
   return def;
 }

@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
+#include "ops/support/reduce_gradient.h"
 #include "ops/support/simplify.h"
 
 namespace pyc::ops {
@@ -8,6 +10,8 @@ namespace {
 Expr lower_reduce_max(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, extreme_axes(context, loop::ReduceOp::kMax, index));
 }
+
+ValueId gradient_reduce_max(Backward& b) { return to_extremes(b); }
 
 }  // namespace
 
@@ -19,6 +23,7 @@ const ir::OpDef& op_reduce_max() {
       .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
       .lower = lower_reduce_max,
       .canonical_attrs = canonical_axes,
+      .gradient = gradient_of_one<gradient_reduce_max>,
   };
   return def;
 }

@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
+#include "ops/support/reduce_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -7,6 +9,8 @@ namespace {
 Expr lower_reduce_min(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, extreme_axes(context, loop::ReduceOp::kMin, index));
 }
+
+ValueId gradient_reduce_min(Backward& b) { return to_extremes(b); }
 
 }  // namespace
 
@@ -17,6 +21,7 @@ const ir::OpDef& op_reduce_min() {
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
       .lower = lower_reduce_min,
+      .gradient = gradient_of_one<gradient_reduce_min>,
   };
   return def;
 }

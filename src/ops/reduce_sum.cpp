@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
+#include "ops/support/reduce_gradient.h"
 #include "ops/support/simplify.h"
 
 namespace pyc::ops {
@@ -8,6 +10,8 @@ namespace {
 Expr lower_reduce_sum(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, total_axes(context, loop::ReduceOp::kSum, index));
 }
+
+ValueId gradient_reduce_sum(Backward& b) { return spread(b, b.g()); }
 
 }  // namespace
 
@@ -19,6 +23,7 @@ const ir::OpDef& op_reduce_sum() {
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .lower = lower_reduce_sum,
       .canonical_attrs = canonical_axes,
+      .gradient = gradient_of_one<gradient_reduce_sum>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -14,6 +15,11 @@ ValueId simplify_relu(Patch& patch, const NodeView& node) {
   return patch.by("relu_abs", node.input(0));
 }
 
+ValueId gradient_relu(Backward& b) {
+  // 0 at 0.
+  return b.only(b.less(b.scalar_like(b.x(), 0.0), b.x()), b.g());
+}
+
 }  // namespace
 
 const ir::OpDef& op_relu() {
@@ -24,6 +30,7 @@ const ir::OpDef& op_relu() {
       .lower = lower_unary<formula_relu>,
       .traits = {.elementwise = true},
       .simplify = simplify_relu,
+      .gradient = gradient_of_one<gradient_relu>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -27,6 +28,13 @@ Expr lower_repeat(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+ValueId gradient_repeat(Backward& b) {
+  ValueId g = b.g();
+  const Ints& times = b.attrs().attr_ints("times");
+  for (size_t d = 0; d < times.size(); ++d) g = sum_copies(b, g, d, times[d], true);
+  return g;
+}
+
 }  // namespace
 
 const ir::OpDef& op_repeat() {
@@ -37,6 +45,7 @@ const ir::OpDef& op_repeat() {
       .infer = infer_repeat,
       .lower = lower_repeat,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_repeat>,
   };
   return def;
 }

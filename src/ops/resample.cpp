@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -51,6 +52,30 @@ Expr lower_resample(LowerContext& context, int, std::span<const Expr> index) {
                                          kChainSegment));
 }
 
+Grads gradient_resample(ir::GraphBuilder& builder, const ir::Node& node,
+                        std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const Shape shape = b.input_type(0).shape;
+  const int64_t axis = from_front(b.attrs().attr_int("axis"), b.input_type(0).rank());
+  const auto at = static_cast<size_t>(axis);
+  const ValueId wanted = b.cast(b.input(1), DType::kI64);
+  const ValueId last = b.scalar_like(wanted, static_cast<double>(shape[at] - 1));
+  const ValueId indices = b.op("clip", {wanted, b.scalar_like(wanted, 0.0), last});
+  const ValueId g = b.op("unsqueeze", {b.g()}, {{"axes", Ints{axis + 1}}});
+  // Weights as they stand in [before…, o, t, after…].
+  Shape placed(shape.size() + 1, 1);
+  placed[at] = b.input_type(1).shape[0];
+  placed[at + 1] = b.input_type(1).shape[1];
+  const bool weighted = b.inputs() > 2;
+  const ValueId parts = weighted ? b.mul(g, b.reshape(b.x(2), placed)) : g;
+  const ValueId of_x =
+      b.stored(sum_at(b, indices_first(b, parts, axis, 2), indices, axis, shape), 0);
+  if (!weighted) return b.outputs({of_x, ir::kNoId});
+  const ValueId read = b.op("gather", {b.x(0), indices}, {{"axis", axis}});
+  const ValueId of_weights = b.reshape(b.sum_to(b.mul(read, g), placed), b.input_type(2).shape);
+  return b.outputs({of_x, ir::kNoId, b.stored(of_weights, 2)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_resample() {
@@ -64,6 +89,7 @@ const ir::OpDef& op_resample() {
       .attrs = {optional("axis", int64_t{-1})},
       .infer = infer_resample,
       .lower = lower_resample,
+      .gradient = gradient_resample,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -47,6 +48,8 @@ ValueId simplify_reshape(Patch& patch, const NodeView& node) {
                   patch.op("reshape", {inner.input(0)}, {{"shape", node.type().shape}}));
 }
 
+ValueId gradient_reshape(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
+
 }  // namespace
 
 const ir::OpDef& op_reshape() {
@@ -59,6 +62,7 @@ const ir::OpDef& op_reshape() {
       .traits = {.moves_data = true},
       .canonical_attrs = canonical,
       .simplify = simplify_reshape,
+      .gradient = gradient_of_one<gradient_reshape>,
   };
   return def;
 }

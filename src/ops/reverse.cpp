@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -20,6 +21,8 @@ Expr lower_reverse(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+ValueId gradient_reverse(Backward& b) { return b.op("reverse", {b.g()}, b.node_attrs()); }
+
 }  // namespace
 
 const ir::OpDef& op_reverse() {
@@ -30,6 +33,7 @@ const ir::OpDef& op_reverse() {
       .infer = infer_reverse,
       .lower = lower_reverse,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_reverse>,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -26,12 +27,20 @@ Expr lower_reverse_sequence(LowerContext& context, int, std::span<const Expr> in
   };
   const size_t time = dim_of("time_axis");
   const Expr length = convert(context.input(1, Index{index[dim_of("batch_axis")]}), DType::kI64);
-  context.check(between(context, length, 0, x.shape[time] + 1), "length out of range");
+  context.check_input(1, between(context, length, 0, x.shape[time] + 1), {.last = x.shape[time]},
+                      "length");
   const Expr last = context.index(std::max<int64_t>(x.shape[time] - 1, 0));
   const Expr mirrored = min(max(length - context.index(1) - index[time], context.index(0)), last);
   Index at = to_index(index);
   at[time] = select(lt(index[time], length), mirrored, index[time]);
   return context.input(0, at);
+}
+
+Grads gradient_reverse_sequence(ir::GraphBuilder& builder, const ir::Node& node,
+                                std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  return b.outputs(
+      {b.stored(b.op("reverse_sequence", {b.g(), b.input(1)}, node.attrs), 0), ir::kNoId});
 }
 
 }  // namespace
@@ -48,6 +57,7 @@ const ir::OpDef& op_reverse_sequence() {
       .infer = infer_reverse_sequence,
       .lower = lower_reverse_sequence,
       .traits = {.moves_data = true},
+      .gradient = gradient_reverse_sequence,
   };
   return def;
 }

@@ -1,5 +1,8 @@
+#include <limits>
+
 #include "ops/support/choice.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/sample_form.h"
 
 namespace pyc::ops {
 namespace {
@@ -128,7 +131,7 @@ Expr lower_roi_align(LowerContext& context, int, std::span<const Expr> index) {
   const Shape& shape = context.input_type(0).shape;
   const bool largest = context.attr_string("mode") == "max";
   const Expr image = convert(context.input(2, index.first(1)), DType::kI64);
-  context.check(between(context, image, 0, shape[0]), "image out of range");
+  context.check_input(2, between(context, image, 0, shape[0]), {.last = shape[0] - 1}, "image");
   const RoiLine rows = line_of(context, index[0], 0, index[2], shape[2]);
   const RoiLine columns = line_of(context, index[0], 1, index[3], shape[3]);
   const auto term = [&](std::span<const Expr> k) {
@@ -150,6 +153,148 @@ Expr lower_roi_align(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, select(lt(nothing, count), with_outside, nothing));
 }
 
+// The samples of all rois along one dim as ops of a graph, each [rois, bins, samples].
+struct RoiForm {
+  int64_t rois = 0;
+  int64_t bins = 0;
+  int64_t samples = 0;
+  int64_t size = 0;
+  ValueId counts;  // [rois, 1], a float that carries no gradient
+  ValueId exists;
+  ValueId inside;    // and exists
+  ValueId left_out;  // [rois, bins, 1]: samples exist that are none of these
+  ValueId at[2];
+  ValueId weight[2];
+};
+
+RoiForm roi_form(Compose& c, int dim, int64_t size) {
+  const auto column = [&](int64_t i) {
+    const ValueId v =
+        c.scale(c.slice(c.wide_input(1), 1, i, i + 1), c.attrs().attr_float("spatial_scale"));
+    return c.attrs().attr_bool("half_pixel") ? c.shift(v, -0.5) : v;
+  };
+  RoiForm f;
+  f.rois = c.input_type(1).shape[0];
+  f.bins = c.attrs().attr_ints("size")[static_cast<size_t>(dim)];
+  f.size = size;
+  const ValueId begin = column(dim == 0 ? 1 : 0);
+  ValueId length = c.sub(column(dim == 0 ? 3 : 2), begin);
+  if (!c.attrs().attr_bool("half_pixel"))
+    length = c.op("max", {length, c.scalar_like(length, 1.0)});
+  const ValueId bin = c.scale(length, 1.0 / static_cast<double>(f.bins));
+  const DType t = c.type(bin).dtype;
+  const ValueId start = c.add(begin, c.mul(c.cast(c.positions(2, 1, f.bins), t), bin));
+  const int64_t ratio = c.attrs().attr_int("sampling_ratio");
+  ValueId first = c.expand(c.constant(DType::kI64, {}, {0.0}), {f.rois, f.bins});
+  if (ratio > 0) {
+    f.samples = ratio;
+    f.counts = c.expand(c.scalar_like(bin, static_cast<double>(ratio)), {f.rois, 1});
+  } else {
+    f.samples = 2 * (size + 1) + 6;
+    f.counts =
+        as_float(c, c.op("max", {whole(c, bin, "ceil"), c.constant(DType::kI64, {}, {0.0})}), bin);
+    const ValueId apart = c.div(bin, c.op("max", {f.counts, c.scalar_like(bin, 1.0)}));
+    const ValueId skipped = c.shift(c.div(c.shift(c.op("neg", {start}), -1.0), apart), -2.0);
+    first = whole(c, clamped(c, skipped, 0.0, 1e9), "floor");
+  }
+  const auto each = [&](ValueId v, int64_t bins) { return c.reshape(v, {f.rois, bins, 1}); };
+  const ValueId number = c.cast(c.add(each(first, f.bins), c.positions(3, 2, f.samples)), t);
+  const ValueId count = each(f.counts, 1);
+  const ValueId divisor = c.op("max", {count, c.scalar_like(bin, 1.0)});
+  const ValueId step = c.div(c.mul(c.shift(number, 0.5), each(bin, 1)), divisor);
+  const ValueId place = c.add(each(start, f.bins), step);
+  const auto last = static_cast<double>(size - 1);
+  const ValueId held = clamped(c, place, 0.0, last);
+  f.at[0] = whole(c, held, "floor");
+  f.at[1] = clamped(c, c.shift(f.at[0], 1.0), 0.0, last);
+  f.weight[1] = c.sub(held, as_float(c, f.at[0], held));
+  f.weight[0] = c.sub(c.scalar_like(held, 1.0), f.weight[1]);
+  f.exists = c.op("less", {number, count});
+  const ValueId above = c.op("less_equal", {c.scalar_like(place, -1.0), place});
+  const ValueId below = c.op("less_equal", {place, c.scalar_like(place, last + 1.0)});
+  f.inside = c.op("logical_and", {f.exists, c.op("logical_and", {above, below})});
+  const ValueId end = c.cast(c.shift(each(first, f.bins), static_cast<double>(f.samples)), t);
+  const ValueId before = c.op("less", {c.constant(DType::kI64, {}, {0.0}), each(first, f.bins)});
+  f.left_out = c.op("logical_or", {before, c.op("less", {end, count})});
+  return f;
+}
+
+// The average is a product with a matrix [rois, bins, size] on each side.
+ValueId roi_average(Compose& c, ValueId images, const RoiForm& rows, const RoiForm& columns) {
+  const auto matrix = [&](const RoiForm& f) {
+    const Shape apart{f.rois, f.bins, f.samples, 1};
+    const ValueId element = c.positions(4, 3, f.size);
+    const auto share = [&](int i) {
+      const ValueId hit = c.op("equal", {c.reshape(f.at[i], apart), element});
+      const ValueId taken = c.op("logical_and", {hit, c.reshape(f.inside, apart)});
+      const ValueId weight = c.reshape(f.weight[i], apart);
+      return c.op("where", {taken, weight, c.scalar_like(weight, 0.0)});
+    };
+    const ValueId all = c.add(share(0), share(1));
+    const ValueId sums = c.op("reduce_sum", {all}, {{"axes", Ints{2}}, {"keepdims", false}});
+    return c.reshape(sums, {f.rois, 1, f.bins, f.size});
+  };
+  const ValueId turned = c.transpose(matrix(columns), {0, 1, 3, 2});
+  const ValueId sums = c.op("matmul", {c.op("matmul", {matrix(rows), images}), turned});
+  const ValueId count = c.mul(rows.counts, columns.counts);
+  const ValueId some = c.op("max", {count, c.scalar_like(count, 1.0)});
+  return c.div(sums, c.reshape(some, {rows.rois, 1, 1, 1}));
+}
+
+ValueId roi_largest(Compose& c, ValueId images, const RoiForm& rows, const RoiForm& columns) {
+  const Shape shape = c.type(images).shape;
+  // [rois, bins, samples, bins, samples] of rows and columns.
+  const Shape of_rows{rows.rois, rows.bins, rows.samples, 1, 1};
+  const Shape of_columns{rows.rois, 1, 1, columns.bins, columns.samples};
+  const Shape all{rows.rois, rows.bins, rows.samples, columns.bins, columns.samples};
+  const int64_t samples = rows.bins * rows.samples * columns.bins * columns.samples;
+  const Shape apart{shape[0], shape[1], rows.bins, rows.samples, columns.bins, columns.samples};
+  const Shape per_channel{shape[0], 1, rows.bins, rows.samples, columns.bins, columns.samples};
+  const auto both = [&](std::string_view op, ValueId a, ValueId b) {
+    return c.op(op, {c.reshape(a, of_rows), c.reshape(b, of_columns)});
+  };
+  const ValueId flat = c.reshape(images, {shape[0], shape[1], shape[2] * shape[3]});
+  ValueId joined = ir::kNoId;
+  for (int i = 0; i < 4; ++i) {
+    const ValueId row = c.scale(rows.at[i / 2], static_cast<double>(shape[3]));
+    const ValueId at = c.reshape(both("add", row, columns.at[i % 2]), {shape[0], 1, samples});
+    const ValueId read =
+        c.op("gather_elements", {flat, c.expand(at, {shape[0], shape[1], samples})},
+             {{"axis", int64_t{2}}});
+    const ValueId weight =
+        c.reshape(both("mul", rows.weight[i / 2], columns.weight[i % 2]), per_channel);
+    const ValueId part = c.mul(c.reshape(read, apart), weight);
+    joined = i == 0 ? part : c.op("max", {joined, part});
+  }
+  const ValueId nothing = c.scalar_like(joined, 0.0);
+  const ValueId inside = c.reshape(both("logical_and", rows.inside, columns.inside), per_channel);
+  const ValueId exists = c.reshape(both("logical_and", rows.exists, columns.exists), per_channel);
+  const ValueId lowest = c.scalar_like(joined, -std::numeric_limits<double>::infinity());
+  const ValueId seen = c.op("where", {exists, c.op("where", {inside, joined, nothing}), lowest});
+  const ValueId found = c.op("reduce_max", {seen}, {{"axes", Ints{3, 5}}, {"keepdims", false}});
+  const Shape places{shape[0], 1, rows.bins, columns.bins};
+  const ValueId left_out =
+      c.op("logical_or", {c.reshape(rows.left_out, {shape[0], 1, rows.bins, 1}),
+                          c.reshape(columns.left_out, {shape[0], 1, 1, columns.bins})});
+  const ValueId more =
+      c.op("where", {c.expand(left_out, places), c.op("max", {found, nothing}), found});
+  const ValueId count = c.reshape(c.mul(rows.counts, columns.counts), {shape[0], 1, 1, 1});
+  return c.op("where", {c.op("less", {nothing, count}), more, nothing});
+}
+
+Result<std::vector<ValueId>> gradient_form_roi_align(ir::GraphBuilder& builder,
+                                                     const ir::Node& node) {
+  Compose c(builder, node);
+  const TensorType x = c.input_type(0);
+  const bool largest = c.attrs().attr_string("mode") == "max";
+  const RoiForm rows = roi_form(c, 0, x.shape[2]);
+  const RoiForm columns = roi_form(c, 1, x.shape[3]);
+  const ValueId images = c.op("gather", {c.wide_input(0), c.input(2)}, {{"axis", int64_t{0}}});
+  const ValueId y =
+      largest ? roi_largest(c, images, rows, columns) : roi_average(c, images, rows, columns);
+  return c.outputs({c.cast(y, x.dtype)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_roi_align() {
@@ -165,6 +310,7 @@ const ir::OpDef& op_roi_align() {
                 optional("half_pixel", true)},
       .infer = infer_roi_align,
       .lower = lower_roi_align,
+      .gradient_form = gradient_form_roi_align,
   };
   return def;
 }

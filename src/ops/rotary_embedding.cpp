@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/compose.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -76,7 +77,7 @@ Index angle_row(LowerContext& context, Expr batch, Expr place) {
   const int64_t rows = context.input_type(1).shape[0];
   const Index token{batch, place};
   const Expr id = convert(context.input(3, token), DType::kI64);
-  context.check(between(context, id, 0, rows), "position id out of range");
+  context.check_input(3, between(context, id, 0, rows), {.last = rows - 1}, "position id");
   const Expr last = context.index(std::max<int64_t>(rows - 1, 0));
   return {min(max(id, context.index(0)), last)};
 }
@@ -115,6 +116,45 @@ Expr lower_rotary_embedding(LowerContext& context, int, std::span<const Expr> in
   return rounded(context, l.rotary == l.head_size ? y : select(inside, y, element(d)));
 }
 
+Result<std::vector<ValueId>> gradient_form_rotary_embedding(ir::GraphBuilder& builder,
+                                                            const ir::Node& node) {
+  Compose c(builder, node);
+  const TensorType x = c.input_type(0);
+  const Layout l = layout_of(x, c.attrs().attr_int("num_heads"), c.attrs().attr_int("rotary_dim"));
+  if (l.rotary == 0) return c.outputs({c.op("identity", {c.input(0)})});
+  // [B,S,H,D], so that the angles [B,S,1,pairs] broadcast.
+  const bool flat = x.rank() == 3;
+  const int64_t heads = flat ? x.shape[2] / l.head_size : x.shape[1];
+  const ValueId all = flat ? c.reshape(c.wide_input(0), {l.batch, l.sequence, heads, l.head_size})
+                           : c.transpose(c.wide_input(0), {0, 2, 1, 3});
+  const int64_t half = l.rotary / 2;
+  const auto angle = [&](size_t i) {
+    const ValueId table = c.wide_input(i);
+    const ValueId row = c.inputs() > 3 ? c.op("gather", {table, c.input(3)}) : table;
+    return c.reshape(row, {l.batch, l.sequence, 1, half});
+  };
+  const ValueId cos = angle(1);
+  const ValueId sin = angle(2);
+  // The first and second of each pair, as [B,S,H,pairs].
+  const bool interleaved = c.attrs().attr_bool("interleaved");
+  const Shape pairs{l.batch, l.sequence, heads, half};
+  const ValueId turned = c.slice(all, 3, 0, l.rotary);
+  const ValueId apart = c.reshape(turned, interleaved ? Shape{l.batch, l.sequence, heads, half, 2}
+                                                      : Shape{l.batch, l.sequence, heads, 2, half});
+  const int64_t axis = interleaved ? 4 : 3;
+  const ValueId a = c.reshape(c.slice(apart, axis, 0, 1), pairs);
+  const ValueId b = c.reshape(c.slice(apart, axis, 1, 2), pairs);
+  Shape member = c.type(apart).shape;
+  member[static_cast<size_t>(axis)] = 1;
+  const ValueId first = c.reshape(c.sub(c.mul(cos, a), c.mul(sin, b)), member);
+  const ValueId second = c.reshape(c.add(c.mul(sin, a), c.mul(cos, b)), member);
+  const ValueId joined =
+      c.reshape(c.concat({first, second}, axis), {l.batch, l.sequence, heads, l.rotary});
+  const ValueId y = c.concat({joined, c.slice(all, 3, l.rotary, l.head_size)}, 3);
+  const ValueId placed = flat ? c.reshape(y, x.shape) : c.transpose(y, {0, 2, 1, 3});
+  return c.outputs({c.cast(placed, x.dtype)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_rotary_embedding() {
@@ -129,6 +169,7 @@ const ir::OpDef& op_rotary_embedding() {
                 optional("num_heads", int64_t{0})},
       .infer = infer_rotary_embedding,
       .lower = lower_rotary_embedding,
+      .gradient_form = gradient_form_rotary_embedding,
   };
   return def;
 }

@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/rows.h"
 #include "ops/support/scatter.h"
+#include "ops/support/scatter_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -46,13 +48,32 @@ void kernel_scatter_elements(KernelContext& context) {
       const Index at = row.at(u);
       const Expr none = zero(context, context.input_type(1).dtype);
       const Expr wanted = context.input_if(1, at, inside, none);
-      const Expr target = checked_index(context, wanted, row.length);
+      const Expr target = checked_index(context, 1, wanted, row.length);
       const Expr offset = position(context, row.at(target), data.shape);
       const Expr old = context.load(out, offset);
       const Expr update = context.input_if(2, at, inside, zero(context, data.dtype));
       context.store(out, offset, select(inside, updated(context, old, update), old));
     });
   });
+}
+
+Grads gradient_scatter_elements(ir::GraphBuilder& builder, const ir::Node& node,
+                                std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  const int64_t axis = b.attrs().attr_int("axis");
+  const Shape shape = b.input_type(1).shape;
+  const int64_t front = from_front(axis, b.input_type(1).rank());
+  const int64_t count = shape[static_cast<size_t>(front)];
+  const ScatterAccess access{[&](ValueId data) {
+                               return b.op("gather_elements", {data, b.input(1)}, {{"axis", axis}});
+                             },
+                             [&](ValueId data, ValueId updates, std::string_view reduction) {
+                               return b.op("scatter_elements", {data, b.input(1), updates},
+                                           {{"axis", axis}, {"reduction", std::string(reduction)}});
+                             },
+                             b.expand(b.positions(b.input_type(1).rank(), front, count), shape)};
+  const ScatterGradients result = scatter_gradients(b, access);
+  return b.outputs({b.stored(result.data, 0), ir::kNoId, b.stored(result.updates, 2)});
 }
 
 }  // namespace
@@ -68,6 +89,7 @@ const ir::OpDef& op_scatter_elements() {
       .attrs = {optional("axis", int64_t{0}), reduction_attr()},
       .infer = infer_scatter_elements,
       .kernel = kernel_scatter_elements,
+      .gradient = gradient_scatter_elements,
   };
   return def;
 }

@@ -1,5 +1,7 @@
+#include "ops/support/backward.h"
 #include "ops/support/rows.h"
 #include "ops/support/scatter.h"
+#include "ops/support/scatter_gradient.h"
 
 namespace pyc::ops {
 namespace {
@@ -68,7 +70,8 @@ void kernel_scatter_nd(KernelContext& context) {
     for (size_t d = 0; d < depth; ++d) {
       const Expr wanted =
           context.input(1, joined_index(slice, {context.index(static_cast<int64_t>(d))}));
-      target.push_back(checked_index(context, wanted, picked[d]));
+      target.push_back(checked_index(context, 1, wanted, picked[d], static_cast<int64_t>(d),
+                                     static_cast<int64_t>(depth)));
     }
     each_lane(combines(context) ? Order::kOrdered : Order::kVector, [&](Expr lane) {
       const Expr offset = offset_of(target, lane);
@@ -77,6 +80,26 @@ void kernel_scatter_nd(KernelContext& context) {
       context.store(out, offset, updated(context, old, update));
     });
   });
+}
+
+Grads gradient_scatter_nd(ir::GraphBuilder& builder, const ir::Node& node,
+                          std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  Shape slices = b.input_type(1).shape;
+  slices.pop_back();
+  const int64_t count = TensorType{DType::kI64, slices}.elements();
+  const Shape updates_shape = b.input_type(2).shape;
+  slices.resize(updates_shape.size(), 1);
+  const ScatterAccess access{[&](ValueId data) {
+                               return b.op("gather_nd", {data, b.input(1)});
+                             },
+                             [&](ValueId data, ValueId updates, std::string_view reduction) {
+                               return b.op("scatter_nd", {data, b.input(1), updates},
+                                           {{"reduction", std::string(reduction)}});
+                             },
+                             b.expand(b.reshape(b.positions(1, 0, count), slices), updates_shape)};
+  const ScatterGradients result = scatter_gradients(b, access);
+  return b.outputs({b.stored(result.data, 0), ir::kNoId, b.stored(result.updates, 2)});
 }
 
 }  // namespace
@@ -92,6 +115,7 @@ const ir::OpDef& op_scatter_nd() {
       .attrs = {reduction_attr()},
       .infer = infer_scatter_nd,
       .kernel = kernel_scatter_nd,
+      .gradient = gradient_scatter_nd,
   };
   return def;
 }

@@ -11,6 +11,7 @@ const ir::OpDef& op_shift_left() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kIntegers); },
       .lower = lower_binary<loop::shl>,
       .traits = {.elementwise = true},
+      .no_gradient = "it works on bits of integers",
   };
   return def;
 }

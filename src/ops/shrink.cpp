@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -8,6 +9,13 @@ Expr formula_shrink(LowerContext& context, Expr x) {
   const double bias = context.attr_float("bias");
   const Expr above = select(lt(like(x, lambd), x), x - bias, like(x, 0.0));
   return select(lt(x, like(x, -lambd)), x + bias, above);
+}
+
+ValueId gradient_shrink(Backward& b) {
+  const double lambd = b.attrs().attr_float("lambd");
+  const ValueId below = b.less(b.x(), b.scalar_like(b.x(), -lambd));
+  const ValueId above = b.less(b.scalar_like(b.x(), lambd), b.x());
+  return b.only(b.op("logical_or", {below, above}), b.g());
 }
 
 }  // namespace
@@ -21,6 +29,7 @@ const ir::OpDef& op_shrink() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_unary<formula_shrink>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_shrink>,
   };
   return def;
 }

@@ -20,6 +20,7 @@ const ir::OpDef& op_sign() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_unary<formula_sign>,
       .traits = {.elementwise = true},
+      .no_gradient = "a step: its derivative is 0 or does not exist",
   };
   return def;
 }

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <numeric>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -86,6 +89,43 @@ ValueId simplify_slice(Patch& patch, const NodeView& node) {
   return forward ? patch.by("slice_all", input_if_same(node, 0)) : kNoId;
 }
 
+// Dim d with each element followed by stride - 1 zeros.
+ValueId with_gaps(Backward& b, ValueId v, size_t d, int64_t stride) {
+  if (stride == 1) return v;
+  Shape shape = b.type(v).shape;
+  const int64_t outer =
+      TensorType{DType::kU8, {shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(d) + 1}}
+          .elements();
+  const int64_t inner = TensorType{
+      DType::kU8,
+      {shape.begin() + static_cast<std::ptrdiff_t>(d) + 1,
+       shape.end()}}.elements();
+  const ValueId apart = b.reshape(v, {outer, 1, inner});
+  const ValueId padded = b.op("pad", {apart}, {{"pads", Ints{0, 0, 0, 0, stride - 1, 0}}});
+  shape[d] *= stride;
+  return b.reshape(padded, shape);
+}
+
+ValueId gradient_slice(Backward& b) {
+  // Zeros between the elements of each dim and around them.
+  const ir::InferArgs attrs = b.attrs();
+  const Shape shape = b.input_type(0).shape;
+  const std::vector<Range> all = ranges(shape, attrs.attr_ints("starts"), attrs.attr_ints("ends"),
+                                        attrs.attr_ints("axes"), attrs.attr_ints("steps"));
+  ValueId g = b.g();
+  Ints pads(2 * shape.size(), 0);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const auto [start, step, length] = all[d];
+    if (step < 0) g = b.op("reverse", {g}, {{"axes", Ints{static_cast<int64_t>(d)}}});
+    const int64_t stride = length > 1 ? std::abs(step) : 1;
+    g = with_gaps(b, g, d, stride);
+    pads[d] = step < 0 ? start + (length - 1) * step : start;
+    if (length == 0) pads[d] = 0;
+    pads[d + shape.size()] = shape[d] - pads[d] - length * stride;
+  }
+  return b.op("pad", {g}, {{"pads", pads}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_slice() {
@@ -98,6 +138,7 @@ const ir::OpDef& op_slice() {
       .lower = lower_slice,
       .traits = {.moves_data = true},
       .simplify = simplify_slice,
+      .gradient = gradient_of_one<gradient_slice>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -15,6 +16,11 @@ Result<std::vector<ValueId>> decompose_softmax(ir::GraphBuilder& builder, const 
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 
+ValueId gradient_softmax(Backward& b) {
+  const ValueId mean = b.sum(b.mul(b.g(), b.y()), {b.attrs().attr_int("axis")}, true);
+  return b.mul(b.y(), b.sub(b.g(), mean));
+}
+
 }  // namespace
 
 const ir::OpDef& op_softmax() {
@@ -24,6 +30,7 @@ const ir::OpDef& op_softmax() {
       .attrs = {optional("axis", int64_t{-1})},
       .infer = infer_softmax,
       .decompose = decompose_softmax,
+      .gradient = gradient_of_one<gradient_softmax>,
   };
   return def;
 }

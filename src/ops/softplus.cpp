@@ -1,6 +1,13 @@
 #include "ops/support/activations.h"
+#include "ops/support/backward.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_softplus(Backward& b) { return b.mul(b.g(), b.fn("sigmoid", b.x())); }
+
+}  // namespace
 
 const ir::OpDef& op_softplus() {
   static const ir::OpDef def{
@@ -9,6 +16,7 @@ const ir::OpDef& op_softplus() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<softplus>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_softplus>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/infer.h"
 #include "ops/support/rows.h"
 
@@ -107,6 +108,12 @@ void kernel_sort(KernelContext& context) {
            [&](const Row& row) { Merge(context, row).run(); });
 }
 
+ValueId gradient_sort(Backward& b) {
+  return b.op("scatter_elements",
+              {b.zeros(b.type(b.g()).dtype, b.input_type(0).shape), b.output(1), b.g()},
+              {{"axis", b.attrs().attr_int("axis")}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_sort() {
@@ -117,6 +124,7 @@ const ir::OpDef& op_sort() {
       .attrs = {optional("axis", int64_t{-1}), optional("descending", false)},
       .infer = infer_sort,
       .kernel = kernel_sort,
+      .gradient = gradient_of_one<gradient_sort>,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -40,6 +41,10 @@ Expr lower_space_to_depth(LowerContext& context, int, std::span<const Expr> inde
                index[3] * block + floor_mod(place, block)});
 }
 
+ValueId gradient_space_to_depth(Backward& b) {
+  return b.op("depth_to_space", {b.g()}, b.node_attrs());
+}
+
 }  // namespace
 
 const ir::OpDef& op_space_to_depth() {
@@ -52,6 +57,7 @@ const ir::OpDef& op_space_to_depth() {
       .infer = infer_space_to_depth,
       .lower = lower_space_to_depth,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_space_to_depth>,
   };
   return def;
 }

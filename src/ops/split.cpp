@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -35,6 +36,14 @@ Expr lower_split(LowerContext& context, int output, std::span<const Expr> index)
   return context.input(0, at);
 }
 
+Grads gradient_split(ir::GraphBuilder& builder, const ir::Node& node,
+                     std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < node.outputs.size(); ++i) parts.push_back(b.g(i));
+  return b.outputs({b.stored(b.concat(parts, b.attrs().attr_int("axis")), 0)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_split() {
@@ -46,6 +55,7 @@ const ir::OpDef& op_split() {
       .infer = infer_split,
       .lower = lower_split,
       .traits = {.moves_data = true},
+      .gradient = gradient_split,
   };
   return def;
 }

@@ -1,6 +1,13 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_sqrt(Backward& b) { return b.div(b.g(), b.scale(b.y(), 2.0)); }
+
+}  // namespace
 
 const ir::OpDef& op_sqrt() {
   static const ir::OpDef def{
@@ -9,6 +16,7 @@ const ir::OpDef& op_sqrt() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::sqrt>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_sqrt>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -20,6 +21,8 @@ Types infer_squeeze(const InferArgs& args) {
   return one(x.dtype, std::move(shape));
 }
 
+ValueId gradient_squeeze(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
+
 }  // namespace
 
 const ir::OpDef& op_squeeze() {
@@ -30,6 +33,7 @@ const ir::OpDef& op_squeeze() {
       .infer = infer_squeeze,
       .lower = same_position,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_squeeze>,
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -18,6 +19,12 @@ ValueId simplify_sub(Patch& patch, const NodeView& node) {
   return patch.by("sub_neg", patch.op("add", {node.input(0), negated.input(0)}));
 }
 
+Grads gradient_sub(ir::GraphBuilder& builder, const ir::Node& node,
+                   std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  return b.outputs({b.to_input(b.g(), 0), b.to_input(b.neg(b.g()), 1)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_sub() {
@@ -30,6 +37,7 @@ const ir::OpDef& op_sub() {
       .lower = lower_binary<[](Expr a, Expr b) { return a - b; }>,
       .traits = {.elementwise = true},
       .simplify = simplify_sub,
+      .gradient = gradient_sub,
   };
   return def;
 }

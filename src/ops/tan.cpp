@@ -1,6 +1,13 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_tan(Backward& b) { return b.mul(b.g(), b.shift(b.mul(b.y(), b.y()), 1.0)); }
+
+}  // namespace
 
 const ir::OpDef& op_tan() {
   static const ir::OpDef def{
@@ -9,6 +16,7 @@ const ir::OpDef& op_tan() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::tan>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_tan>,
   };
   return def;
 }

@@ -1,6 +1,15 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
+
+namespace {
+
+ValueId gradient_tanh(Backward& b) {
+  return b.mul(b.g(), b.shift(b.neg(b.mul(b.y(), b.y())), 1.0));
+}
+
+}  // namespace
 
 const ir::OpDef& op_tanh() {
   static const ir::OpDef def{
@@ -9,6 +18,7 @@ const ir::OpDef& op_tanh() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<loop::tanh>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_tanh>,
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -44,9 +45,11 @@ Expr lower_tensor_scatter(LowerContext& context, int, std::span<const Expr> inde
   const int64_t count = context.input_type(1).shape[axis];
   const bool circular = context.attr_string("mode") == "circular";
   Expr begin = context.index(0);
-  if (context.inputs() == 3) begin = convert(context.input(2, index.first(1)), DType::kI64);
-  if (!circular) {
-    context.check(between(context, begin, 0, length - count + 1), "write index out of range");
+  const bool given = context.inputs() == 3;
+  if (given) begin = convert(context.input(2, index.first(1)), DType::kI64);
+  if (given && !circular) {
+    context.check_input(2, between(context, begin, 0, length - count + 1), {.last = length - count},
+                        "write index");
   }
   Expr from = index[axis] - begin;
   if (circular) from = floor_mod(from, context.index(std::max<int64_t>(length, 1)));
@@ -54,6 +57,34 @@ Expr lower_tensor_scatter(LowerContext& context, int, std::span<const Expr> inde
   at[axis] = from;
   const Expr old = context.input(0, index);
   return context.input_if(1, at, between(context, from, 0, count), old);
+}
+
+Grads gradient_tensor_scatter(ir::GraphBuilder& builder, const ir::Node& node,
+                              std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  // Where each element of the update went.
+  const Shape past = b.input_type(0).shape;
+  const Shape update = b.input_type(1).shape;
+  const auto rank = static_cast<int64_t>(past.size());
+  const int64_t axis = from_front(b.attrs().attr_int("axis"), rank);
+  const auto at = static_cast<size_t>(axis);
+  ValueId place = b.positions(rank, axis, update[at]);
+  if (b.inputs() == 3) {
+    Shape per_batch(past.size(), 1);
+    per_batch[0] = past[0];
+    place = b.add(place, b.reshape(b.cast(b.input(2), DType::kI64), per_batch));
+  }
+  if (b.attrs().attr_string("mode") == "circular") {
+    place = b.op(
+        "mod", {place, b.scalar_like(place, static_cast<double>(std::max<int64_t>(past[at], 1)))});
+  }
+  const ValueId indices = b.expand(place, update);
+  const ValueId none = b.zeros(b.type(b.g()).dtype, update);
+  const ValueId kept = b.op("scatter_elements", {b.g(), indices, none}, {{"axis", axis}});
+  const ValueId written = b.op("gather_elements", {b.g(), indices}, {{"axis", axis}});
+  std::vector<ValueId> result{b.stored(kept, 0), b.stored(written, 1)};
+  if (b.inputs() == 3) result.push_back(ir::kNoId);
+  return b.outputs(result);
 }
 
 }  // namespace
@@ -70,6 +101,7 @@ const ir::OpDef& op_tensor_scatter() {
       .infer = infer_tensor_scatter,
       .lower = lower_tensor_scatter,
       .traits = {.moves_data = true},
+      .gradient = gradient_tensor_scatter,
   };
   return def;
 }

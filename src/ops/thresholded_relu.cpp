@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -5,6 +6,11 @@ namespace {
 
 Expr formula_thresholded_relu(LowerContext& context, Expr x) {
   return select(lt(like(x, context.attr_float("alpha")), x), x, like(x, 0.0));
+}
+
+ValueId gradient_thresholded_relu(Backward& b) {
+  const ValueId alpha = b.scalar_like(b.x(), b.attrs().attr_float("alpha"));
+  return b.only(b.less(alpha, b.x()), b.g());
 }
 
 }  // namespace
@@ -17,6 +23,7 @@ const ir::OpDef& op_thresholded_relu() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kFloats); },
       .lower = lower_unary<formula_thresholded_relu>,
       .traits = {.elementwise = true},
+      .gradient = gradient_of_one<gradient_thresholded_relu>,
   };
   return def;
 }

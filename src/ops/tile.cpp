@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -23,6 +24,13 @@ Expr lower_tile(LowerContext& context, int, std::span<const Expr> index) {
   return context.input(0, at);
 }
 
+ValueId gradient_tile(Backward& b) {
+  ValueId g = b.g();
+  const Ints& repeats = b.attrs().attr_ints("repeats");
+  for (size_t d = 0; d < repeats.size(); ++d) g = sum_copies(b, g, d, repeats[d], false);
+  return g;
+}
+
 }  // namespace
 
 const ir::OpDef& op_tile() {
@@ -33,6 +41,7 @@ const ir::OpDef& op_tile() {
       .infer = infer_tile,
       .lower = lower_tile,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_tile>,
   };
   return def;
 }

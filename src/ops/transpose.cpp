@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -82,6 +83,14 @@ ValueId simplify_transpose(Patch& patch, const NodeView& node) {
                   patch.op("transpose", {inner.input(0)}, {{"perm", joined}}));
 }
 
+ValueId gradient_transpose(Backward& b) {
+  const Ints perm = permutation(b.attrs().attr_ints("perm"), b.input_type(0).rank());
+  Ints back(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  return b.transpose(b.g(), back);
+}
+
 }  // namespace
 
 const ir::OpDef& op_transpose() {
@@ -94,6 +103,7 @@ const ir::OpDef& op_transpose() {
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_perm,
       .simplify = simplify_transpose,
+      .gradient = gradient_of_one<gradient_transpose>,
   };
   return def;
 }

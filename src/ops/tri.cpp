@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -19,6 +20,8 @@ Expr lower_tri(LowerContext& context, int, std::span<const Expr> index) {
   return context.input_if(0, index, kept, zero(context, context.input_type(0).dtype));
 }
 
+ValueId gradient_tri(Backward& b) { return b.op("tri", {b.g()}, b.node_attrs()); }
+
 }  // namespace
 
 const ir::OpDef& op_tri() {
@@ -30,6 +33,7 @@ const ir::OpDef& op_tri() {
       .attrs = {optional("k", int64_t{0}), optional("upper", true)},
       .infer = infer_tri,
       .lower = lower_tri,
+      .gradient = gradient_of_one<gradient_tri>,
   };
   return def;
 }

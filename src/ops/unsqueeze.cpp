@@ -1,3 +1,4 @@
+#include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -18,6 +19,8 @@ Types infer_unsqueeze(const InferArgs& args) {
   return one(y.dtype, std::move(y.shape));
 }
 
+ValueId gradient_unsqueeze(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
+
 }  // namespace
 
 const ir::OpDef& op_unsqueeze() {
@@ -28,6 +31,7 @@ const ir::OpDef& op_unsqueeze() {
       .infer = infer_unsqueeze,
       .lower = same_position,
       .traits = {.moves_data = true},
+      .gradient = gradient_of_one<gradient_unsqueeze>,
   };
   return def;
 }

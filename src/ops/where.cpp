@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -34,6 +35,13 @@ ValueId simplify_where(Patch& patch, const NodeView& node) {
   return patch.by("where_constant", input_if_same(node, *condition != 0 ? 1 : 2));
 }
 
+Grads gradient_where(ir::GraphBuilder& builder, const ir::Node& node,
+                     std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
+  return b.outputs({ir::kNoId, b.to_input(b.only(b.input(0), b.g()), 1),
+                    b.to_input(b.except(b.input(0), b.g()), 2)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_where() {
@@ -46,6 +54,7 @@ const ir::OpDef& op_where() {
       .lower = lower_where,
       .traits = {.elementwise = true},
       .simplify = simplify_where,
+      .gradient = gradient_where,
   };
   return def;
 }

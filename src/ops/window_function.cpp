@@ -69,6 +69,7 @@ const ir::OpDef& op_window_function() {
                 optional("periodic", true), optional("dtype", DType::kF32)},
       .infer = infer_window_function,
       .lower = lower_window_function,
+      .no_gradient = "it has no input",
   };
   return def;
 }

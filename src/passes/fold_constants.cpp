@@ -13,7 +13,8 @@ constexpr std::string_view kFoldConstants = "fold_constants";
 
 // A result up to this size may be larger than what it is made of.
 constexpr int64_t kMaxGrownBytes = int64_t{1} << 20;
-// Lowering reads through data movement, so that folding a large one gains nothing and costs memory.
+// What is moved beyond this size is folded by strided copies alone, and only where it gains
+// something: see read_by_product.
 constexpr int64_t kMaxMovedBytes = int64_t{1} << 16;
 // Of one run of the pass. The work is in scalar operations of the evaluator, never in time: the
 // canonical graph is the same on every machine.
@@ -23,7 +24,12 @@ constexpr double kMaxTotalWork = 1 << 26;
 // Evaluates nodes until its budgets are spent.
 class Folder {
  public:
-  Folder(ir::Patch& patch, const PassContext& context) : patch_(patch), context_(context) {}
+  Folder(ir::Patch& patch, const PassContext& context)
+      : patch_(patch), context_(context), readers_(patch.graph().values.size()) {
+    for (ir::NodeId n = 0; n < patch.graph().nodes.size(); ++n) {
+      for (const ir::ValueId v : patch.graph().nodes[n].inputs) readers_[v].push_back(n);
+    }
+  }
 
   Status fold(ir::NodeId n) {
     const ir::NodeView node = patch_.node(n);
@@ -43,6 +49,16 @@ class Folder {
     return true;
   }
 
+  // Whether one product reads `v`, at once or through what moves it on as a whole: it packs its
+  // operand from wherever that lies in one constant, so that a copy would only take memory.
+  bool read_by_product(ir::ValueId v) const {
+    if (readers_[v].size() != 1) return false;
+    const ir::Node& reader = patch_.graph().nodes[readers_[v][0]];
+    if (reader.op->traits.product) return true;
+    return reader.op->traits.moves_data && reader.inputs.size() == 1 &&
+           reader.outputs.size() == 1 && read_by_product(reader.outputs[0]);
+  }
+
   // "" when the node's outputs became constants, or the reason why not. Refused memory is none: the
   // canonical graph must not depend on it.
   Result<std::string> try_fold(ir::NodeId n, const ir::NodeView& node) {
@@ -52,18 +68,25 @@ class Folder {
     for (size_t i = 0; i < node.inputs(); ++i) {
       types.push_back(node.input_type(i));
       inputs.emplace_back(patch_.constant(node.input(i))->bytes);
-      input_bytes += node.input_type(i).bytes();
+      // A value that is read twice is there once.
+      bool first = true;
+      for (size_t j = 0; j < i; ++j) first = first && node.input(j) != node.input(i);
+      if (first) input_bytes += node.input_type(i).bytes();
     }
     int64_t bytes = 0;
     for (const ir::ValueId v : node.outputs()) bytes += patch_.type(v).bytes();
-    if (node.op().traits.moves_data && bytes > kMaxMovedBytes)
-      return std::string("moves_large_data");
+    const bool moves_much = node.op().traits.moves_data && bytes > kMaxMovedBytes;
+    if (moves_much && node.inputs() == 1 && node.outputs().size() == 1 &&
+        read_by_product(node.outputs()[0])) {
+      return std::string("product_reads_it");
+    }
     if (bytes > std::max(kMaxGrownBytes, input_bytes)) return std::string("result_too_large");
     if (bytes > bytes_left_) return std::string("byte_budget_spent");
 
     auto evaluator = eval::NodeEvaluator::create(context_.ops, node.op(), types, node.attrs());
     if (evaluator.status().code() == Code::kOutOfMemory) return evaluator.status();
     if (!evaluator.ok()) return std::string("not_evaluable");
+    if (moves_much && !(*evaluator)->copies()) return std::string("moves_large_data");
     if ((*evaluator)->work() > work_left_) return std::string("work_budget_spent");
     bytes_left_ -= bytes;
     work_left_ -= (*evaluator)->work();
@@ -89,6 +112,7 @@ class Folder {
 
   ir::Patch& patch_;
   const PassContext& context_;
+  std::vector<std::vector<ir::NodeId>> readers_;  // of each value of the graph
   int64_t bytes_left_ = kMaxTotalBytes;
   double work_left_ = kMaxTotalWork;
 };

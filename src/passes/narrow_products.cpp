@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "passes/look.h"
@@ -13,25 +12,6 @@ using ir::NodeView;
 using ir::ValueId;
 
 constexpr std::string_view kNarrowProducts = "narrow_products";
-constexpr size_t kEvery = std::numeric_limits<size_t>::max();
-
-// What a product multiplies, and what it only adds to the sum.
-struct Policy {
-  std::string_view op;
-  size_t least;    // inputs; with fewer there is no product
-  size_t factors;  // the first so many inputs are multiplied
-};
-constexpr Policy kPolicies[] = {
-    {"attention", 3, kEvery}, {"contract", 2, 2}, {"conv", 2, 2},   {"conv_transpose", 2, 2},
-    {"einsum", 2, kEvery},    {"gemm", 2, 2},     {"matmul", 2, 2},
-};
-
-const Policy* policy_of(const NodeView& node) {
-  for (const Policy& policy : kPolicies) {
-    if (node.is(policy.op)) return &policy;
-  }
-  return nullptr;
-}
 
 class Narrower {
  public:
@@ -40,49 +20,50 @@ class Narrower {
 
   void visit(ir::NodeId n) {
     const NodeView node = patch_.node(n);
-    const Policy* policy = policy_of(node);
-    if (policy == nullptr && !node.op().traits.product) return;
+    if (!node.op().traits.product) return;
     if (node.type().dtype != DType::kF32 || node.input_type(0).dtype != DType::kF32) return;
-    if (const std::string_view why_not = obstacle(node, policy); !why_not.empty()) {
+    if (const std::string_view why_not = obstacle(node); !why_not.empty()) {
       return decide(node, "kept in f32", why_not);
     }
     patch_.at(n);
-    patch_.replace(node.outputs()[0], narrowed(node, *policy));
+    patch_.replace(node.outputs()[0], narrowed(node));
     context_.count(node.op().name);
     decide(node, "operands in " + std::string(dtype_name(context_.precision)), "value_changing");
   }
 
  private:
-  std::string_view obstacle(const NodeView& node, const Policy* policy) {
-    if (policy == nullptr) return "not_in_policy";
-    if (node.inputs() < policy->least) return "no_product";
+  std::string_view obstacle(const NodeView& node) {
+    const auto factors = static_cast<size_t>(node.op().traits.factors);
+    if (factors == 0) return "not_in_policy";
+    if (node.inputs() < 2) return "no_product";
     for (size_t i = 1; i < node.outputs().size(); ++i) {
       if (readers_[node.outputs()[i]] > 0) return "other_output_read";
     }
-    for (size_t i = 0; i < node.inputs() && i < policy->factors; ++i) {
-      // A mask may be as low as it likes.
-      const bool is_mask = node.is("attention") && i >= policy->least;
-      if (!is_mask && overflows(node.input(i))) return "constant_overflows";
+    // What is not multiplied, as a mask, may be as low as it likes.
+    for (size_t i = 0; i < node.inputs() && i < factors; ++i) {
+      if (overflows(node.input(i))) return "constant_overflows";
     }
     return "";
   }
 
-  ValueId narrowed(const NodeView& node, const Policy& policy) {
+  ValueId narrowed(const NodeView& node) {
+    const ir::Traits& traits = node.op().traits;
+    const auto factors = static_cast<size_t>(traits.factors);
+    const bool adds = traits.adds_input && node.inputs() > factors;
     std::vector<ValueId> inputs;
-    for (size_t i = 0; i < node.inputs() && i < policy.factors; ++i) {
+    for (size_t i = 0; i < (adds ? factors : node.inputs()); ++i) {
       inputs.push_back(half(node.input(i)));
     }
     ir::Attrs attrs = node.attrs();
     attrs["to"] = DType::kF32;
     const ValueId sum = patch_.op(node.op().name, std::move(inputs), std::move(attrs));
-    if (node.inputs() <= policy.factors) return sum;
-    return patch_.op("add", {sum, added(node, policy.factors)});
+    return adds ? patch_.op("add", {sum, added(node, factors)}) : sum;
   }
 
   // What the product added to its sum as input i, in the form that an addition behind it takes.
   ValueId added(const NodeView& node, size_t i) {
-    if (node.is("gemm")) {
-      const double beta = std::get<double>(node.attrs().at("beta"));
+    if (const auto found = node.attrs().find("beta"); found != node.attrs().end()) {
+      const double beta = std::get<double>(found->second);
       if (beta == 1.0) return node.input(i);
       const ir::TensorType scalar{DType::kF32, {}};
       return patch_.op("mul",

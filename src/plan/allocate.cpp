@@ -1,6 +1,7 @@
 #include "plan/allocate.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@ namespace pyc::plan {
 namespace {
 
 struct Item {
-  uint32_t buffer = 0;
+  uint32_t instance = 0;
   int64_t size = 0;
   int first = 0;
   int last = 0;
@@ -24,7 +25,7 @@ struct Item {
 bool by_size(const Item& a, const Item& b) {
   if (a.size != b.size) return a.size > b.size;
   if (a.first != b.first) return a.first < b.first;
-  return a.buffer < b.buffer;
+  return a.instance < b.instance;
 }
 
 bool by_start(const Item& a, const Item& b) {
@@ -76,7 +77,8 @@ int64_t find_offset(const Item& item, std::span<const Item> placed, bool best_fi
 }
 
 // The items with their offsets, sorted by them, and the arena's size.
-std::pair<std::vector<Item>, int64_t> place(std::vector<Item> items, const Strategy& strategy) {
+std::pair<std::vector<Item>, int64_t> place_in_order(std::vector<Item> items,
+                                                     const Strategy& strategy) {
   std::sort(items.begin(), items.end(), strategy.before);
   std::vector<Item> placed;
   placed.reserve(items.size());
@@ -92,22 +94,40 @@ std::pair<std::vector<Item>, int64_t> place(std::vector<Item> items, const Strat
   return {std::move(placed), arena};
 }
 
-std::vector<Item> arena_items(const ExecutionPlan& plan) {
+// Where a chain of instances, each in place of the one before, begins.
+uint32_t in_place_root(const std::vector<uint32_t>& sources, uint32_t instance) {
+  while (sources[instance] != ir::kNoId) instance = sources[instance];
+  return instance;
+}
+
+// One item per instance of the place's arena; what is written in place extends the item of what it
+// is written over.
+std::vector<Item> arena_items(const ExecutionPlan& plan, uint32_t place) {
+  const std::vector<uint32_t> sources = in_place_sources(plan);
+  std::map<uint32_t, size_t> item_of;
   std::vector<Item> items;
-  for (size_t b = 0; b < plan.buffers.size(); ++b) {
-    const PlannedBuffer& buffer = plan.buffers[b];
-    if (!in_arena(buffer)) continue;
-    items.push_back(
-        {static_cast<uint32_t>(b), arena_size(buffer), buffer.first_step, buffer.last_step, -1});
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < plan.instances.size(); ++i) {
+    if (plan.instances[i].place == place && in_arena(plan.instances[i])) order.push_back(i);
+  }
+  for (const uint32_t i : order) {
+    if (sources[i] != ir::kNoId) continue;
+    const Lifetime life = lifetime(plan, plan.instances[i]);
+    items.push_back({i, arena_size(plan.instances[i]), life.first, life.last, -1});
+    item_of[i] = items.size() - 1;
+  }
+  for (const uint32_t i : order) {
+    if (sources[i] == ir::kNoId) continue;
+    Item& item = items[item_of.at(in_place_root(sources, i))];
+    item.last = std::max(item.last, lifetime(plan, plan.instances[i]).last);
   }
   return items;
 }
 
 }  // namespace
 
-Placement place_buffers(ExecutionPlan& plan, bool reuse) {
-  for (PlannedBuffer& buffer : plan.buffers) buffer.offset = -1;
-  std::vector<Item> items = arena_items(plan);
+Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse) {
+  std::vector<Item> items = arena_items(plan, place);
   Placement best;
   if (!reuse) {
     best.strategy = "no_reuse";
@@ -116,10 +136,10 @@ Placement place_buffers(ExecutionPlan& plan, bool reuse) {
       best.arena_bytes += item.size;
     }
   } else {
-    const int64_t lower_bound = live_peak(plan).bytes;
+    const int64_t lower_bound = live_peak(plan, place).bytes;
     std::vector<Item> best_items;
     for (const Strategy& strategy : kStrategies) {
-      auto [placed, arena] = place(items, strategy);
+      auto [placed, arena] = place_in_order(items, strategy);
       if (!best.strategy.empty() && arena >= best.arena_bytes) continue;
       best = {arena, strategy.name};
       best_items = std::move(placed);
@@ -127,7 +147,13 @@ Placement place_buffers(ExecutionPlan& plan, bool reuse) {
     }
     items = std::move(best_items);
   }
-  for (const Item& item : items) plan.buffers[item.buffer].offset = item.offset;
+  for (const Item& item : items) plan.instances[item.instance].offset = item.offset;
+  const std::vector<uint32_t> sources = in_place_sources(plan);
+  for (uint32_t i = 0; i < plan.instances.size(); ++i) {
+    Instance& instance = plan.instances[i];
+    if (instance.place != place || sources[i] == ir::kNoId) continue;
+    instance.offset = plan.instances[in_place_root(sources, i)].offset;
+  }
   return best;
 }
 

@@ -11,9 +11,10 @@ struct Placement {
   std::string_view strategy;  // what gave it
 };
 
-// Sets the offset of every arena buffer (the others get -1) from the lifetimes. With reuse it tries
-// a fixed list of greedy strategies and keeps the smallest arena, the first of equals; without,
-// every buffer gets memory of its own.
-Placement place_buffers(ExecutionPlan& plan, bool reuse);
+// Sets the offset of every instance in the place's arena from the uses; what is written in place
+// gets the offset of what it is written over. With reuse it tries a fixed list of greedy strategies
+// and keeps the smallest arena, the first of equals; without, every instance gets memory of its
+// own. Lifetimes are taken in the order of the list: the steps that use the arena are on one queue.
+Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse);
 
 }  // namespace pyc::plan

@@ -1,31 +1,41 @@
 #include "plan/liveness.h"
 
-#include <algorithm>
-
 namespace pyc::plan {
 
-void set_lifetimes(ExecutionPlan& plan) {
+Lifetime lifetime(const ExecutionPlan& plan, const Instance& instance) {
   const int end = std::max(0, static_cast<int>(plan.steps.size()) - 1);
-  for (PlannedBuffer& buffer : plan.buffers) {
-    buffer.first_step = 0;
-    buffer.last_step = end;
+  Lifetime all{0, end};
+  if (instance.uses.empty()) return all;
+  if (in_arena(instance) || instance.cls == BufferClass::kOutput) {
+    all.first = static_cast<int>(instance.uses.front());
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlannedStep& step = plan.steps[s];
-    const int now = static_cast<int>(s);
-    for (const uint32_t b : step.writes) {
-      PlannedBuffer& buffer = plan.buffers[b];
-      buffer.first_step = now;
-      if (in_arena(buffer)) buffer.last_step = now;
-    }
-    for (const uint32_t b : step.reads) {
-      if (in_arena(plan.buffers[b])) plan.buffers[b].last_step = now;
-    }
-    if (step.workspace != ir::kNoId) {
-      plan.buffers[step.workspace].first_step = now;
-      plan.buffers[step.workspace].last_step = now;
+  if (in_arena(instance)) all.last = static_cast<int>(instance.uses.back());
+  return all;
+}
+
+std::vector<uint32_t> named_by(const Step& step) {
+  std::vector<uint32_t> named = step.reads;
+  named.insert(named.end(), step.writes.begin(), step.writes.end());
+  if (step.workspace != ir::kNoId) named.push_back(step.workspace);
+  return named;
+}
+
+void set_uses(ExecutionPlan& plan) {
+  for (Instance& instance : plan.instances) instance.uses.clear();
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    for (const uint32_t i : named_by(plan.steps[s])) {
+      std::vector<uint32_t>& uses = plan.instances[i].uses;
+      if (uses.empty() || uses.back() != s) uses.push_back(s);
     }
   }
+}
+
+std::vector<uint32_t> in_place_sources(const ExecutionPlan& plan) {
+  std::vector<uint32_t> sources(plan.instances.size(), ir::kNoId);
+  for (const Step& step : plan.steps) {
+    for (const loop::InPlacePair& pair : step.in_place) sources[pair.written] = pair.read;
+  }
+  return sources;
 }
 
 }  // namespace pyc::plan

@@ -1,25 +1,46 @@
 #pragma once
 
+#include <algorithm>
+
 #include "plan/types.h"
 
 namespace pyc::plan {
 
-// What a buffer takes in the arena: its bytes rounded up to the alignment, at least one unit.
-constexpr int64_t arena_size(const PlannedBuffer& buffer) {
-  return buffer.bytes == 0 ? kAlignment : (buffer.bytes + kAlignment - 1) / kAlignment * kAlignment;
+// What an instance takes in the arena: its bytes rounded up to the alignment, at least one unit.
+constexpr int64_t arena_size(int64_t bytes) {
+  return bytes == 0 ? kAlignment : (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+inline int64_t arena_size(const Instance& instance) { return arena_size(instance.bytes); }
+
+inline bool in_arena(const Instance& instance) {
+  return instance.cls == BufferClass::kTemporary || instance.cls == BufferClass::kWorkspace;
 }
 
-constexpr bool in_arena(const PlannedBuffer& buffer) {
-  return buffer.cls == BufferClass::kTemporary || buffer.cls == BufferClass::kWorkspace;
+inline bool share_bytes(const Instance& a, const Instance& b) {
+  return a.place == b.place && in_arena(a) && in_arena(b) && a.offset < b.offset + arena_size(b) &&
+         b.offset < a.offset + arena_size(a);
 }
 
-constexpr bool live_together(const PlannedBuffer& a, const PlannedBuffer& b) {
-  return a.first_step <= b.last_step && b.first_step <= a.last_step;
+// From the start of one step to the end of another, in the order of the list.
+struct Lifetime {
+  int first = 0;
+  int last = 0;
+};
+inline bool live_together(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
 }
 
-// Sets every buffer's lifetime from the order of the steps: temporaries live from the step that
-// writes them to the last one that reads them, workspaces for their step, outputs from their
-// writer to the end of the run, inputs and parameters all the time.
-void set_lifetimes(ExecutionPlan& plan);
+// Temporaries and workspaces live from their first to their last use, outputs from their first one
+// to the end of the run, inputs and parameters all the time. Requires set_uses.
+Lifetime lifetime(const ExecutionPlan& plan, const Instance& instance);
+
+// Sets every instance's uses from the steps.
+void set_uses(ExecutionPlan& plan);
+
+// All instances a step names: reads, writes and workspace.
+std::vector<uint32_t> named_by(const Step& step);
+
+// Per instance: the one it is written in place of, or kNoId.
+std::vector<uint32_t> in_place_sources(const ExecutionPlan& plan);
 
 }  // namespace pyc::plan

@@ -8,58 +8,70 @@
 namespace pyc::plan {
 namespace {
 
-std::vector<const PlannedBuffer*> arena_buffers(const ExecutionPlan& plan) {
-  std::vector<const PlannedBuffer*> arena;
-  for (const PlannedBuffer& buffer : plan.buffers) {
-    if (in_arena(buffer)) arena.push_back(&buffer);
+struct Living {
+  const Instance* instance;
+  Lifetime life;
+  bool in_place;  // of another one
+};
+
+std::vector<Living> arena_instances(const ExecutionPlan& plan, uint32_t place) {
+  const std::vector<uint32_t> sources = in_place_sources(plan);
+  std::vector<Living> arena;
+  for (size_t i = 0; i < plan.instances.size(); ++i) {
+    const Instance& instance = plan.instances[i];
+    if (instance.place != place || !in_arena(instance)) continue;
+    arena.push_back({&instance, lifetime(plan, instance), sources[i] != ir::kNoId});
   }
   return arena;
 }
 
-bool has_memory_of(const PlannedBuffer& later, const PlannedBuffer& earlier) {
-  return earlier.last_step < later.first_step &&
-         later.offset < earlier.offset + arena_size(earlier) &&
-         earlier.offset < later.offset + arena_size(later);
-}
-
-}  // namespace
-
-LivePeak live_peak(const ExecutionPlan& plan) {
-  std::vector<int64_t> change(plan.steps.size() + 2, 0);  // a plan without steps has step 0 too
-  for (const PlannedBuffer& buffer : plan.buffers) {
-    if (!in_arena(buffer)) continue;
-    change[static_cast<size_t>(buffer.first_step)] += arena_size(buffer);
-    change[static_cast<size_t>(buffer.last_step) + 1] -= arena_size(buffer);
+LivePeak peak_of(const std::vector<Living>& arena, size_t steps) {
+  std::vector<int64_t> change(steps + 2, 0);  // a plan without steps has step 0 too
+  for (const Living& l : arena) {
+    change[static_cast<size_t>(l.life.first) + (l.in_place ? 1 : 0)] += arena_size(*l.instance);
+    change[static_cast<size_t>(l.life.last) + 1] -= arena_size(*l.instance);
   }
   LivePeak peak;
   int64_t live = 0;
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
+  for (size_t s = 0; s < steps; ++s) {
     live += change[s];
     if (live > peak.bytes) peak = {live, static_cast<int>(s)};
   }
   return peak;
 }
 
-PlanMetrics measure(const ExecutionPlan& plan) {
+bool has_memory_of(const Living& later, const Living& earlier) {
+  return earlier.life.last < later.life.first && share_bytes(*later.instance, *earlier.instance);
+}
+
+}  // namespace
+
+LivePeak live_peak(const ExecutionPlan& plan, uint32_t place) {
+  return peak_of(arena_instances(plan, place), plan.steps.size());
+}
+
+PlanMetrics measure(const ExecutionPlan& plan, uint32_t place) {
   PlanMetrics metrics;
-  for (const PlannedBuffer& buffer : plan.buffers) {
-    metrics.class_bytes[static_cast<size_t>(buffer.cls)] += buffer.bytes;
+  for (const Instance& instance : plan.instances) {
+    if (instance.place != place) continue;
+    metrics.class_bytes[static_cast<size_t>(instance.cls)] += instance.bytes;
   }
-  const std::vector<const PlannedBuffer*> arena = arena_buffers(plan);
+  const std::vector<Living> arena = arena_instances(plan, place);
   for (size_t i = 0; i < arena.size(); ++i) {
-    const PlannedBuffer& buffer = *arena[i];
-    metrics.arena_bytes = std::max(metrics.arena_bytes, buffer.offset + arena_size(buffer));
-    metrics.requested_bytes += arena_size(buffer);
-    metrics.largest_bytes = std::max(metrics.largest_bytes, buffer.bytes);
+    const Instance& instance = *arena[i].instance;
+    metrics.arena_bytes = std::max(metrics.arena_bytes, instance.offset + arena_size(instance));
+    metrics.requested_bytes += arena_size(instance);
+    metrics.largest_bytes = std::max(metrics.largest_bytes, instance.bytes);
     ++metrics.buffers;
-    bool reused = false;
+    bool reused = arena[i].in_place;
     for (size_t j = 0; j < arena.size(); ++j) {
-      if (j < i && live_together(buffer, *arena[j])) ++metrics.overlap_pairs;
-      reused = reused || has_memory_of(buffer, *arena[j]);
+      if (j < i && live_together(arena[i].life, arena[j].life)) ++metrics.overlap_pairs;
+      reused = reused || has_memory_of(arena[i], arena[j]);
     }
     if (reused) ++metrics.reused;
+    if (arena[i].in_place) ++metrics.in_place;
   }
-  const LivePeak peak = live_peak(plan);
+  const LivePeak peak = peak_of(arena, plan.steps.size());
   metrics.lower_bound_bytes = peak.bytes;
   metrics.peak_step = peak.step;
   metrics.peak_bytes = metrics.arena_bytes;

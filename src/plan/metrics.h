@@ -5,12 +5,14 @@
 namespace pyc::plan {
 
 struct LivePeak {
-  int64_t bytes = 0;  // largest sum of arena buffers live at one step (aligned)
+  int64_t bytes = 0;  // largest sum of arena instances live at one step (aligned)
   int step = 0;       // the first such step
 };
-LivePeak live_peak(const ExecutionPlan& plan);
+// What is written in place takes no memory of its own at the step that writes it.
+LivePeak live_peak(const ExecutionPlan& plan, uint32_t place);
 
-// All metrics that follow from buffers and lifetimes; scratch_bytes is 0 and peak_bytes without it.
-PlanMetrics measure(const ExecutionPlan& plan);
+// All metrics of a place that follow from instances and steps; scratch_bytes is 0 and peak_bytes
+// without it.
+PlanMetrics measure(const ExecutionPlan& plan, uint32_t place);
 
 }  // namespace pyc::plan

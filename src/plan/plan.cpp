@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "plan/allocate.h"
-#include "plan/buffers.h"
+#include "plan/in_place.h"
+#include "plan/instances.h"
 #include "plan/liveness.h"
 #include "plan/metrics.h"
 #include "plan/schedule.h"
@@ -20,16 +21,26 @@ struct Draft {
   Placement placement;
 };
 
-Draft make_draft(ExecutionPlan plan, bool reuse) {
-  set_lifetimes(plan);
-  const Placement placement = place_buffers(plan, reuse);
-  return {std::move(plan), placement};
+using Needs = std::span<const lower::KernelNeeds>;
+
+// With results in place where that makes the arena smaller.
+Draft make_draft(const lower::LoweredGraph& lowered, Needs needs, ExecutionPlan plan, bool reuse) {
+  set_uses(plan);
+  ExecutionPlan in_place = plan;
+  Draft draft{std::move(plan), {}};
+  draft.placement = place_instances(draft.plan, 0, reuse);
+  if (!reuse) return draft;
+  choose_in_place(lowered, needs, in_place);
+  const Placement placement = place_instances(in_place, 0, reuse);
+  if (placement.arena_bytes >= draft.placement.arena_bytes) return draft;
+  return {std::move(in_place), placement};
 }
 
 // The plan in the order of the groups or in the memory-aware one, whichever needs the smaller
 // arena; the order of the groups when they are equal.
-Draft choose_order(const ExecutionPlan& unordered, bool reuse) {
-  Draft draft = make_draft(unordered, reuse);
+Draft choose_order(const lower::LoweredGraph& lowered, Needs needs, const ExecutionPlan& unordered,
+                   bool reuse) {
+  Draft draft = make_draft(lowered, needs, unordered, reuse);
   Decision decision{"plan:order", "program_order", "", "", {}};
   const std::vector<size_t> order = memory_aware_order(unordered);
   if (!reuse) {
@@ -41,7 +52,7 @@ Draft choose_order(const ExecutionPlan& unordered, bool reuse) {
     ExecutionPlan reordered = unordered;
     std::transform(order.begin(), order.end(), reordered.steps.begin(),
                    [&](size_t s) { return unordered.steps[s]; });
-    Draft other = make_draft(std::move(reordered), reuse);
+    Draft other = make_draft(lowered, needs, std::move(reordered), reuse);
     decision.detail = fmt::format("arena {} bytes in program order, {} in memory-aware order",
                                   draft.placement.arena_bytes, other.placement.arena_bytes);
     if (other.placement.arena_bytes < draft.placement.arena_bytes) {
@@ -56,20 +67,37 @@ Draft choose_order(const ExecutionPlan& unordered, bool reuse) {
   return draft;
 }
 
-// The last buffer that had memory of `buffer` before it, or null.
-const PlannedBuffer* previous_owner(const ExecutionPlan& plan, const PlannedBuffer& buffer) {
-  const PlannedBuffer* previous = nullptr;
-  for (const PlannedBuffer& other : plan.buffers) {
-    if (!in_arena(other) || other.last_step >= buffer.first_step) continue;
-    const bool shares = other.offset < buffer.offset + arena_size(buffer) &&
-                        buffer.offset < other.offset + arena_size(other);
-    if (shares && (previous == nullptr || other.last_step > previous->last_step)) previous = &other;
+// The last instance that had memory of `instance` before it, or null.
+const Instance* previous_owner(const ExecutionPlan& plan, const Instance& instance) {
+  const Instance* previous = nullptr;
+  const int first = lifetime(plan, instance).first;
+  for (const Instance& other : plan.instances) {
+    if (!share_bytes(instance, other) || lifetime(plan, other).last >= first) continue;
+    if (previous == nullptr || other.uses.back() > previous->uses.back()) previous = &other;
   }
   return previous;
 }
 
+void log_instance(ExecutionPlan& plan, const Instance& instance, uint32_t in_place_of) {
+  const Instance* previous = previous_owner(plan, instance);
+  const Lifetime life = lifetime(plan, instance);
+  std::string detail = fmt::format("{} bytes, steps {}-{}", instance.bytes, life.first, life.last);
+  std::string reason = previous != nullptr ? "reuses_memory" : "fresh_memory";
+  if (in_place_of != ir::kNoId) {
+    reason = "in_place";
+    detail += ", in place of " + plan.instances[in_place_of].name;
+  } else if (previous != nullptr) {
+    detail += ", after " + previous->name;
+  }
+  plan.decisions.push_back({"buffer:" + instance.name,
+                            fmt::format("offset {}", instance.offset),
+                            std::move(reason),
+                            std::move(detail),
+                            {}});
+}
+
 void log_placement(ExecutionPlan& plan, const Placement& placement, bool reuse) {
-  const PlanMetrics& m = plan.metrics;
+  const PlanMetrics& m = plan.host();
   plan.decisions.push_back({"plan:placement",
                             std::string(placement.strategy),
                             !reuse                                 ? "reuse_off"
@@ -78,32 +106,10 @@ void log_placement(ExecutionPlan& plan, const Placement& placement, bool reuse) 
                             fmt::format("arena {} bytes, lower bound {}, without reuse {}",
                                         m.arena_bytes, m.lower_bound_bytes, m.requested_bytes),
                             {}});
-  for (const PlannedBuffer& buffer : plan.buffers) {
-    if (!in_arena(buffer)) continue;
-    const PlannedBuffer* previous = previous_owner(plan, buffer);
-    std::string detail =
-        fmt::format("{} bytes, steps {}-{}", buffer.bytes, buffer.first_step, buffer.last_step);
-    if (previous != nullptr) detail += ", after " + previous->name;
-    plan.decisions.push_back({"buffer:" + buffer.name,
-                              fmt::format("offset {}", buffer.offset),
-                              previous != nullptr ? "reuses_memory" : "fresh_memory",
-                              std::move(detail),
-                              {}});
+  const std::vector<uint32_t> sources = in_place_sources(plan);
+  for (size_t i = 0; i < plan.instances.size(); ++i) {
+    if (in_arena(plan.instances[i])) log_instance(plan, plan.instances[i], sources[i]);
   }
-}
-
-Status check_budget(const PlanMetrics& m, const PlanOptions& options) {
-  if (options.memory_budget < 0 || m.peak_bytes <= options.memory_budget) return {};
-  const auto bytes = [&m](BufferClass cls) { return m.class_bytes[static_cast<size_t>(cls)]; };
-  return {
-      Code::kBudgetExceeded,
-      fmt::format("memory budget: expected a peak of at most {} bytes, found {}: host_input {}, "
-                  "parameter {}, output {}, arena {} (temporary {} and workspace {} before "
-                  "reuse), scratch {} ({} threads of {})",
-                  options.memory_budget, m.peak_bytes, bytes(BufferClass::kHostInput),
-                  bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), m.arena_bytes,
-                  bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
-                  m.scratch_bytes * options.threads, options.threads, m.scratch_bytes)};
 }
 
 int64_t scratch_per_thread(std::span<const lower::KernelNeeds> needs) {
@@ -114,6 +120,25 @@ int64_t scratch_per_thread(std::span<const lower::KernelNeeds> needs) {
 
 }  // namespace
 
+Status check_budgets(const ExecutionPlan& plan, int threads) {
+  for (const Place& place : plan.places) {
+    const PlanMetrics& m = place.metrics;
+    if (place.budget < 0 || m.peak_bytes <= place.budget) continue;
+    const auto bytes = [&m](BufferClass cls) { return m.class_bytes[static_cast<size_t>(cls)]; };
+    return {
+        Code::kBudgetExceeded,
+        fmt::format(
+            "memory budget of {}: expected a peak of at most {} bytes, found {}: host_input {}, "
+            "parameter {}, output {}, arena {} (temporary {} and workspace {} before "
+            "reuse), scratch {} ({} threads of {})",
+            place.name, place.budget, m.peak_bytes, bytes(BufferClass::kHostInput),
+            bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), m.arena_bytes,
+            bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
+            m.scratch_bytes * threads, threads, m.scratch_bytes)};
+  }
+  return {};
+}
+
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                                  std::span<const lower::KernelNeeds> needs,
                                  const PlanOptions& options) {
@@ -121,16 +146,17 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
     return Status(Code::kInvalidArgument,
                   fmt::format("plan: expected at least 1 thread, found {}", options.threads));
   }
-  PYC_ASSIGN(const ExecutionPlan unordered, make_buffers(lowered, needs));
-  Draft draft = choose_order(unordered, options.reuse);
+  PYC_ASSIGN(const ExecutionPlan unordered, make_instances(lowered, needs));
+  Draft draft = choose_order(lowered, needs, unordered, options.reuse);
   ExecutionPlan& plan = draft.plan;
-  plan.metrics = measure(plan);
-  plan.metrics.scratch_bytes = scratch_per_thread(needs);
-  plan.metrics.peak_bytes += plan.metrics.scratch_bytes * options.threads;
+  plan.places[0].budget = options.memory_budget;
+  plan.host() = measure(plan, 0);
+  plan.host().scratch_bytes = scratch_per_thread(needs);
+  plan.host().peak_bytes += plan.host().scratch_bytes * options.threads;
   log_placement(plan, draft.placement, options.reuse);
   PYC_TRY(verify_schedule(lowered, plan));
   PYC_TRY(verify_allocation(plan));
-  PYC_TRY(check_budget(plan.metrics, options));
+  PYC_TRY(check_budgets(plan, options.threads));
   return std::move(plan);
 }
 

@@ -9,25 +9,31 @@ namespace pyc::plan {
 
 struct PlanOptions {
   int threads = 1;
-  int64_t memory_budget = -1;  // bytes of metrics.peak_bytes; -1: none
-  bool reuse = true;           // off: every arena buffer gets memory of its own
+  int64_t memory_budget = -1;  // of the host: bytes of metrics.peak_bytes; -1: none
+  bool reuse = true;           // off: every arena instance gets memory of its own
 };
 
-// Orders the groups' steps, computes lifetimes, assigns offsets and accounts for every byte.
-// `needs[i]` is what the candidate chosen for group i asks for. Refuses with kBudgetExceeded,
-// naming the budget and the peak, when the peak is over it. The result passed verify_schedule and
-// verify_allocation.
+// Orders the groups' steps, assigns offsets and accounts for every byte.
+// `needs[i]` is what the candidate chosen for group i asks for. The
+// result passed verify_schedule, verify_allocation and check_budgets.
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                                  std::span<const lower::KernelNeeds> needs,
                                  const PlanOptions& options);
 
-// Every group runs exactly once, after the groups that write what it reads.
+// The plan executed on symbols, step by step: at every read the instance holds the value that its
+// group's kernel reads, stored by a step that is known to be over; every group runs; results are
+// written in place only where the step's Loop IR allows it, derived anew; what a step names lies in
+// its place; at the end all queues are over and the outputs hold their values. A refusal names the
+// step and the instance.
 Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan);
 
-// Every arena buffer is aligned, inside the arena and disjoint from every other one that is live at
-// the same time; every read or written buffer is live at that step; every buffer has the class its
-// role asks for; the metrics equal what the buffers say.
+// Every arena instance is aligned and inside its place's arena; two share bytes only if every use
+// of one happens before every use of the other, or in place; uses are those of the steps; every
+// instance has the class its role asks for; the metrics equal what the instances say.
 Status verify_allocation(const ExecutionPlan& plan);
+
+// Refuses with kBudgetExceeded, naming the place, its budget and its peak.
+Status check_budgets(const ExecutionPlan& plan, int threads);
 
 // The plan as text, for dumps and goldens.
 std::string print(const ExecutionPlan& plan);

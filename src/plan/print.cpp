@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "base/escape.h"
 #include "plan/liveness.h"
 #include "plan/plan.h"
@@ -9,48 +7,73 @@
 namespace pyc::plan {
 namespace {
 
-void print_list(std::string& text, std::string_view title, const std::vector<uint32_t>& buffers) {
-  if (buffers.empty()) return;
+void print_list(std::string& text, std::string_view title, const std::vector<uint32_t>& instances) {
+  if (instances.empty()) return;
   text += fmt::format(" {}", title);
-  for (const uint32_t b : buffers) text += fmt::format(" b{}", b);
+  for (const uint32_t i : instances) text += fmt::format(" i{}", i);
 }
 
-void print_buffer(std::string& text, size_t index, const PlannedBuffer& buffer) {
-  text += fmt::format("  b{} {}", index, buffer_class_name(buffer.cls));
-  if (!in_arena(buffer)) text += fmt::format("[{}]", buffer.io_index);
-  text += fmt::format(" {}: {} bytes", printable(buffer.name), buffer.bytes);
-  if (in_arena(buffer)) text += fmt::format(" at {}", buffer.offset);
-  text += fmt::format(", steps {}-{}\n", buffer.first_step, buffer.last_step);
+void print_instance(std::string& text, const ExecutionPlan& plan, size_t index) {
+  const Instance& instance = plan.instances[index];
+  text += fmt::format("  i{} {}", index, buffer_class_name(instance.cls));
+  if (!in_arena(instance)) text += fmt::format("[{}]", instance.io_index);
+  text += fmt::format(" {}: {} bytes, {}", printable(instance.name), instance.bytes,
+                      plan.places[instance.place].name);
+  if (in_arena(instance)) text += fmt::format(" at {}", instance.offset);
+  const Lifetime life = lifetime(plan, instance);
+  text += fmt::format(", steps {}-{}\n", life.first, life.last);
 }
 
-void print_metrics(std::string& text, const PlanMetrics& m) {
-  text += "metrics:\n";
+void print_step(std::string& text, const ExecutionPlan& plan, size_t index) {
+  const Step& step = plan.steps[index];
+  text += fmt::format("  {} ", index);
+  switch (step.kind) {
+    case StepKind::kRun:
+      text += fmt::format("run g{} on {}", step.group, plan.places[step.place].name);
+      break;
+    case StepKind::kCopy:
+      text += "copy";
+      break;
+    case StepKind::kRecord:
+      text += fmt::format("record e{}", step.event);
+      break;
+    case StepKind::kWait:
+      text += fmt::format("wait e{}", step.event);
+      break;
+  }
+  print_list(text, "reads", step.reads);
+  print_list(text, "writes", step.writes);
+  if (step.workspace != ir::kNoId) print_list(text, "workspace", {step.workspace});
+  for (const loop::InPlacePair& p : step.in_place) {
+    text += fmt::format(" i{} in place of i{}", p.written, p.read);
+  }
+  if (step.queue != 0) text += fmt::format(" queue {}", step.queue);
+  text += '\n';
+}
+
+void print_metrics(std::string& text, const Place& place) {
+  const PlanMetrics& m = place.metrics;
+  text += fmt::format("metrics of {}:\n", place.name);
   for (size_t c = 0; c < kBufferClasses; ++c) {
     text +=
         fmt::format("  {} {}\n", buffer_class_name(static_cast<BufferClass>(c)), m.class_bytes[c]);
   }
   text += fmt::format("  arena {} (requested {}, lower bound {} at step {})\n", m.arena_bytes,
                       m.requested_bytes, m.lower_bound_bytes, m.peak_step);
-  text += fmt::format("  arena buffers {} (reused {}, largest {}, overlapping pairs {})\n",
-                      m.buffers, m.reused, m.largest_bytes, m.overlap_pairs);
+  text += fmt::format(
+      "  arena instances {} (reused {}, in place {}, largest {}, overlapping pairs {})\n",
+      m.buffers, m.reused, m.in_place, m.largest_bytes, m.overlap_pairs);
   text += fmt::format("  scratch {} per thread\n  peak {}\n", m.scratch_bytes, m.peak_bytes);
 }
 
 }  // namespace
 
 std::string print(const ExecutionPlan& plan) {
-  std::string text = "buffers:\n";
-  for (size_t b = 0; b < plan.buffers.size(); ++b) print_buffer(text, b, plan.buffers[b]);
+  std::string text = "instances:\n";
+  for (size_t i = 0; i < plan.instances.size(); ++i) print_instance(text, plan, i);
   text += "steps:\n";
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlannedStep& step = plan.steps[s];
-    text += fmt::format("  {} g{}", s, step.group);
-    print_list(text, "reads", step.reads);
-    print_list(text, "writes", step.writes);
-    if (step.workspace != ir::kNoId) print_list(text, "workspace", {step.workspace});
-    text += '\n';
-  }
-  print_metrics(text, plan.metrics);
+  for (size_t s = 0; s < plan.steps.size(); ++s) print_step(text, plan, s);
+  for (const Place& place : plan.places) print_metrics(text, place);
   return text;
 }
 

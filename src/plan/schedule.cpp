@@ -11,11 +11,11 @@ class GreedyScheduler {
  public:
   explicit GreedyScheduler(const ExecutionPlan& plan)
       : plan_(plan),
-        readers_(plan.buffers.size()),
-        unread_(plan.buffers.size(), 0),
+        readers_(plan.instances.size()),
+        unread_(plan.instances.size(), 0),
         missing_(plan.steps.size(), 0) {
-    std::vector<bool> written(plan.buffers.size(), false);
-    for (const PlannedStep& step : plan.steps) {
+    std::vector<bool> written(plan.instances.size(), false);
+    for (const Step& step : plan.steps) {
       for (const uint32_t b : step.writes) written[b] = true;
     }
     for (size_t s = 0; s < plan.steps.size(); ++s) {
@@ -50,19 +50,19 @@ class GreedyScheduler {
  private:
   // Arena bytes live after the step less those live before it.
   int64_t growth(size_t s) const {
-    const PlannedStep& step = plan_.steps[s];
+    const Step& step = plan_.steps[s];
     int64_t bytes = 0;
     for (const uint32_t b : step.writes) {
-      if (in_arena(plan_.buffers[b]) && unread_[b] > 0) bytes += arena_size(plan_.buffers[b]);
+      if (in_arena(plan_.instances[b]) && unread_[b] > 0) bytes += arena_size(plan_.instances[b]);
     }
     for (const uint32_t b : step.reads) {
-      if (in_arena(plan_.buffers[b]) && unread_[b] == 1) bytes -= arena_size(plan_.buffers[b]);
+      if (in_arena(plan_.instances[b]) && unread_[b] == 1) bytes -= arena_size(plan_.instances[b]);
     }
     return bytes;
   }
 
   void finish(size_t s, std::vector<size_t>& ready) {
-    const PlannedStep& step = plan_.steps[s];
+    const Step& step = plan_.steps[s];
     for (const uint32_t b : step.reads) --unread_[b];
     for (const uint32_t b : step.writes) {
       for (const size_t reader : readers_[b]) {
@@ -72,8 +72,8 @@ class GreedyScheduler {
   }
 
   const ExecutionPlan& plan_;
-  std::vector<std::vector<size_t>> readers_;  // per buffer: the steps that read it
-  std::vector<int> unread_;                   // per buffer: readers that have not run
+  std::vector<std::vector<size_t>> readers_;  // per instance: the steps that read it
+  std::vector<int> unread_;                   // per instance: readers that have not run
   std::vector<int> missing_;                  // per step: operands that are not written yet
 };
 

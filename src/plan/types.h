@@ -1,6 +1,20 @@
 #pragma once
 
 // ExecutionPlan: which step runs when, and where every byte lives. Nothing in it names a backend.
+//
+// Memory. A place is a memory that steps can reach; place 0 is the host. An instance is memory of
+// one place for one value; a value may have several, at other places or at other times. The
+// temporaries and workspaces of a place share one arena, in which an instance has an offset; two
+// may share bytes only if every use of one happens before every use of the other, or if one step
+// writes the one in place of the other.
+//
+// Execution. Steps of a queue run one after the other. Queues know of each other only by events: a
+// step after a Wait on its queue happens after what stood before the Record of that event on its
+// own. A Record stands before its Waits in the list. The run ends with queue 0.
+//   Run    computes a group at a place: reads and writes instances that lie there. A group may run
+//          more than once; each run writes all of its values.
+//   Copy   the bytes of one instance to another of the same value.
+//   Record, Wait  as above.
 
 #include <array>
 #include <string>
@@ -15,45 +29,65 @@ namespace pyc::plan {
 
 inline constexpr int64_t kAlignment = 64;
 
-struct PlannedBuffer {
+struct Instance {
   std::string name;  // the value's name, "w.packed[g3]" or "g3.workspace"
   BufferClass cls = BufferClass::kTemporary;
-  ir::ValueId value = ir::kNoId;  // kNoId for workspaces and packed constants
-  int64_t bytes = 0;              // as used
-  int64_t offset = -1;            // into the arena: temporaries and workspaces only
-  int first_step = 0;             // live from the start of this step …
-  int last_step = 0;              // … to the end of this one
-  uint32_t io_index = 0;          // which input, output or parameter
+  ir::ValueId value = ir::kNoId;  // kNoId for workspaces
+  std::string packing = {};       // of a packed constant: how (KernelNeeds::Packed)
+  uint32_t place = 0;
+  int64_t bytes = 0;                // as used
+  int64_t offset = -1;              // into the place's arena: temporaries and workspaces only
+  std::vector<uint32_t> uses = {};  // the steps that name it, ascending
+  uint32_t io_index = 0;            // which input, output or parameter
 };
 
-struct PlannedStep {
-  uint32_t group = 0;  // index into LoweredGraph::groups
-  // Planned buffers, each once: those with a value in the kernel's order, then the packed constants
-  // in the order of KernelNeeds::packed.
-  std::vector<uint32_t> reads;
-  std::vector<uint32_t> writes;
-  uint32_t workspace = ir::kNoId;  // planned buffer, or kNoId
+enum class StepKind : uint8_t { kRun, kCopy, kRecord, kWait };
+
+struct Step {
+  StepKind kind = StepKind::kRun;
+  uint32_t queue = 0;
+  uint32_t place = 0;  // Run
+  uint32_t group = 0;  // Run: index into LoweredGraph::groups
+  // Instances, each once. Run: those of whole values in the kernel's order, then the packed
+  // constants in the order of KernelNeeds::packed. Copy: one and one.
+  std::vector<uint32_t> reads = {};
+  std::vector<uint32_t> writes = {};
+  uint32_t workspace = ir::kNoId;  // instance, or kNoId
+  // Run: what it writes in the memory of what it reads for the last time, as instances.
+  std::vector<loop::InPlacePair> in_place = {};
+  uint32_t event = 0;  // Record, Wait
 };
 
+// Of one place.
 struct PlanMetrics {
-  std::array<int64_t, kBufferClasses> class_bytes{};  // sums of buffer bytes, before reuse
+  std::array<int64_t, kBufferClasses> class_bytes{};  // sums of instances' bytes, before reuse
   int64_t arena_bytes = 0;                            // peak of the arena: what is allocated for it
-  int64_t requested_bytes = 0;    // sum of arena buffers (aligned): the arena without reuse
-  int64_t lower_bound_bytes = 0;  // largest sum of buffers live at one step (aligned)
+  int64_t requested_bytes = 0;    // sum of arena instances (aligned): the arena without reuse
+  int64_t lower_bound_bytes = 0;  // largest sum of arena bytes in use at one step (aligned)
   int64_t scratch_bytes = 0;      // per thread
   int64_t peak_bytes = 0;         // inputs + parameters + outputs + arena + scratch·threads
-  int64_t largest_bytes = 0;      // largest single arena buffer, as used
-  int64_t buffers = 0;            // arena buffers
-  int64_t reused = 0;             // arena buffers in memory that an earlier one had
-  int64_t overlap_pairs = 0;      // pairs of arena buffers whose lifetimes intersect
+  int64_t largest_bytes = 0;      // largest single arena instance, as used
+  int64_t buffers = 0;            // arena instances
+  int64_t reused = 0;             // arena instances in memory that an earlier one had
+  int64_t in_place = 0;           // of those: written in place of what their step read
+  int64_t overlap_pairs = 0;      // pairs of arena instances whose lifetimes intersect
   int peak_step = 0;              // first step at which lower_bound_bytes is reached
 };
 
+struct Place {
+  std::string name;
+  int64_t budget = -1;  // bytes of metrics.peak_bytes; -1: none
+  PlanMetrics metrics = {};
+};
+
 struct ExecutionPlan {
-  std::vector<PlannedBuffer> buffers;
-  std::vector<PlannedStep> steps;
-  PlanMetrics metrics;
+  std::vector<Place> places = {{"host"}};
+  std::vector<Instance> instances;
+  std::vector<Step> steps;
   DecisionLog decisions;
+
+  PlanMetrics& host() { return places[0].metrics; }
+  const PlanMetrics& host() const { return places[0].metrics; }
 };
 
 }  // namespace pyc::plan

@@ -73,8 +73,21 @@ Status check_view(const Subject& s, bool written, bool strict, int64_t& staged) 
   return {};
 }
 
+// The host cannot copy the elements of another memory one by one: the view must be plain.
+Status check_there(const Subject& s, bool written) {
+  TensorView here = s.view;
+  here.device = {};
+  if (fits_plainly(s.spec, here)) return {};
+  int64_t staged = 0;
+  PYC_TRY(check_view({s.what, s.spec, here}, written, false, staged));
+  if (staged == 0) return {};
+  return s.refuse(Code::kUnsupported, fmt::format("row-major, aligned {}", s.expected()),
+                  "another order in the memory of a device");
+}
+
 Status check_list(std::string_view what, std::span<const IoSpec> specs,
-                  std::span<const TensorView> views, bool strict, int64_t& staged) {
+                  std::optional<DeviceId> device, std::span<const TensorView> views, bool strict,
+                  int64_t& staged) {
   if (views.size() != specs.size()) {
     return {Code::kInvalidArgument,
             fmt::format("expected {} {}s, found {}", specs.size(), what, views.size())};
@@ -82,6 +95,10 @@ Status check_list(std::string_view what, std::span<const IoSpec> specs,
   const bool written = what == "output";
   for (size_t i = 0; i < specs.size(); ++i) {
     if (fits_plainly(specs[i], views[i])) continue;
+    if (device && views[i].device == *device) {
+      PYC_TRY(check_there({what, specs[i], views[i]}, written));
+      continue;
+    }
     PYC_TRY(check_view({what, specs[i], views[i]}, written, strict, staged));
   }
   return {};
@@ -110,11 +127,12 @@ Status check_apart(std::string_view what, std::span<const IoSpec> specs,
 
 }  // namespace
 
-Status check_views(const Program& program, std::span<const TensorView> inputs,
-                   std::span<const TensorView> outputs, bool strict, int64_t& staged) {
+Status check_views(const Program& program, std::optional<DeviceId> device,
+                   std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                   bool strict, int64_t& staged) {
   staged = 0;
-  PYC_TRY(check_list("input", program.inputs, inputs, strict, staged));
-  PYC_TRY(check_list("output", program.outputs, outputs, strict, staged));
+  PYC_TRY(check_list("input", program.inputs, device, inputs, strict, staged));
+  PYC_TRY(check_list("output", program.outputs, device, outputs, strict, staged));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Subject output{"output", program.outputs[i], outputs[i]};
     PYC_TRY(check_apart("input", program.inputs, inputs, output));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -11,8 +12,10 @@ namespace pyc::runtime {
 // Accepts the caller's tensors for a run of `program`, or refuses them with the codes that
 // Model::run lists. The first problem counts: all inputs are looked at before all outputs, and
 // overlaps last. `staged` becomes the number of views that kernels cannot take as they are; with
-// `strict` such a view is refused. Allocates nothing when all are plain.
-Status check_views(const Program& program, std::span<const TensorView> inputs,
-                   std::span<const TensorView> outputs, bool strict, int64_t& staged);
+// `strict` such a view is refused. Views in the memory of `device` are taken if they are plain.
+// Allocates nothing when all are plain.
+Status check_views(const Program& program, std::optional<DeviceId> device,
+                   std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                   bool strict, int64_t& staged);
 
 }  // namespace pyc::runtime

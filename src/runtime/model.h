@@ -1,7 +1,7 @@
 #pragma once
 
-// The gateway: the one way to run anything. It guards what the caller hands in, runs the program's
-// steps on the thread pool, and counts what happened.
+// The gateway: the one way to run anything. It guards what the caller hands in, has a lane of the
+// program's engine run it, and counts what happened. It knows no device.
 
 #include <array>
 #include <memory>
@@ -14,6 +14,7 @@
 #include "base/decision.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "runtime/engine.h"
 #include "runtime/program.h"
 #include "runtime/tensor_view.h"
 
@@ -28,18 +29,6 @@ struct MemoryReport {
   // Held for views that are not plain, of all runs at a time; none until such a view comes. Beside
   // the peak, which is planned before any view is seen.
   int64_t staging_bytes = 0;
-};
-
-struct RunStats {
-  int64_t wall_ns = 0;       // from entry to return, guards included
-  int64_t steps = 0;         // that ran to their end
-  int64_t allocations = 0;   // blocks of memory made for this run; 0 on the hot path
-  int64_t staged_views = 0;  // inputs and outputs that had to be copied: not plain (tensor_view.h)
-  int64_t staged_bytes = 0;  // of their elements
-  // Of a run in stages: bytes of the values it made (base/value_meter.h) that were held at its end,
-  // outputs and contents that entered programs, and at most.
-  int64_t value_bytes = 0;
-  int64_t value_peak_bytes = 0;
 };
 
 // Where the time of a compile went; all zero when the compile cache had the program.
@@ -59,7 +48,7 @@ struct ModelStats {
   int64_t runs = 0;          // calls of run and profile, whatever came of them
   int64_t failed_runs = 0;   // of those: the ones that did not return ok
   int64_t guard_misses = 0;  // of those: the ones refused at entry
-  int64_t contexts = 0;      // run contexts made: one per concurrent run at the peak
+  int64_t contexts = 0;      // lanes made: one per concurrent run at the peak
   int64_t compile_ns = 0;
   bool cache_hit = false;
   CompileBreakdown compile = {};
@@ -77,10 +66,10 @@ class Model {
   static constexpr size_t kMaxRefusals = 64;
 
   // `log` is the compile's decision log; `memory` the plan's account (measured_* are filled here).
-  // Makes the memory of the first run. kInternal when the program is broken or when what it takes
-  // is not what `memory` says in arena_bytes and scratch_bytes. `clock` is what times are measured
+  // Makes the memory of the first run. kInternal when what it takes is not what `memory` says in
+  // arena_bytes and scratch_bytes. `clock` is what times are measured
   // with (null: the system's); it is read from every thread that runs.
-  static Result<std::unique_ptr<Model>> create(std::shared_ptr<const Program> program,
+  static Result<std::unique_ptr<Model>> create(std::shared_ptr<const Engine> engine,
                                                std::shared_ptr<ThreadPool> pool, DecisionLog log,
                                                MemoryReport memory,
                                                std::shared_ptr<Clock> clock = nullptr,
@@ -94,12 +83,12 @@ class Model {
   // copied (Staging) unless the contract is strict. The bytes from an output's first to its last
   // element overlap no other view's. A refusal leaves the model usable: kInvalidArgument (wrong
   // count), kNullPointer, kDtypeMismatch, kRankMismatch, kShapeMismatch, kUnsupported (memory that
-  // is not the host's), kSizeMismatch (elements outside of the memory), kInvalidArgument (an output
-  // that overlaps itself or others), kMisaligned and kInvalidArgument (strict views),
-  // kBudgetExceeded (staging), kRuntimeFailed (a kernel's check failed; the message names the
-  // node), kOutOfMemory (no memory for one more run at the same time), kInternal (a kernel is
-  // wrong). Only the last three touch the outputs, which are then void. Never throws. `stats` is
-  // filled in any case.
+  // is neither the host's nor its engine's), kSizeMismatch (elements outside of the memory),
+  // kInvalidArgument (an output that overlaps itself or others), kMisaligned and kInvalidArgument
+  // (strict views), kBudgetExceeded (staging), kRuntimeFailed (a kernel's check failed; the message
+  // names the node), kOutOfMemory (no memory for one more run at the same time), kInternal (a
+  // kernel is wrong). Only the last three touch the outputs, which are then void. Never throws.
+  // `stats` is filled in any case.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
              RunStats* stats = nullptr);
 
@@ -115,6 +104,7 @@ class Model {
   Result<std::vector<int64_t>> profile(std::span<const TensorView> inputs,
                                        std::span<const TensorView> outputs);
   const Program& program() const;
+  const Engine& engine() const;
 
  private:
   struct Impl;

@@ -22,13 +22,16 @@ Status check_io(std::string_view what, const IoSpec& io) {
 }
 
 bool exists(const Program& program, const BufferRef& ref) {
+  const auto within = [&ref](const auto& all) {
+    return ref.index < all.size() && ref.offset >= 0 && ref.offset <= all[ref.index].bytes;
+  };
   switch (ref.where) {
     case Where::kInput:
-      return ref.index < program.inputs.size();
+      return within(program.inputs);
     case Where::kOutput:
-      return ref.index < program.outputs.size();
+      return within(program.outputs);
     case Where::kParameter:
-      return ref.index < program.parameters.size();
+      return within(program.parameters);
     case Where::kArena:
       return ref.offset >= 0 && ref.offset < program.arena_bytes;
     case Where::kScratch:
@@ -38,12 +41,14 @@ bool exists(const Program& program, const BufferRef& ref) {
 }
 
 Status check_step(const Program& program, const Step& step) {
-  if (step.fn == nullptr) return broken(fmt::format("step '{}': no kernel", step.name));
-  if (step.parallel < 0) {
-    return broken(fmt::format("step '{}': {} parallel points", step.name, step.parallel));
+  if (step.place >= program.places.size()) {
+    return broken(fmt::format("step '{}': place {} of {} does not exist", step.name, step.place,
+                              program.places.size()));
   }
-  for (size_t b = 0; b < step.buffers.size(); ++b) {
-    if (!exists(program, step.buffers[b])) {
+  const Kernel& kernel = step.kernel();
+  if (kernel.object == nullptr) return broken(fmt::format("step '{}': no code", step.name));
+  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    if (!exists(program, kernel.buffers[b])) {
       return broken(fmt::format("step '{}': buffer {} does not exist", step.name, b));
     }
   }
@@ -53,6 +58,11 @@ Status check_step(const Program& program, const Step& step) {
 }  // namespace
 
 Status check_program(const Program& program) {
+  if (program.places.empty()) return broken("it has no place to run in");
+  if (program.places[0].space != kHostSpace) {
+    return broken(fmt::format("its first place is in the space '{}', expected '{}'",
+                              program.places[0].space, kHostSpace));
+  }
   for (const IoSpec& io : program.inputs) PYC_TRY(check_io("input", io));
   for (const IoSpec& io : program.outputs) PYC_TRY(check_io("output", io));
   for (size_t p = 0; p < program.parameters.size(); ++p) {

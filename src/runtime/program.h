@@ -1,14 +1,17 @@
 #pragma once
 
-// Program: what a backend made of a plan. Plain data: steps over a table of buffers, ready to run.
+// Program: what a backend made of a plan. Plain data: steps over a table of buffers. Code is bytes
+// in it; a Loader (engine.h) makes it callable, whether it was compiled now or read from a file.
 // It knows nothing of graphs, loops or code generators.
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/kernel_abi.h"
+#include "base/fault.h"
 #include "base/status.h"
 
 namespace pyc::runtime {
@@ -23,9 +26,9 @@ struct IoSpec {
 
 // Where a step finds a buffer.
 enum class Where : uint8_t {
-  kInput,      // the caller's input `index`
-  kOutput,     // the caller's output `index`
-  kParameter,  // Program::parameters[index]
+  kInput,      // `offset` bytes into the caller's input `index`
+  kOutput,     // `offset` bytes into the caller's output `index`
+  kParameter,  // `offset` bytes into Program::parameters[index]
   kArena,      // `offset` bytes into the run's arena
   kScratch,    // nothing: the kernel addresses its scratch memory itself
 };
@@ -43,33 +46,50 @@ struct Parameter {
   int64_t bytes = 0;
 };
 
-// One kernel over a parallel range.
+inline constexpr std::string_view kHostSpace = "host";
+
+// Where steps run.
+struct Place {
+  std::string backend;  // whose Loader takes its code: "cpu"
+  // What the code needs, in the backend's words: "x86_avx2". "": nothing, or it was made by this
+  // process for the machine it is on.
+  std::string target = {};
+  std::string space = std::string(kHostSpace);  // the memory that its steps read and write
+};
+
+// Code over buffers.
+struct Kernel {
+  std::string symbol;                         // its name in the object
+  std::shared_ptr<const std::string> object;  // what its backend makes; kernels may share one
+  std::string launch;                         // how it is started: bytes that its backend reads
+  std::vector<BufferRef> buffers = {};        // in the kernel's order
+  std::vector<Fault> faults = {};             // what fault code i+1 means; buffers are this one's
+};
+
+// One thing a run does.
 struct Step {
-  std::string name;  // the group's name, for traces and messages
-  pyc_kernel_fn fn = nullptr;
-  const void* self = nullptr;  // goes into pyc_kernel_args::self
-  // In a program made for another machine fn is null and the function is `symbol` of `object`.
-  std::string symbol;
-  std::shared_ptr<const std::string> object;
-  std::vector<BufferRef> buffers;  // in the kernel's order
-  int64_t parallel = 1;            // points of the kernel's parallel box
-  int64_t bytes_moved = 0;         // read and written at least, for reports
+  std::string name;    // the group's name, for traces and messages
+  uint32_t place = 0;  // index into Program::places
+  std::variant<Kernel> work = {};
+  int64_t bytes_moved = 0;  // read and written at least, for reports
   double flops = 0.0;
-  std::vector<std::string> faults;  // message of fault code i+1
+
+  const Kernel& kernel() const { return std::get<Kernel>(work); }
+  Kernel& kernel() { return std::get<Kernel>(work); }
 };
 
 struct Program {
+  std::vector<Place> places;  // the first is on the host, where inputs and outputs are
   std::vector<IoSpec> inputs;
   std::vector<IoSpec> outputs;
   std::vector<Parameter> parameters;
   std::vector<Step> steps;
   int64_t arena_bytes = 0;    // temporaries and workspaces, 64-byte aligned offsets
   int64_t scratch_bytes = 0;  // per thread, the largest any step needs
-  std::vector<std::shared_ptr<const void>> owners;  // machine code, interpreters
 };
 
 // Refuses, with kInternal and the step's name, a program that cannot be run: a reference to a
-// buffer that does not exist, a step without a kernel, sizes that contradict shapes.
+// buffer or place that does not exist, a kernel without code, sizes that contradict shapes.
 Status check_program(const Program& program);
 
 }  // namespace pyc::runtime

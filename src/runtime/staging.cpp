@@ -8,12 +8,16 @@ int64_t room_for(const TensorView& view) {
   return (element_bytes(view) + kUnit - 1) / kUnit * kUnit;
 }
 
-// Where kernels find the views: in place, or one after the other from `room` on.
-void place(std::span<const TensorView> views, std::byte*& room, std::vector<std::byte*>& at) {
+// The views where kernels find them: in place, or one after the other from `room` on.
+void place(std::span<const TensorView> views, std::byte*& room, std::vector<TensorView>& at) {
   at.clear();
   for (const TensorView& view : views) {
-    at.push_back(is_plain(view) ? view.origin() : room);
-    if (!is_plain(view)) room += room_for(view);
+    if (is_plain(view)) {
+      at.push_back(view);
+      continue;
+    }
+    at.push_back({room, view.dtype, view.shape, element_bytes(view)});
+    room += room_for(view);
   }
 }
 
@@ -47,14 +51,14 @@ Status Staging::fill(const Need& need, std::span<const TensorView> inputs,
   place(inputs, room, inputs_);
   place(outputs, room, outputs_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_plain(inputs[i])) gather(inputs[i], inputs_[i]);
+    if (!is_plain(inputs[i])) gather(inputs[i], inputs_[i].origin());
   }
   return {};
 }
 
 void Staging::copy_back(std::span<const TensorView> outputs) const {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!is_plain(outputs[i])) scatter(outputs_[i], outputs[i]);
+    if (!is_plain(outputs[i])) scatter(outputs_[i].origin(), outputs[i]);
   }
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // Copies of the caller's tensors that kernels cannot take as they are: made before a run, and for
-// outputs copied back after it. Part of a run's context; it holds no memory until a run needs it.
+// outputs copied back after it. Stands beside a run's lane; it holds no memory until a run needs
+// it.
 
 #include <span>
 #include <vector>
@@ -26,16 +27,16 @@ class Staging {
   // when what earlier runs left was enough; less than 0 after kOutOfMemory.
   Status fill(const Need& need, std::span<const TensorView> inputs,
               std::span<const TensorView> outputs, int64_t& grown);
-  // Where kernels read input i and write output i, after fill.
-  std::byte* input(size_t i) const { return inputs_[i]; }
-  std::byte* output(size_t i) const { return outputs_[i]; }
+  // The same tensors as plain views, after fill: in place, or in this memory.
+  std::span<const TensorView> inputs() const { return inputs_; }
+  std::span<const TensorView> outputs() const { return outputs_; }
   // Copies the staged outputs to where the caller wants them.
   void copy_back(std::span<const TensorView> outputs) const;
 
  private:
   AlignedBuffer memory_;
-  std::vector<std::byte*> inputs_;
-  std::vector<std::byte*> outputs_;
+  std::vector<TensorView> inputs_;
+  std::vector<TensorView> outputs_;
 };
 
 }  // namespace pyc::runtime

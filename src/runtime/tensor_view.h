@@ -17,12 +17,14 @@ namespace pyc::runtime {
 // Where memory is, with DLPack's numbers.
 struct DeviceId {
   static constexpr int32_t kHost = 1;
+  static constexpr int32_t kCuda = 2;
   static constexpr int32_t kPinnedHost = 3;  // the host's, known to a GPU
   int32_t type = kHost;
   int32_t id = 0;
 
   // Whether the CPU reads and writes it.
   bool on_host() const { return (type == kHost && id == 0) || type == kPinnedHost; }
+  bool operator==(const DeviceId&) const = default;
 };
 
 // Owns nothing. Element (i, j, …) is at data + byte_offset + (i·strides[0] + j·strides[1] + …) ·

@@ -9,12 +9,15 @@
 #include <random>
 
 #include "artifact/format.h"
+#include "backends/cpu/loader.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/mapped_file.h"
-#include "driver/artifacts.h"
-#include "driver/seeded_run.h"
+#include "session/artifacts.h"
+#include "session/model.h"
 #include "support/temp_folder.h"
+#include "support/verified.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::artifact {
 namespace {
@@ -31,14 +34,14 @@ constexpr std::string_view kMlp = R"(graph @mlp(%x: f32[16,64], %i: i64[8]) -> (
 )";
 constexpr std::string_view kTiny = "graph @t(%x: f32[4]) -> (%y) {\n  %y = relu(%x)\n}\n";
 
-ir::Graph parse(std::string_view text) {
+ir::VerifiedGraph parse(std::string_view text) {
   auto graph = driver::parse_model(text);
   EXPECT_TRUE(graph.ok()) << graph.status().to_string();
-  return std::move(*graph);
+  return test::verified(std::move(*graph));
 }
 
 Artifact make(std::string_view text, const driver::CompileOptions& options = {}) {
-  auto made = driver::compile_artifact(parse(text), options);
+  auto made = session::compile_artifact(parse(text), options);
   EXPECT_TRUE(made.ok()) << made.status().to_string();
   return std::move(*made);
 }
@@ -95,14 +98,24 @@ bool same_io(const std::vector<runtime::IoSpec>& a, const std::vector<runtime::I
   });
 }
 
+bool same_fault(const Fault& a, const Fault& b) {
+  const Accepted& x = a.accepted;
+  const Accepted& y = b.accepted;
+  return a.message == b.message && a.buffer == b.buffer && a.value == b.value &&
+         a.dtype == b.dtype && a.shape == b.shape && x.first == y.first && x.last == y.last &&
+         x.also == y.also && x.begin == y.begin && x.step == y.step;
+}
+
 bool same_step(const runtime::Step& x, const runtime::Step& y) {
   const auto same_ref = [](const runtime::BufferRef& a, const runtime::BufferRef& b) {
     return a.where == b.where && a.index == b.index && a.offset == b.offset;
   };
-  return x.name == y.name && x.symbol == y.symbol && *x.object == *y.object &&
-         x.parallel == y.parallel && x.bytes_moved == y.bytes_moved && x.flops == y.flops &&
-         x.faults == y.faults &&
-         std::equal(x.buffers.begin(), x.buffers.end(), y.buffers.begin(), y.buffers.end(),
+  const runtime::Kernel& a = x.kernel();
+  const runtime::Kernel& b = y.kernel();
+  return x.name == y.name && x.place == y.place && x.bytes_moved == y.bytes_moved &&
+         x.flops == y.flops && a.symbol == b.symbol && *a.object == *b.object &&
+         a.launch == b.launch && std::ranges::equal(a.faults, b.faults, same_fault) &&
+         std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
                     same_ref);
 }
 
@@ -112,7 +125,10 @@ TEST(Artifact, ComesBackAsItWasWritten) {
   ASSERT_TRUE(read.ok()) << read.status().to_string();
   const Artifact& b = *read;
   EXPECT_EQ(b.version, version());
-  EXPECT_EQ(b.target, a.target);
+  ASSERT_EQ(b.program.places.size(), 1U);
+  EXPECT_EQ(b.program.places[0].backend, "cpu");
+  EXPECT_EQ(b.program.places[0].target, native_target(host_target()));
+  EXPECT_EQ(b.program.places[0].space, "host");
   EXPECT_EQ(b.determinism, "balanced");
   EXPECT_EQ(b.fingerprint, a.fingerprint);
   EXPECT_EQ(b.memory.class_bytes, a.memory.class_bytes);
@@ -134,7 +150,7 @@ TEST(Artifact, ComesBackAsItWasWritten) {
   bool faults = false;
   for (size_t s = 0; s < a.program.steps.size(); ++s) {
     EXPECT_TRUE(same_step(a.program.steps[s], b.program.steps[s])) << s;
-    faults = faults || !b.program.steps[s].faults.empty();
+    faults = faults || !b.program.steps[s].kernel().faults.empty();
   }
   EXPECT_TRUE(faults) << "gather checks its indices";
   ASSERT_EQ(b.log.size(), a.log.size());
@@ -152,7 +168,7 @@ TEST(Artifact, RebuildIsByteIdentical) {
 }
 
 std::vector<std::string> digests(runtime::Model& model) {
-  auto data = driver::SeededRun::create(model, 1);
+  auto data = tooling::SeededRun::create(model, 1);
   EXPECT_TRUE(data.ok());
   const Status status = model.run(data->inputs(), data->outputs());
   EXPECT_TRUE(status.ok()) << status.to_string();
@@ -162,12 +178,12 @@ std::vector<std::string> digests(runtime::Model& model) {
 }
 
 TEST(Artifact, RunsWithTheBitsOfACompiledModel) {
-  auto compiled = driver::compile(parse(kMlp), {});
+  auto compiled = session::compile(parse(kMlp), {});
   ASSERT_TRUE(compiled.ok());
   const std::vector<std::string> expected = digests(**compiled);
   const std::vector<std::byte> file = file_of(make(kMlp));
   for (const int threads : {0, 1, 3}) {
-    auto loaded = driver::load_artifact(file, {.threads = threads});
+    auto loaded = session::load_artifact(file, {.threads = threads});
     ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
     EXPECT_EQ(digests(*loaded->model), expected);
     const auto& log = loaded->model->decisions();
@@ -175,8 +191,8 @@ TEST(Artifact, RunsWithTheBitsOfACompiledModel) {
   }
   driver::CompileOptions one;
   one.threads = 3;
-  auto same = driver::compile(parse(kMlp), one);
-  auto loaded = driver::load_artifact(file, one);
+  auto same = session::compile(parse(kMlp), one);
+  auto loaded = session::load_artifact(file, one);
   ASSERT_TRUE(same.ok() && loaded.ok());
   EXPECT_EQ(loaded->model->memory().scratch_bytes, (*same)->memory().scratch_bytes);
   EXPECT_EQ(loaded->model->memory().measured_arena_bytes, (*same)->memory().measured_arena_bytes);
@@ -185,7 +201,7 @@ TEST(Artifact, RunsWithTheBitsOfACompiledModel) {
 TEST(Artifact, AMappedFilesWeightsAreUsedInPlace) {
   const TempFolder folder;
   const std::string path = folder.file("m.pycm");
-  ASSERT_TRUE(driver::write_artifact(make(kMlp), path).ok());
+  ASSERT_TRUE(session::write_artifact(make(kMlp), path).ok());
   auto file = map_file(path);
   ASSERT_TRUE(file.ok());
   auto read = decode(*file);
@@ -202,7 +218,7 @@ TEST(Artifact, BytesAtAnyAddressAreTaken) {
     auto moved = std::make_shared<std::vector<std::byte>>(file.size() + shift);
     std::copy(file.begin(), file.end(), moved->begin() + static_cast<std::ptrdiff_t>(shift));
     const SharedBytes bytes(moved, std::span(*moved).subspan(shift));
-    EXPECT_TRUE(driver::load_artifact(bytes, {}).ok());
+    EXPECT_TRUE(session::load_artifact(bytes, {}).ok());
   }
 }
 
@@ -237,8 +253,9 @@ TEST(Artifact, EveryCutIsRefused) {
 TEST(Artifact, EachKindOfRefusalSaysWhatItIs) {
   const std::vector<std::byte> file = file_of(make(kTiny));
   std::vector<std::byte> other = file;
-  other[kFormatAt] = std::byte{2};
-  EXPECT_NE(message_of(other, Code::kUnsupported).find("format 2, this PyC reads format 1"),
+  other[kFormatAt] = std::byte{99};
+  EXPECT_NE(message_of(other, Code::kUnsupported)
+                .find("format 99, this PyC reads format " + std::to_string(kFormat)),
             std::string::npos);
   other = file;
   put_text(other, kVersionAt, kVersionBytes, "99.1.2");
@@ -248,7 +265,7 @@ TEST(Artifact, EachKindOfRefusalSaysWhatItIs) {
   EXPECT_NE(message_of(other, Code::kParseError).find("the checksum of section"),
             std::string::npos);
   other = file;
-  other[kTargetAt] ^= std::byte{1};
+  other[kTableAt] ^= std::byte{1};
   EXPECT_NE(message_of(other, Code::kParseError).find("header's checksum"), std::string::npos);
 }
 
@@ -257,22 +274,21 @@ TEST(Artifact, CodeOfAnotherMachineIsRefusedByName) {
   const std::string foreign = arm ? "x86_avx2" : "aarch64_neon";
   driver::CompileOptions options;
   options.target = foreign;
-  const auto loaded = driver::load_artifact(file_of(make(kTiny, options)), {});
+  const auto loaded = session::load_artifact(file_of(make(kTiny, options)), {});
   ASSERT_FALSE(loaded.ok());
   EXPECT_EQ(loaded.status().code(), Code::kUnsupported);
   EXPECT_NE(loaded.status().message().find("'" + foreign + "'"), std::string::npos);
 
-  Artifact artifact;
-  artifact.target = "x86_avx512";
   TargetInfo machine;
   machine.arch = "x86_64";
   machine.has_avx2 = machine.has_fma = machine.has_f16c = machine.has_bmi = true;
-  EXPECT_NE(check_machine(artifact, machine).message().find("it has no avx512"), std::string::npos);
-  artifact.target = "x86_avx2";
-  EXPECT_TRUE(check_machine(artifact, machine).ok());
-  artifact.target = "z80";
-  EXPECT_EQ(check_machine(artifact, machine).code(), Code::kUnsupported);
+  EXPECT_NE(cpu::check_target("x86_avx512", machine).message().find("it has no avx512"),
+            std::string::npos);
+  EXPECT_TRUE(cpu::check_target("x86_avx2", machine).ok());
+  EXPECT_EQ(cpu::check_target("z80", machine).code(), Code::kUnsupported);
 }
+
+Status load(Artifact artifact) { return session::from_artifact(std::move(artifact), 1).status(); }
 
 // Digests that fit prove nothing about who wrote the file: its content is checked all the same.
 TEST(Artifact, SealedNonsenseIsNeverBelieved) {
@@ -289,34 +305,120 @@ TEST(Artifact, SealedNonsenseIsNeverBelieved) {
     }
     seal_section(other, kProgram);
     auto read = decode(std::move(other));
-    if (!read.ok() || !load_code(read->program).ok()) ++refused;
+    if (!read.ok() || !load(std::move(*read)).ok()) ++refused;
   }
   EXPECT_GT(refused, kTries / 10);
 }
 
-TEST(Artifact, TheInterpreterCannotBeWrittenDown) {
-  for (const char* device : {"reference", "null"}) {
-    driver::CompileOptions options;
-    options.device = device;
-    const auto made = driver::compile_artifact(parse(kTiny), options);
-    ASSERT_FALSE(made.ok());
-    EXPECT_EQ(made.status().code(), Code::kUnsupported);
-    EXPECT_NE(made.status().message().find(device), std::string::npos);
+TEST(Artifact, TheReferencesProgramsAreFilesToo) {
+  const driver::CompileOptions reference{.device = "reference"};
+  auto compiled = session::compile(parse(kMlp), reference);
+  ASSERT_TRUE(compiled.ok());
+  const std::vector<std::string> expected = digests(**compiled);
+  const Artifact made = make(kMlp, reference);
+  EXPECT_EQ(made.program.places[0].backend, "reference");
+  EXPECT_EQ(made.program.places[0].target, "");
+  const std::vector<std::byte> file = file_of(made);
+  for (const char* device : {"cpu", "reference"}) {
+    auto loaded = session::load_artifact(file, {.device = device, .threads = 2});
+    ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
+    EXPECT_EQ(loaded->model->program().places[0].backend, "reference");
+    EXPECT_EQ(digests(*loaded->model), expected);
+    EXPECT_EQ(loaded->model->decisions().back().chosen, "reference");
   }
+  driver::CompileOptions named = reference;
+  named.target = "x86_avx2";
+  EXPECT_EQ(session::compile_artifact(parse(kTiny), named).status().code(), Code::kUnsupported);
+}
+
+TEST(Artifact, OfADeviceThatDoesNotRunIsRefusedByName) {
+  const auto made = session::compile_artifact(parse(kTiny), {.device = "null"});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), Code::kUnsupported);
+  EXPECT_TRUE(made.status().message().starts_with("device 'null'")) << made.status().message();
   Artifact artifact;
-  artifact.target = "x86_avx2";
+  artifact.program.places = {{.backend = "cpu"}};
   artifact.program.steps.emplace_back();
   artifact.program.steps[0].name = "g7";
-  const auto written = encode(artifact);
-  ASSERT_FALSE(written.ok());
-  EXPECT_EQ(written.status().code(), Code::kUnsupported);
-  EXPECT_NE(written.status().message().find("g7"), std::string::npos);
+  EXPECT_EQ(encode(artifact).status().message(), "program: step 'g7': no code");
+}
+
+// What a file may say of engines, places and launches, and what becomes of it.
+TEST(Artifact, ProgramsThatNoEngineHereRunsAreRefused) {
+  struct Spoilt {
+    const char* device;
+    void (*spoil)(runtime::Program& program);
+    Code code;
+    const char* message;
+  };
+  const Spoilt files[] = {
+      {"cpu", [](runtime::Program& p) { p.places[0].backend = "abacus"; }, Code::kUnsupported,
+       "the program needs the engine 'abacus', which is not here; there are: cpu, cuda, reference, null"},
+      {"cpu", [](runtime::Program& p) { p.places[0].backend = "null"; }, Code::kUnsupported,
+       "device 'null' computes nothing"},
+      {"cpu", [](runtime::Program& p) { p.places[0].target = "z80"; }, Code::kUnsupported,
+       "the program holds code for 'z80'"},
+      {"cpu", [](runtime::Program& p) { p.places.push_back(p.places[0]); }, Code::kUnsupported,
+       "the program runs at 2 places"},
+      {"cpu", [](runtime::Program& p) { p.places[0].backend = "reference"; }, Code::kParseError,
+       "step 'g0': 1:1"},
+      {"reference", [](runtime::Program& p) { p.places[0].backend = "cpu"; }, Code::kParseError,
+       "step 'g0': not a well-formed relocatable ELF object"},
+      {"cpu", [](runtime::Program& p) { p.steps[0].kernel().launch.resize(3); }, Code::kParseError,
+       "step 'g0': its launch has 3 bytes, expected 8"},
+      {"reference", [](runtime::Program& p) { p.steps[0].kernel().launch.clear(); },
+       Code::kParseError, "step 'g0': its launch has 0 bytes, expected 8"},
+      {"cpu", [](runtime::Program& p) { p.steps[0].kernel().symbol = "main"; }, Code::kParseError,
+       "step 'g0': its object has no function 'main'"},
+      {"reference", [](runtime::Program& p) { p.steps[0].kernel().buffers.pop_back(); },
+       Code::kParseError, "step 'g0': its kernel has 2 buffers and 0 bytes of scratch, the step 1"},
+      {"reference",
+       [](runtime::Program& p) {
+         p.inputs[0].shape = {3};
+         p.inputs[0].bytes = 12;
+       },
+       Code::kParseError,
+       "step 'g0': buffer 0: has 4 elements of f32 in its kernel, 12 bytes are there"},
+      {"reference",
+       [](runtime::Program& p) {
+         std::swap(p.steps[0].kernel().buffers[0].where, p.steps[0].kernel().buffers[1].where);
+       },
+       Code::kParseError, "step 'g0': buffer 1: is of another kind in its kernel"},
+  };
+  for (const Spoilt& spoilt : files) {
+    Artifact artifact = make(kTiny, {.device = spoilt.device});
+    spoilt.spoil(artifact.program);
+    auto read = decode(file_of(artifact));
+    ASSERT_TRUE(read.ok()) << read.status().to_string();
+    const Status status = load(std::move(*read));
+    EXPECT_EQ(status.code(), spoilt.code) << status.to_string();
+    EXPECT_TRUE(status.message().starts_with(spoilt.message)) << status.message();
+  }
+}
+
+// Found by its name, which stands before it: a step's place.
+TEST(Artifact, AStepAtAnUnknownPlaceOrOfAnUnknownKindIsRefused) {
+  Artifact artifact = make(kTiny);
+  artifact.program.steps[0].name = "here is the step";
+  const std::vector<std::byte> file = file_of(artifact);
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  const size_t name = text.find("here is the step");
+  ASSERT_NE(name, std::string_view::npos);
+  std::vector<std::byte> other = file;
+  other[name + artifact.program.steps[0].name.size()] = std::byte{7};
+  seal_section(other, kProgram);
+  EXPECT_EQ(message_of(other, Code::kParseError),
+            "the artefact is damaged: step 0 runs at place 7 of 1");
+  other = file;
+  other[name - sizeof(uint64_t) - 1] = std::byte{9};
+  seal_section(other, kProgram);
+  EXPECT_EQ(message_of(other, Code::kParseError), "the artefact is damaged: step 0 is of kind 9");
 }
 
 TEST(Artifact, WhatACompileDecidedCannotBeAskedForAgain) {
   const std::vector<std::byte> file = file_of(make(kTiny));
   const auto refusal = [&](const driver::CompileOptions& options) {
-    const auto loaded = driver::load_artifact(file, options);
+    const auto loaded = session::load_artifact(file, options);
     return loaded.ok() ? Status() : loaded.status();
   };
   EXPECT_EQ(refusal({.device = "reference"}).code(), Code::kInvalidArgument);
@@ -330,7 +432,7 @@ TEST(Artifact, WhatACompileDecidedCannotBeAskedForAgain) {
 TEST(Artifact, UnknownTargetsAreListed) {
   driver::CompileOptions options;
   options.target = "z80";
-  const auto made = driver::compile_artifact(parse(kTiny), options);
+  const auto made = session::compile_artifact(parse(kTiny), options);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), Code::kUnknownOption);
   EXPECT_NE(made.status().message().find("x86_avx512"), std::string::npos);

@@ -4,6 +4,7 @@
 
 #include "backends/cpu_emit_support.h"
 #include "loop/functions.h"
+#include "loop/parse.h"
 
 namespace pyc::cpu_test {
 namespace {
@@ -166,14 +167,49 @@ TEST(EmitFunctions, FunctionsOfAllMagnitudes) {
   for (const UnaryFunction f : functions) check_function(f, 16381);
 }
 
-// exp is found by its form, alone and as a part of sigmoid.
+// A bound that the range of a function never reaches is left out; one that it reaches is not.
+TEST(EmitFunctions, BoundsBeyondTheRange) {
+  const UnaryFunction functions[] = {
+      [](Expr x) { return min(loop::tanh(x), like(x, 1.0)); },
+      [](Expr x) { return max(min(loop::sigmoid(x), like(x, 0.999)), like(x, 0.0)); },
+      [](Expr x) { return max(-loop::exp(x), like(x, 0.0)); },
+      [](Expr x) { return loop::exp(-loop::exp(x)); },
+  };
+  for (const UnaryFunction f : functions) check_function(f, 16381);
+  const auto bounded = [](double bound) {
+    Builder b;
+    const uint32_t x = b.in(DType::kF32, 64);
+    const VarId i = b.loop_var(64);
+    const Expr y = loop::cos(b.load(x, b.var(i)));
+    b.k.body.push_back(
+        b.loop(i, true, {b.store(b.out(DType::kF32, 64), b.var(i), min(y, like(y, bound)))}));
+    const auto text = cpu::emit_llvm_text(b.k, cpu::CodegenTarget::x86_avx512());
+    return text.ok() ? text->size() : 0;
+  };
+  EXPECT_EQ(bounded(1.5), bounded(1.0));
+  EXPECT_LT(bounded(1.0), bounded(0.5));
+}
+
+// exp is found by its name, alone and as a part of sigmoid, also where a kernel was read from text.
 TEST(EmitFunctions, ExpIsRecognised) {
-  const auto text_of = [](UnaryFunction f) {
-    const auto text = cpu::emit_llvm_text(function_kernel(f, 64), cpu::CodegenTarget::x86_avx512());
+  const auto text_of_kernel = [](const Kernel& kernel) {
+    const auto text = cpu::emit_llvm_text(kernel, cpu::CodegenTarget::x86_avx512());
     EXPECT_TRUE(text.ok()) << text.status().to_string();
     return text.ok() ? *text : std::string();
   };
+  const auto text_of = [&](UnaryFunction f) { return text_of_kernel(function_kernel(f, 64)); };
   constexpr const char* kScaled = "scalef";
+  const std::string written = loop::print(function_kernel(loop::exp, 64));
+  auto read = loop::parse_kernel(written);
+  ASSERT_TRUE(read.ok());
+  EXPECT_NE(text_of_kernel(*read).find(kScaled), std::string::npos);
+  // A definition of that name that differs in one constant is not that function.
+  std::string other = written;
+  other.replace(other.find(" in [0, inf]"), 12, "");
+  other.replace(other.find("-104"), 4, "-103");
+  read = loop::parse_kernel(other);
+  ASSERT_TRUE(read.ok()) << other;
+  EXPECT_EQ(text_of_kernel(*read).find(kScaled), std::string::npos);
   EXPECT_NE(text_of(loop::exp).find(kScaled), std::string::npos);
   EXPECT_NE(text_of(loop::sigmoid).find(kScaled), std::string::npos);
   const auto almost = [](Expr x) { return loop::exp(x) * 1.5; };

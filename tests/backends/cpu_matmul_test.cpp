@@ -99,7 +99,8 @@ class GroupMaker {
     group_.buffer_values.resize(k.buffers.size());
     std::iota(group_.buffer_values.begin(), group_.buffer_values.end(), 0);
     std::string why_not;
-    group_.contraction = lower::find_contraction(k, &why_not);
+    group_.contraction = lower::find_contraction(
+        k, [](uint32_t) { return false; }, &why_not);
     EXPECT_TRUE(group_.contraction.has_value()) << why_not;
     const Status ok = loop::verify_kernel(k);
     EXPECT_TRUE(ok.ok()) << ok.to_string();
@@ -233,7 +234,7 @@ void run_compiled(const lower::Group& group, const MatmulPlan& plan, const Codeg
           operands.push_back(table[o.value]);
           break;
         case backends::Operand::Kind::kWorkspace:
-          operands.push_back(workspace.data());
+          operands.push_back(workspace.data() + o.offset);
           break;
         case backends::Operand::Kind::kPacked:
           operands.push_back(const_cast<void*>(packed.data));
@@ -280,7 +281,7 @@ void check(const Case& c, std::initializer_list<int> lanes, std::initializer_lis
     target.lanes = l;
     ASSERT_EQ(matmul_rejected(group, target), "");
     for (const int t : threads) {
-      const MatmulPlan plan = plan_matmul(group, c.b_constant, target, t);
+      const MatmulPlan plan = plan_matmul(group, {.b = c.b_constant}, target, t);
       SCOPED_TRACE(plan.name + " threads " + std::to_string(t));
       const Buffers found(group.kernel, 1);
       run_compiled(group, plan, target, t, found);
@@ -375,7 +376,7 @@ TEST(CpuMatmul, ALargeBIsFetched) {
     check({.m = m, .n = 610, .k = 263}, {8, 16}, {1, 3});
   }
   const auto fetched = [](const CodegenTarget& target, const Case& c) {
-    const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), c.b_constant, target, 1);
+    const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1);
     const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
     EXPECT_EQ(text->find("llvm.prefetch") != std::string::npos, plan.fetch_b);
     return plan.fetch_b;
@@ -388,13 +389,37 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));
 }
 
+// Rows of a long k are packed by a step of their own; tiles of two heights, a rest of k, batches
+// that share A and that do not, B in its place and packed beside A in the workspace.
+TEST(CpuMatmul, LongRowsArePackedAtRun) {
+  for (const int64_t k : {2048, 2051}) {
+    check({.m = 9, .n = 260, .k = k, .epilogue = Epilogue::kBias}, {4, 8, 16}, {1, 3});
+    check({.m = 4, .n = 256, .k = k, .b_constant = false}, {4}, {2});
+  }
+  check({.m = 5, .n = 130, .k = 2050, .batch = {2, 2}, .a_shared = true, .b_constant = false}, {4},
+        {2});
+  check({.m = 5, .n = 128, .k = 2050, .batch = {3}, .b_shared = true, .epilogue = Epilogue::kCurve},
+        {4}, {2});
+  const auto rows = [](const Case& c, const CodegenTarget& target) {
+    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1).rows;
+  };
+  using Rows = MatmulPlan::Rows;
+  const CodegenTarget neon = CodegenTarget::aarch64_neon();
+  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048}, neon), Rows::kPackedAtRun);
+  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2047}, neon), Rows::kInPlace);
+  EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048}, neon), Rows::kInPlace);
+  EXPECT_EQ(rows({.m = 9, .n = 24, .k = 2048}, neon), Rows::kInPlace);
+  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048, .a_transposed = true}, neon), Rows::kCopied);
+  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048}, CodegenTarget::x86_avx512()), Rows::kInPlace);
+}
+
 // Every product rounds to -0, and so does every segment's chain.
 TEST(CpuMatmul, SumsOfNegativeZerosArePositive) {
   for (const int64_t k : {1, 100, 300}) {
     const Case c{.m = 3, .n = 9, .k = k};
     const lower::Group group = GroupMaker(c).make();
     const CodegenTarget target = CodegenTarget::host();
-    const MatmulPlan plan = plan_matmul(group, true, target, 1);
+    const MatmulPlan plan = plan_matmul(group, {.b = true}, target, 1);
     const Buffers buffers(group.kernel, 1);
     const auto floats = [&](size_t i) { return static_cast<float*>(buffers.pointers()[i]); };
     std::fill_n(floats(0), c.m * c.k, -0x1p-100f);
@@ -412,7 +437,7 @@ TEST(CpuMatmul, EqualsTheContract) {
   const lower::Group group = GroupMaker(c).make();
   const CodegenTarget target = CodegenTarget::host();
   const Buffers buffers(group.kernel, 7);
-  run_compiled(group, plan_matmul(group, true, target, 2), target, 2, buffers);
+  run_compiled(group, plan_matmul(group, {.b = true}, target, 2), target, 2, buffers);
   const auto* a = static_cast<const float*>(buffers.pointers()[0]);
   const auto* b = static_cast<const float*>(buffers.pointers()[1]);
   const auto* y = static_cast<const float*>(buffers.pointers()[2]);
@@ -453,7 +478,7 @@ TEST(CpuMatmul, ForeignObjectsAndText) {
        {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx2(), CodegenTarget::x86_avx512()}) {
     for (const int lanes : {4, 8, 16}) {
       target.lanes = lanes;
-      const MatmulPlan plan = plan_matmul(group, false, target, 4);
+      const MatmulPlan plan = plan_matmul(group, {.b = false}, target, 4);
       const Result<std::string> object = emit_matmul_object(group, plan, target);
       ASSERT_TRUE(object.ok()) << plan.name << ": " << object.status().to_string();
       const Result<std::string> again = emit_matmul_object(group, plan, target);
@@ -461,7 +486,7 @@ TEST(CpuMatmul, ForeignObjectsAndText) {
     }
   }
   const CodegenTarget host = CodegenTarget::host();
-  const MatmulPlan plan = plan_matmul(group, false, host, 4);
+  const MatmulPlan plan = plan_matmul(group, {.b = false}, host, 4);
   EXPECT_NE(emit_matmul_llvm_text(group, plan, host)->find("llvm.fma"), std::string::npos);
   EXPECT_NE(emit_matmul_assembly(group, plan, host)->find("pyc_kernel_pack"), std::string::npos);
 }
@@ -471,7 +496,7 @@ TEST(CpuMatmul, KeysTellPlansApart) {
   const lower::Group two = GroupMaker({.m = 20, .n = 50, .k = 300, .a_transposed = true}).make();
   const CodegenTarget host = CodegenTarget::host();
   const auto key = [&](const lower::Group& g, bool constant, int threads) {
-    return matmul_key(g, plan_matmul(g, constant, host, threads));
+    return matmul_key(g, plan_matmul(g, {.b = constant}, host, threads));
   };
   EXPECT_EQ(key(one, true, 1), key(one, true, 1));
   EXPECT_NE(key(one, true, 1), key(one, false, 1));

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
+#include "base/allocation_meter.h"
 #include "sanitizers.h"
 
 namespace pyc {
@@ -109,6 +111,18 @@ TEST(AlignedBufferDeathTest, GuardPageFaults) {
     memory[end - 1] = std::byte{0};
     EXPECT_DEATH(memory[end] = std::byte{0}, "") << bytes;
   }
+}
+
+TEST(AlignedBuffer, IsMeteredPerThread) {
+  const int64_t before = allocated_by_thread();
+  const auto a = AlignedBuffer::create(100);
+  ASSERT_TRUE(a.ok());
+  EXPECT_EQ(allocated_by_thread() - before, 128);
+  { const auto b = AlignedBuffer::create(64); }
+  EXPECT_EQ(allocated_by_thread() - before, 192);
+  std::thread([] { EXPECT_EQ(allocated_by_thread(), 0); }).join();
+  EXPECT_FALSE(AlignedBuffer::create(SIZE_MAX).ok());
+  EXPECT_EQ(allocated_by_thread() - before, 192);
 }
 
 }  // namespace

@@ -434,8 +434,9 @@ TEST(MatrixUnit, Table) {
     EXPECT_TRUE(std::has_single_bit(static_cast<unsigned>(unit.segment))) << unit.name;
     EXPECT_FALSE(unit.dtypes.empty()) << unit.name;
     for (const DType type : unit.dtypes)
-      EXPECT_EQ(find_matrix_unit(unit.name, type)->add_block, unit.add_block) << unit.name;
+      EXPECT_EQ(find_matrix_unit(unit.name, type)->block, unit.block) << unit.name;
   }
+  EXPECT_EQ(matrix_unit_names(), std::vector<std::string_view>{"sm90"});
   const MatrixUnit sm90 = *find_matrix_unit("sm90", DType::kBF16);
   EXPECT_EQ(sm90.block, 16);
   EXPECT_TRUE(sm90.covers(DType::kBF16));

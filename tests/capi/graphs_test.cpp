@@ -161,9 +161,17 @@ TEST(Registry, CudaIsUnavailableWithAReason) {
   auto info = sized<pyc_cuda_info>();
   ASSERT_EQ(pyc_cuda_get_info(&info, nullptr), PYC_STATUS_OK);
   EXPECT_EQ(info.available == 0, std::strlen(info.reason) > 0);
+  EXPECT_GT(std::strlen(info.found), 0U);
+  if (info.available != 0) return;
   CompileOptions options;
-  if (info.available == 0) {
-    EXPECT_THROW(options.set("device", "cuda"), Error);
+  options.set("device", "cuda");
+  const Graph graph = Graph::parse("graph @g(%x: f32[4]) -> (%y) {\n  %y = relu(%x)\n}\n");
+  try {
+    const Model model(graph, options);
+    ADD_FAILURE() << "compiled for a device that is not there";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), PYC_STATUS_UNSUPPORTED);
+    EXPECT_NE(std::string(e.what()).find(info.reason), std::string::npos) << e.what();
   }
 }
 

@@ -97,6 +97,26 @@ TEST(ModelFiles, DescribeThemselves) {
   }
 }
 
+TEST(ModelFiles, TellWhatTheirMakerWrote) {
+  const w::Bytes facts = w::text(2, "maker") + w::text(4, "org.example") + w::number(5, 3) +
+                         w::text(6, "two\nlines") +
+                         w::text(14, w::text(1, "labels") + w::text(2, "a")) +
+                         w::text(14, w::text(1, "labels") + w::text(2, "a,b"));
+  const w::Graph g{.inputs = {w::value("x", w::kF32, {2})},
+                   .outputs = {w::value("y", w::kF32, {2})},
+                   .nodes = {w::node("Relu", {"x"}, {"y"})}};
+  const File file(w::model(g, 18, facts));
+  const std::string json = take_text([&](char** text, pyc_error** e) {
+    return pyc_model_file_describe(file.handle.get(), text, e);
+  });
+  for (const std::string part :
+       {"\"producer\": \"maker\"", "\"graph\": \"g\"", "\"domain\": \"org.example\"",
+        "\"version\": 3", "\"description\": \"two\\nlines\"", "\"labels\": \"a,b\""}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+  }
+  EXPECT_EQ(json.find("\"labels\": \"a\""), std::string::npos);
+}
+
 TEST(ModelFiles, TextIsWholeAndHasNothingToChoose) {
   const std::string text = small_graph().print();
   const File file(text);

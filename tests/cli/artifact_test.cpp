@@ -68,11 +68,24 @@ TEST(ArtifactFiles, EachRefusalHasItsWordsAndExitCode) {
   EXPECT_EQ(cut.exit, 3);
   EXPECT_TRUE(has(cut, file + ": the artefact is cut off")) << cut.text;
 
-  const Outcome device = pyc("compile " + kMlp + " -o " + file + " --device reference");
+  const Outcome device = pyc("compile " + kMlp + " -o " + file + " --device null");
   EXPECT_EQ(device.exit, 5);
-  EXPECT_TRUE(has(device, "device 'reference' makes no machine code")) << device.text;
+  EXPECT_TRUE(has(device, "device 'null' computes nothing")) << device.text;
   EXPECT_EQ(pyc("compile " + kMlp).exit, 2);
   EXPECT_EQ(pyc("compile " + kMlp + " -o " + folder.file("no/such/folder.pycm")).exit, 9);
+}
+
+TEST(ArtifactFiles, TheReferencesProgramsRunOnAnyMachineWithTheSameBits) {
+  const TempFolder folder;
+  const std::string file = folder.file("m.pycm");
+  const Outcome made = pyc("compile " + kMlp + " -o " + file + " --device reference");
+  ASSERT_EQ(made.exit, 0) << made.text;
+  EXPECT_TRUE(has(made, "for any machine with the device reference")) << made.text;
+  EXPECT_TRUE(has(pyc("inspect " + file), "(this machine runs it)"));
+  const Json from_file = json_of("run " + file);
+  const Json compiled = json_of("run " + kMlp + " --device reference");
+  EXPECT_EQ(from_file["outputs"], compiled["outputs"]);
+  EXPECT_EQ(pyc("run " + file + " --device reference").exit, 0);
 }
 
 // Which libraries the program maps, told by the dynamic linker itself.
@@ -157,6 +170,10 @@ TEST(ArtifactFiles, CacheOnDiskIsListedCheckedAndCleared) {
   const Json list = json_of("cache list" + cache);
   ASSERT_EQ(list["entries"].size(), 1u);
   EXPECT_EQ(list["bytes"], list["entries"][0]["bytes"]);
+  const Json stats = json_of("cache stats" + cache);
+  EXPECT_EQ(stats["count"], 1);
+  EXPECT_EQ(stats["bytes"], list["bytes"]);
+  EXPECT_TRUE(has(pyc("cache stats" + cache), "1 entries"));
   EXPECT_EQ(json_of("cache verify" + cache)["unusable"], 0);
   std::filesystem::resize_file(folder.file(list["entries"][0]["file"]), 300);
   const Outcome damaged = pyc("cache verify" + cache);

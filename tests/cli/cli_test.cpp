@@ -1,5 +1,8 @@
 // The program as a user calls it: output, exit codes, messages.
 
+#include <filesystem>
+#include <fstream>
+
 #include "cli/program.h"
 
 namespace pyc::test {
@@ -112,6 +115,33 @@ TEST(Cli, ConformanceWithoutCasesIsNotFound) {
   const Outcome empty = pyc("conformance " + folder.path());
   EXPECT_EQ(empty.exit, 9) << empty.text;
   EXPECT_TRUE(has(empty, "there is no case")) << empty.text;
+}
+
+// The case fails wherever it is run: nothing is compared.
+TEST(Cli, ConformanceRunsOnAllDevicesButWhatIsIgnored) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.file("cases/one"));
+  const std::string model = folder.file("cases/one/model.onnx");
+  ASSERT_EQ(pyc("export " + kModels + "linear_relu.ir -o " + model).exit, 0);
+  const auto run = [&](std::string_view lines) {
+    const std::string list = folder.file("ignored.tsv");
+    std::ofstream(list) << lines;
+    return pyc("conformance " + folder.file("cases") + " --device all --ignored " + list);
+  };
+  const Outcome none = run("# nothing\n");
+  EXPECT_EQ(none.exit, 1) << none.text;
+  for (const char* line : {"device cpu\n", "device reference\n", "[nothing_compared]"}) {
+    EXPECT_TRUE(has(none, line)) << none.text;
+  }
+  EXPECT_FALSE(has(none, "device null")) << "it does not run";
+  const Outcome one = run("reference\tone\tno data\n");
+  EXPECT_EQ(one.exit, 1) << one.text;
+  EXPECT_TRUE(has(one, "1 ignored\n0 passed, 0 failed, 0 refused\n")) << one.text;
+  EXPECT_TRUE(has(one, "[no data]")) << one.text;
+  EXPECT_EQ(run("reference\tone\tno data\ncpu\tone\tno data\n").exit, 0);
+  const Outcome no_reason = run("reference\tone\t\n");
+  EXPECT_TRUE(has(no_reason, "ignored.tsv:1: expected device, tab, case, tab, reason"))
+      << no_reason.text;
 }
 
 TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {

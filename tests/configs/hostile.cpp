@@ -6,6 +6,8 @@
 //   no_reuse no_fuse     likewise
 //   cold                 no compile cache
 //   passes_off=A+B       leaves out passes
+//   layouts=SEED         inner values lie in memory in any order of their dims
+//   groups=SEED          any values are kept out of the groups they could join
 //   tuner=SEED           takes any applicable kernel for a group, not the cheapest
 //   guard                the library's buffers are filled with garbage and end at a page that
 //   faults edges                so do the caller's tensors, which are aligned to their elements
@@ -24,22 +26,25 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 
 #include "base/aligned_buffer.h"
 #include "base/fp_state.h"
 #include "driver/compile.h"
+#include "driver/select.h"
+#include "lower/lower.h"
 #include "runtime/model.h"
-#include "tune/select.h"
 
-#define PYC_COMPILE "_ZN3pyc6driver7compileENS_2ir5GraphERKNS0_14CompileOptionsE"
+#define PYC_COMPILE "_ZN3pyc7session7compileENS_2ir13VerifiedGraphERKNS_6driver14CompileOptionsE"
 #define PYC_RUN                                                                           \
   "_ZN3pyc7runtime5Model3runESt4spanIKNS0_10TensorViewELm18446744073709551615EES5_PNS0_8" \
   "RunStatsE"
 #define PYC_CREATE "_ZN3pyc13AlignedBuffer6createEmNS0_4ModeE"
+#define PYC_LOWER "_ZN3pyc5lower11lower_graphERKNS_2ir13VerifiedGraphERKNS0_12LowerOptionsE"
 #define PYC_SELECT                                                                           \
-  "_ZN3pyc4tune14select_kernelsERKNS_5lower12LoweredGraphERKNS_8backends7BackendERKNS5_14"   \
+  "_ZN3pyc6driver14select_kernelsERKNS_5lower12LoweredGraphERKNS_8backends7BackendERKNS5_14" \
   "BackendOptionsESt4spanIKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEELm1844674407" \
   "3709551615EEb"
 
@@ -54,24 +59,31 @@ using Views = std::span<const TensorView>;
 
 }  // namespace
 
-ModelResult real_compile(ir::Graph graph, const CompileOptions& options) asm("__real_" PYC_COMPILE);
-ModelResult wrap_compile(ir::Graph graph, const CompileOptions& options) asm("__wrap_" PYC_COMPILE);
+ModelResult real_compile(ir::VerifiedGraph graph,
+                         const CompileOptions& options) asm("__real_" PYC_COMPILE);
+ModelResult wrap_compile(ir::VerifiedGraph graph,
+                         const CompileOptions& options) asm("__wrap_" PYC_COMPILE);
 Status real_run(Model* self, Views inputs, Views outputs,
                 runtime::RunStats* stats) asm("__real_" PYC_RUN);
 Status wrap_run(Model* self, Views inputs, Views outputs,
                 runtime::RunStats* stats) asm("__wrap_" PYC_RUN);
 Result<AlignedBuffer> real_create(size_t bytes, AlignedBuffer::Mode mode) asm("__real_" PYC_CREATE);
 Result<AlignedBuffer> wrap_create(size_t bytes, AlignedBuffer::Mode mode) asm("__wrap_" PYC_CREATE);
-Result<tune::Selection> real_select(const lower::LoweredGraph& lowered,
-                                    const backends::Backend& backend,
-                                    const backends::BackendOptions& options,
-                                    std::span<const std::string> excluded,
-                                    bool any_order) asm("__real_" PYC_SELECT);
-Result<tune::Selection> wrap_select(const lower::LoweredGraph& lowered,
-                                    const backends::Backend& backend,
-                                    const backends::BackendOptions& options,
-                                    std::span<const std::string> excluded,
-                                    bool any_order) asm("__wrap_" PYC_SELECT);
+using LowerResult = Result<lower::LoweredGraph>;
+LowerResult real_lower(const ir::VerifiedGraph& graph,
+                       const lower::LowerOptions& options) asm("__real_" PYC_LOWER);
+LowerResult wrap_lower(const ir::VerifiedGraph& graph,
+                       const lower::LowerOptions& options) asm("__wrap_" PYC_LOWER);
+Result<driver::Selection> real_select(const lower::LoweredGraph& lowered,
+                                      const backends::Backend& backend,
+                                      const backends::BackendOptions& options,
+                                      std::span<const std::string> excluded,
+                                      bool any_order) asm("__real_" PYC_SELECT);
+Result<driver::Selection> wrap_select(const lower::LoweredGraph& lowered,
+                                      const backends::Backend& backend,
+                                      const backends::BackendOptions& options,
+                                      std::span<const std::string> excluded,
+                                      bool any_order) asm("__wrap_" PYC_SELECT);
 
 namespace {
 
@@ -103,9 +115,9 @@ class Config {
   int number(const char* word) const { return std::atoi(text(word).c_str()); }
 
  private:
-  static constexpr const char* kKnown[] = {"threads", "lanes",      "no_reuse", "no_fuse",
-                                           "cold",    "passes_off", "tuner",    "guard",
-                                           "edges",   "fp",         "locale"};
+  static constexpr const char* kKnown[] = {"threads",    "lanes",   "no_reuse", "no_fuse", "cold",
+                                           "passes_off", "tuner",   "guard",    "edges",   "fp",
+                                           "locale",     "layouts", "groups"};
   std::map<std::string, std::string> words_;
 };
 
@@ -252,6 +264,26 @@ std::vector<std::string> left_out(const lower::LoweredGraph& lowered,
   return out;
 }
 
+// Any order of dims for any value that may have one.
+lower::Layouts any_layouts(const ir::Graph& graph) {
+  std::mt19937 random(static_cast<uint32_t>(config().number("layouts")));
+  lower::Layouts layouts;
+  for (ir::ValueId v = 0; v < graph.values.size(); ++v) {
+    if (!lower::may_have_layout(graph, v)) continue;
+    lower::Layout order(graph.type(v).shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    layouts.set(v, std::move(order));
+  }
+  return layouts;
+}
+
+// One value in three, at random.
+bool kept_apart(ir::ValueId v) {
+  std::mt19937 random(static_cast<uint32_t>(config().number("groups")) * 8191U + v);
+  return random() % 3 == 0;
+}
+
 // That the linker really led the calls here.
 class Check : public testing::Environment {
  public:
@@ -265,7 +297,7 @@ const Config& kReadEarly = config();
 
 }  // namespace
 
-ModelResult wrap_compile(ir::Graph graph, const CompileOptions& options) {
+ModelResult wrap_compile(ir::VerifiedGraph graph, const CompileOptions& options) {
   CompileOptions o = options;
   const Config& c = config();
   if (c.has("threads") && o.threads >= 0) o.threads = c.number("threads");
@@ -309,10 +341,25 @@ Result<AlignedBuffer> wrap_create(size_t bytes, AlignedBuffer::Mode mode) {
   return real_create(bytes, AlignedBuffer::Mode::kGuarded);
 }
 
-Result<tune::Selection> wrap_select(const lower::LoweredGraph& lowered,
-                                    const backends::Backend& backend,
-                                    const backends::BackendOptions& options,
-                                    std::span<const std::string> excluded, bool any_order) {
+LowerResult wrap_lower(const ir::VerifiedGraph& graph, const lower::LowerOptions& options) {
+  const bool layouts = config().has("layouts");
+  const bool groups = config().has("groups");
+  if (!layouts && !groups) return real_lower(graph, options);
+  ++changed_calls;
+  lower::LowerOptions o = options;
+  if (layouts) {
+    o.layout_chooser = [](const ir::Graph& g, const lower::LayoutFacts&) { return any_layouts(g); };
+  }
+  if (groups) {
+    o.keep_apart = [](const ir::Graph&, ir::ValueId v) { return kept_apart(v); };
+  }
+  return real_lower(graph, o);
+}
+
+Result<driver::Selection> wrap_select(const lower::LoweredGraph& lowered,
+                                      const backends::Backend& backend,
+                                      const backends::BackendOptions& options,
+                                      std::span<const std::string> excluded, bool any_order) {
   if (!config().has("tuner") || !excluded.empty()) {
     return real_select(lowered, backend, options, excluded, any_order);
   }

@@ -14,7 +14,9 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "runtime/host_engine.h"
+#include "support/verified.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc {
 namespace {
@@ -59,14 +61,15 @@ void export_model(const std::string& name, const std::string& target, const fs::
   options.threads = 3;
   options.target = target;
   const auto program =
-      must(driver::compile_ahead(must(driver::parse_model(text)), options)).program;
+      must(driver::compile_program(test::verified(must(driver::parse_model(text))), options))
+          .program;
 
   std::string blob;
   std::vector<int64_t> inputs;
   std::vector<int64_t> parameters;
   std::vector<int64_t> outputs;
   for (const runtime::IoSpec& spec : program->inputs) {
-    const auto data = driver::seeded_input(spec, inputs.size());
+    const auto data = tooling::seeded_input(spec, inputs.size());
     append(blob, data->bytes.data(), spec.bytes);
     inputs.push_back(spec.bytes);
   }
@@ -87,7 +90,7 @@ void export_model(const std::string& name, const std::string& target, const fs::
   std::string refs;
   std::string steps;
   for (size_t i = 0; i < program->steps.size(); ++i) {
-    const runtime::Step& step = program->steps[i];
+    const runtime::Kernel& step = program->steps[i].kernel();
     objects.try_emplace(step.object.get(), objects.size());
     symbols.insert(step.symbol);
     refs += fmt::format("static const struct ref refs{}[] = {{", i);
@@ -96,7 +99,7 @@ void export_model(const std::string& name, const std::string& target, const fs::
     }
     refs += "{-1, 0, 0}};\n";
     steps += fmt::format("  {{{}, refs{}, {}, {}}},\n", step.symbol, i, step.buffers.size(),
-                         step.parallel);
+                         must(runtime::host_points(step.launch)));
   }
   for (const auto& [object, index] : objects) {
     write(dir / fmt::format("{}.o{}", name, index), *object);

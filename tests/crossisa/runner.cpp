@@ -70,9 +70,9 @@ int main(int argc, char** argv) {
     void* buffers[kMaxBuffers] = {};
     for (int i = 0; i < s.count; ++i) {
       const ref& r = s.refs[i];
-      if (r.where == kInput) buffers[i] = inputs[r.index];
-      if (r.where == kOutput) buffers[i] = outputs[r.index];
-      if (r.where == kParameter) buffers[i] = parameters[r.index];
+      if (r.where == kInput) buffers[i] = inputs[r.index] + r.offset;
+      if (r.where == kOutput) buffers[i] = outputs[r.index] + r.offset;
+      if (r.where == kParameter) buffers[i] = parameters[r.index] + r.offset;
       if (r.where == kArena) buffers[i] = arena + r.offset;
     }
     int32_t fault = 0;

@@ -7,12 +7,15 @@
 
 #include "base/files.h"
 #include "driver/compile.h"
+#include "model_file/load.h"
+#include "support/verified.h"
 
 namespace pyc::driver {
 namespace {
 
 const std::string kPage = std::string(PYC_SOURCE_DIR) + "/docs/ARCHITECTURE.md";
 const std::string kModel = std::string(PYC_SOURCE_DIR) + "/tests/models/linear_relu.ir";
+const std::string kOpenModel = std::string(PYC_SOURCE_DIR) + "/tests/open_models/branch_loop.ir";
 constexpr std::string_view kMarker = "<!-- stage: ";
 constexpr size_t kAsmLines = 40;
 
@@ -39,14 +42,26 @@ std::string shown(const std::string& stage, const std::string& text) {
   return stage == "asm" ? out + "…\n" : out;
 }
 
+// Stages of the open model, whose batch is 2.
+std::string dumped_open(const std::string& stage) {
+  const auto model = model_file::load_model_file(kOpenModel);
+  if (!model.ok()) return model.status().to_string();
+  open::ShapeChoice shapes;
+  if (stage == "segments") shapes.dims["N"] = 2;
+  const auto text = stage == "open" ? text_of(*model, shapes)
+                                    : model_file::segments_of(*model, shapes, CompileOptions{});
+  return text.ok() ? *text : text.status().to_string();
+}
+
 std::string dumped(const std::string& stage) {
+  if (stage == "open" || stage == "segments") return dumped_open(stage);
   const auto text = read_file(kModel, 1 << 20);
   auto graph = parse_model(*text);
   CompileOptions options;
   options.threads = 2;
   options.target = "aarch64_neon";
   if (stage == "llvm" || stage == "asm") options.kernels = {"f32_matmul", "loop_generic__16"};
-  const auto dump = driver::dump(std::move(*graph), options, stage);
+  const auto dump = driver::dump(test::verified(std::move(*graph)), options, stage);
   if (!dump.ok()) return dump.status().to_string();
   return shown(stage, *dump);
 }

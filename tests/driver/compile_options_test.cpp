@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "driver/cache.h"
+#include "session/cache.h"
 
 namespace pyc::driver {
 namespace {
@@ -72,7 +72,7 @@ TEST(OptionTable, FieldsSetByHandAreChecked) {
 TEST(OptionTable, TheKeyOfAProgramHasItsThreads) {
   CompileOptions one;
   one.threads = thread_count({});
-  EXPECT_EQ(program_key(one), program_key({})) << "0 is one per core";
+  EXPECT_EQ(session::program_key(one), session::program_key({})) << "0 is one per core";
 }
 
 }  // namespace

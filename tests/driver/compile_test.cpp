@@ -4,10 +4,12 @@
 
 #include <thread>
 
-#include "driver/cache.h"
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
 #include "ops/registry.h"
+#include "session/cache.h"
+#include "session/model.h"
+#include "support/verified.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
@@ -25,7 +27,7 @@ constexpr std::string_view kMlp = R"(graph @mlp(%x: f32[8,64]) -> (%y) {
 std::unique_ptr<runtime::Model> must_compile(std::string_view text, CompileOptions options = {}) {
   auto graph = parse_model(text);
   EXPECT_TRUE(graph.ok()) << graph.status().to_string();
-  auto model = compile(std::move(*graph), options);
+  auto model = session::compile(std::move(*graph), options);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
   return std::move(*model);
 }
@@ -33,16 +35,111 @@ std::unique_ptr<runtime::Model> must_compile(std::string_view text, CompileOptio
 Status compile_status(std::string_view text, CompileOptions options = {}) {
   auto graph = parse_model(text);
   if (!graph.ok()) return graph.status();
-  auto model = compile(std::move(*graph), options);
+  auto model = session::compile(std::move(*graph), options);
   return model.ok() ? Status() : model.status();
 }
 
 std::string run_digest(runtime::Model& model) {
-  auto data = SeededRun::create(model, 1);
+  auto data = tooling::SeededRun::create(model, 1);
   EXPECT_TRUE(data.ok());
   const Status status = model.run(data->inputs(), data->outputs());
   EXPECT_TRUE(status.ok()) << status.to_string();
   return data->digest(0).hex();
+}
+
+// Four products of two inputs with one weight, the last two of another height.
+constexpr std::string_view kOneWeight =
+    R"(graph @one_weight(%a: f32[8,64], %b: f32[8,64], %c: f32[3,64]) -> (%x, %y, %z) {
+  %w = const f32[64,192] random(seed=1, lo=-0.1, hi=0.1)
+  %x = matmul(%a, %w)
+  %y = matmul(%b, %w)
+  %z = matmul(%c, %w)
+}
+)";
+
+TEST(Compile, AWeightPackedAlikeIsKeptOnce) {
+  const auto model = must_compile(kOneWeight);
+  constexpr int64_t kWeightBytes = 64 * 192 * 4;
+  const auto parameter = static_cast<size_t>(BufferClass::kParameter);
+  // The product of three rows may have tiles, and so a packing, of its own.
+  EXPECT_LE(model->memory().class_bytes[parameter], 2 * kWeightBytes);
+  auto graph = parse_model(kOneWeight);
+  ASSERT_TRUE(graph.ok());
+  const auto plan = dump(test::verified(std::move(*graph)), {}, "plan");
+  ASSERT_TRUE(plan.ok());
+  EXPECT_NE(plan->find("w.packed[g0]"), std::string::npos) << *plan;
+  EXPECT_EQ(plan->find("w.packed[g1]"), std::string::npos) << *plan;
+  CompileOptions reference;
+  reference.device = "reference";
+  EXPECT_EQ(run_digest(*model), run_digest(*must_compile(kOneWeight, reference)));
+}
+
+// Kept apart, each of these would take memory of its own while the one before is read.
+constexpr std::string_view kChain = R"(graph @chain(%x: f32[40,50], %r: f32[40,50]) -> (%y) {
+  %w = const f32[50,50] random(seed=1, lo=-0.1, hi=0.1)
+  %a = exp(%x)
+  %m = softmax(%a) {axis=-1}
+  %b = matmul(%r, %w)
+  %c = add(%b, %m)
+  %d = tanh(%c)
+  %s = softmax(%d) {axis=-1}
+  %y = neg(%s)
+}
+)";
+
+TEST(Compile, ResultsInPlaceSaveMemoryAndNoBitChanges) {
+  constexpr int64_t kValueBytes = 40 * 50 * 4;
+  CompileOptions reference;
+  reference.device = "reference";
+  for (const bool fuse : {false, true}) {
+    SCOPED_TRACE(fuse);
+    CompileOptions options;
+    options.fuse = fuse;
+    options.threads = 2;
+    const auto model = must_compile(kChain, options);
+    if (!fuse) {
+      EXPECT_LE(model->memory().arena_bytes, 2 * (kValueBytes + 64));
+    }
+    EXPECT_EQ(run_digest(*model), run_digest(*must_compile(kChain, reference)));
+    options.reuse = false;
+    EXPECT_EQ(run_digest(*model), run_digest(*must_compile(kChain, options)));
+  }
+  auto graph = parse_model(kChain);
+  ASSERT_TRUE(graph.ok());
+  CompileOptions options;
+  options.fuse = false;
+  const auto loops = dump(test::verified(std::move(*graph)), options, "loop");
+  ASSERT_TRUE(loops.ok());
+  EXPECT_NE(loops->find("write in_place b"), std::string::npos) << *loops;
+}
+
+// Three parts of an input, each computed alike.
+constexpr std::string_view kParts =
+    R"(graph @parts(%x: f32[6,24]) -> (%a, %b, %c) {
+  %x0 = slice(%x) {axes=[1], starts=[0], ends=[8], steps=[1]}
+  %x1 = slice(%x) {axes=[1], starts=[8], ends=[16], steps=[1]}
+  %x2 = slice(%x) {axes=[1], starts=[16], ends=[24], steps=[1]}
+  %a = softmax(%x0) {axis=-1}
+  %b = softmax(%x1) {axis=-1}
+  %c = softmax(%x2) {axis=-1}
+}
+)";
+
+TEST(Compile, SlicesReadAlikeShareOneKernel) {
+  CompileOptions options;
+  options.cache = false;
+  const auto model = must_compile(kParts, options);
+  EXPECT_EQ(model->stats().compile.kernels, 3);
+  EXPECT_EQ(model->stats().compile.distinct_kernels, 1);
+  CompileOptions reference;
+  reference.device = "reference";
+  const auto interpreted = must_compile(kParts, reference);
+  auto ours = tooling::SeededRun::create(*model, 1);
+  auto theirs = tooling::SeededRun::create(*interpreted, 1);
+  ASSERT_TRUE(ours.ok() && theirs.ok());
+  ASSERT_TRUE(model->run(ours->inputs(), ours->outputs()).ok());
+  ASSERT_TRUE(interpreted->run(theirs->inputs(), theirs->outputs()).ok());
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ours->digest(i).hex(), theirs->digest(i).hex()) << i;
 }
 
 TEST(Compile, BudgetOfOneByteIsRefusedByName) {
@@ -107,6 +204,24 @@ TEST(Compile, EveryContractionHasAtLeastTwoCandidatesWithCost) {
   EXPECT_EQ(contractions, 1);
 }
 
+// The second call is answered from the cache, yet its log tells what the second call asked for.
+TEST(Compile, TheLogTellsWhatThisCallAskedFor) {
+  constexpr std::string_view text = "graph @asked(%x: f32[3]) -> (%y) {\n  %y = relu(%x)\n}\n";
+  const auto choices = [&](const CompileOptions& options) {
+    const auto model = must_compile(text, options);
+    return model->decisions()[0].to_string() + "; " + model->decisions()[1].to_string();
+  };
+  CompileOptions asked;
+  ASSERT_TRUE(set_option(asked, "determinism", "balanced").ok());
+  EXPECT_EQ(choices({}), "determinism -> balanced [default]; options -> defaults [default]");
+  EXPECT_EQ(choices(asked), "determinism -> balanced [asked]; options -> defaults [asked]");
+  EXPECT_TRUE(must_compile(text, asked)->stats().cache_hit);
+  asked.loop_limit = 5;
+  EXPECT_EQ(choices(asked), "determinism -> balanced [asked]; options -> loop_limit=5 [asked]");
+  ASSERT_TRUE(reset_option(asked, "determinism").ok());
+  EXPECT_EQ(choices(asked), "determinism -> balanced [default]; options -> loop_limit=5 [asked]");
+}
+
 TEST(Compile, DecisionLogIsIdenticalOnReplay) {
   CompileOptions options;
   options.cache = false;
@@ -119,7 +234,7 @@ TEST(Compile, DecisionLogIsIdenticalOnReplay) {
 }
 
 TEST(Compile, SecondCompileComesFromTheCacheAndChangesNothing) {
-  cache_clear();
+  session::cache_clear();
   const auto cold = must_compile(kMlp);
   EXPECT_FALSE(cold->stats().cache_hit);
   const auto warm = must_compile(kMlp);
@@ -184,7 +299,7 @@ TEST(Compile, InputsAndConstantsCanBeOutputs) {
 }
 )";
   const auto model = must_compile(text);
-  auto data = SeededRun::create(*model, 1);
+  auto data = tooling::SeededRun::create(*model, 1);
   ASSERT_TRUE(model->run(data->inputs(), data->outputs()).ok());
   EXPECT_EQ(data->digest(2).hex(), data->digest(3).hex());
   EXPECT_EQ(data->digest(2).hex(), data->digest(4).hex());
@@ -210,10 +325,30 @@ TEST(Compile, GatherOutOfRangeFailsTheRunAndTheModelStaysUsable) {
     const runtime::TensorView result{out, DType::kF32, model->outputs()[0].shape, 24};
     const Status bad = model->run({&in, 1}, {&result, 1});
     EXPECT_EQ(bad.code(), Code::kRuntimeFailed) << device;
-    EXPECT_NE(bad.message().find("index out of range"), std::string::npos) << bad.message();
+    EXPECT_NE(bad.message().find("gather 'line 3': index out of range -4 to 3: 4 at [1] of 'i'"),
+              std::string::npos)
+        << bad.message();
     indices[1] = -1;
     EXPECT_TRUE(model->run({&in, 1}, {&result, 1}).ok()) << device;
   }
+}
+
+// Rows of indices count in dims of different sizes: 7 is in range of the second.
+TEST(Compile, GatherNdNamesTheIndexOfTheDimThatIsTooSmall) {
+  constexpr std::string_view text = R"(graph @g(%x: f32[2,9], %i: i32[3,2]) -> (%y) {
+  %y = gather_nd(%x, %i)
+}
+)";
+  const auto model = must_compile(text);
+  std::vector<float> x(18);
+  std::vector<int32_t> indices = {1, 7, -2, 8, 5, 0};
+  std::vector<float> out(3);
+  const runtime::TensorView in[] = {{x.data(), DType::kF32, model->inputs()[0].shape, 72},
+                                    {indices.data(), DType::kI32, model->inputs()[1].shape, 24}};
+  const runtime::TensorView result{out.data(), DType::kF32, model->outputs()[0].shape, 12};
+  const Status bad = model->run(in, {&result, 1});
+  EXPECT_NE(bad.message().find("index out of range -2 to 1: 5 at [2, 0] of 'i'"), std::string::npos)
+      << bad.message();
 }
 
 TEST(Compile, EmptyTensorsRun) {
@@ -228,7 +363,7 @@ TEST(Compile, EmptyTensorsRun) {
     CompileOptions options;
     options.device = device;
     const auto model = must_compile(text, options);
-    auto data = SeededRun::create(*model, 1);
+    auto data = tooling::SeededRun::create(*model, 1);
     ASSERT_TRUE(model->run(data->inputs(), data->outputs()).ok()) << device;
     for (int i = 0; i < 4; ++i) EXPECT_EQ(static_cast<float*>(data->outputs()[1].data)[i], 0.0f);
     for (int i = 0; i < 6; ++i) EXPECT_EQ(static_cast<float*>(data->outputs()[2].data)[i], 0.0f);
@@ -242,7 +377,7 @@ TEST(Plan, IsTheSameForEveryBackend) {
     options.device = device;
     options.threads = 2;
     options.kernels = {"f32_matmul"};  // the one kernel that asks for packed weights
-    auto text = dump(*parse_model(kMlp), options, "plan");
+    auto text = dump(test::verified(*parse_model(kMlp)), options, "plan");
     EXPECT_TRUE(text.ok()) << text.status().to_string();
     return text.ok() ? *text : "";
   };
@@ -262,7 +397,45 @@ TEST(OpTable, NamesNoBackend) {
 TEST(Compile, NullDeviceCompilesEverything) {
   CompileOptions options;
   options.device = "null";
-  EXPECT_TRUE(compile_status(kMlp, options).ok());
+  const auto compiled = compile_program(test::verified(*parse_model(kMlp)), options);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
+  EXPECT_EQ(compiled->program->places[0].backend, "null");
+  EXPECT_EQ(compiled->engine, nullptr);
+}
+
+TEST(Compile, NullDeviceIsRefusedByName) {
+  CompileOptions options;
+  options.device = "null";
+  const Status status = compile_status(kMlp, options);
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_TRUE(status.message().starts_with("device 'null' computes nothing")) << status.message();
+}
+
+// A kernel's code is in the program, whichever device it is for; equal kernels share it.
+TEST(Compile, ProgramsCarryTheirCode) {
+  for (const char* device : {"cpu", "reference"}) {
+    CompileOptions options;
+    options.device = device;
+    const auto model = must_compile(kMlp, options);
+    ASSERT_EQ(model->program().places.size(), 1u);
+    EXPECT_EQ(model->program().places[0].backend, device);
+    EXPECT_EQ(model->program().places[0].target, "");
+    EXPECT_EQ(model->program().places[0].space, "host");
+    for (const runtime::Step& step : model->program().steps) {
+      ASSERT_NE(step.kernel().object, nullptr);
+      const std::string_view start = device == std::string("cpu") ? "\x7f"
+                                                                    "ELF"
+                                                                  : "kernel {";
+      EXPECT_TRUE(step.kernel().object->starts_with(start)) << device;
+    }
+  }
+}
+
+// What is loaded belongs to the program: models of the compile cache share it.
+TEST(Compile, ModelsOfOneProgramShareItsEngine) {
+  const auto first = must_compile(kMlp, {});
+  const auto second = must_compile(kMlp, {});
+  EXPECT_EQ(&first->engine(), &second->engine());
 }
 
 }  // namespace

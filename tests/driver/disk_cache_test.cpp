@@ -1,7 +1,5 @@
-// The cache of artefacts on disk: found again, replaced when damaged, bounded, and never in the way
-// of a compile.
-
-#include "driver/disk_cache.h"
+// Compiled programs kept in a folder (base/store.h): found again, replaced when damaged, and never
+// in the way of a compile.
 
 #include <gtest/gtest.h>
 
@@ -9,11 +7,11 @@
 #include <thread>
 
 #include "base/files.h"
-#include "base/mapped_file.h"
-#include "driver/artifacts.h"
+#include "base/store.h"
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "session/model.h"
 #include "support/temp_folder.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
@@ -45,9 +43,9 @@ struct Made {
 
 Made make(int width, CompileOptions options) {
   options.cache = false;
-  auto model = compile(graph_of(width), options);
+  auto model = session::compile(graph_of(width), options);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
-  auto data = SeededRun::create(**model, 1);
+  auto data = tooling::SeededRun::create(**model, 1);
   EXPECT_TRUE((*model)->run(data->inputs(), data->outputs()).ok());
   return {data->digest(0).hex(), (*model)->decisions()};
 }
@@ -63,7 +61,7 @@ TEST(DiskCache, TheSecondCompileIsALoad) {
   EXPECT_EQ(second.disk(), "loaded found");
   EXPECT_EQ(first.digest, without.digest);
   EXPECT_EQ(second.digest, without.digest);
-  EXPECT_EQ(DiskCache(on.cache_dir).list()->size(), 1U);
+  EXPECT_EQ(Store(on.cache_dir).list()->size(), 1U);
 }
 
 TEST(DiskCache, GraphsAndOptionsHaveEntriesOfTheirOwn) {
@@ -78,14 +76,14 @@ TEST(DiskCache, GraphsAndOptionsHaveEntriesOfTheirOwn) {
   EXPECT_EQ(make(16, on).disk(), "loaded found");
   on.device = "reference";
   EXPECT_EQ(make(16, on).disk(), "") << "an interpreter has nothing to keep";
-  EXPECT_EQ(DiskCache(folder.path()).list()->size(), 4U);
+  EXPECT_EQ(Store(folder.path()).list()->size(), 4U);
 }
 
 TEST(DiskCache, DamagedEntriesAreReplaced) {
   const TempFolder folder;
   const CompileOptions on{.cache_dir = folder.path()};
   const std::string digest = make(16, on).digest;
-  const DiskCache cache(folder.path());
+  const Store cache(folder.path());
   const std::string path = folder.file(cache.list()->front().file);
   const std::string good = *read_file(path, 1 << 30);
   for (const size_t size : {size_t{0}, size_t{100}, good.size() - 1}) {
@@ -103,7 +101,7 @@ TEST(DiskCache, AnEntryUnderAnotherKeyIsNotTaken) {
   const TempFolder folder;
   const CompileOptions on{.cache_dir = folder.path()};
   make(16, on);
-  const DiskCache cache(folder.path());
+  const Store cache(folder.path());
   const std::string first = cache.list()->front().file;
   make(17, on);
   std::string second = cache.list()->back().file;
@@ -118,25 +116,10 @@ TEST(DiskCache, AnEntryUnderAnotherKeyIsNotTaken) {
 TEST(DiskCache, AnEntryHoldsAllThatItWasCompiledFrom) {
   const TempFolder folder;
   make(16, {.cache_dir = folder.path()});
-  const std::string name = DiskCache(folder.path()).list()->front().file;
-  const auto entry = artifact::decode(*map_file(folder.file(name)));
-  ASSERT_TRUE(entry.ok()) << entry.status().to_string();
-  EXPECT_NE(entry->key.find(ir::fingerprint_key(graph_of(16))), std::string::npos);
-  EXPECT_EQ(entry->key.find(ir::fingerprint_key(graph_of(17))), std::string::npos);
-}
-
-// Two keys under one hash, in the cache itself.
-TEST(DiskCache, ACollisionIsNeitherTakenNorKept) {
-  const TempFolder folder;
-  const DiskCache cache(folder.path());
-  const auto of = [](int width) { return *compile_artifact(graph_of(width), {}); };
-  ASSERT_TRUE(cache.insert("sixteen", of(16)).ok());
-  fs::rename(cache.path_of("sixteen"), cache.path_of("seventeen"));
-  EXPECT_EQ(cache.find("seventeen").status().code(), Code::kParseError);
-  ASSERT_TRUE(cache.insert("seventeen", of(17)).ok());
-  const auto found = cache.find("seventeen");
-  ASSERT_TRUE(found.ok());
-  EXPECT_EQ(found->key, "seventeen");
+  const std::string name = Store(folder.path()).list()->front().file;
+  const std::string entry = *read_file(folder.file(name), 1 << 30);
+  EXPECT_NE(entry.find(ir::fingerprint_key(graph_of(16))), std::string::npos);
+  EXPECT_EQ(entry.find(ir::fingerprint_key(graph_of(17))), std::string::npos);
 }
 
 TEST(DiskCache, AFolderThatCannotBeWrittenStopsNothing) {
@@ -145,42 +128,6 @@ TEST(DiskCache, AFolderThatCannotBeWrittenStopsNothing) {
   const Made made = make(16, {.cache_dir = folder.file("file/below")});
   EXPECT_TRUE(made.disk().starts_with("not_written ")) << made.disk();
   EXPECT_EQ(made.digest, make(16, {}).digest);
-}
-
-TEST(DiskCache, WhatWasNotUsedForLongestGoesFirst) {
-  const TempFolder folder;
-  // One artefact under three names, so that all entries are of one size.
-  const auto made = compile_artifact(graph_of(16), {});
-  ASSERT_TRUE(made.ok());
-  const DiskCache all(folder.path());
-  ASSERT_TRUE(all.insert("a", *made).ok());
-  const int64_t bytes = all.list()->front().bytes;
-  const DiskCache two(folder.path(), 2 * bytes + bytes / 2);
-  ASSERT_TRUE(two.insert("b", *made).ok());
-  // The clock of files is coarse: make sure that "a" was used last.
-  for (const auto& entry : fs::directory_iterator(folder.path())) {
-    fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(1));
-  }
-  ASSERT_TRUE(two.find("a").ok());
-  ASSERT_TRUE(two.insert("c", *made).ok());
-  EXPECT_EQ(two.list()->size(), 2U);
-  EXPECT_TRUE(two.find("a").ok());
-  EXPECT_EQ(two.find("b").status().code(), Code::kNotFound);
-  EXPECT_TRUE(two.find("c").ok());
-}
-
-TEST(DiskCache, ClearTakesEntriesAndNothingElse) {
-  const TempFolder folder;
-  make(16, {.cache_dir = folder.path()});
-  ASSERT_TRUE(write_file_atomic(folder.file("notes.pycm"), "mine").ok());
-  ASSERT_TRUE(write_file_atomic(folder.file(".pyc-tmp.1.0"), "left behind").ok());
-  const DiskCache cache(folder.path());
-  EXPECT_EQ(*cache.clear(), 1);
-  EXPECT_EQ(folder.entries(), 1);
-  EXPECT_TRUE(fs::exists(folder.file("notes.pycm")));
-  EXPECT_EQ(*cache.clear(), 0);
-  EXPECT_EQ(*DiskCache(folder.file("none")).clear(), 0);
-  EXPECT_TRUE(DiskCache(folder.file("none")).list()->empty());
 }
 
 TEST(DiskCache, ManyThreadsMayUseOneFolder) {
@@ -195,7 +142,7 @@ TEST(DiskCache, ManyThreadsMayUseOneFolder) {
     });
   }
   threads.clear();
-  const DiskCache cache(folder.path());
+  const Store cache(folder.path());
   const auto entries = cache.verify();
   ASSERT_TRUE(entries.ok());
   EXPECT_EQ(entries->size(), 2U);

@@ -11,7 +11,8 @@
 
 #include "base/files.h"
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "session/model.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
@@ -46,9 +47,9 @@ std::map<std::string, std::string> run(const std::string& name, const CompileOpt
   if (!text.ok()) throw std::runtime_error(text.status().to_string());
   auto graph = parse_model(*text);
   if (!graph.ok()) throw std::runtime_error(graph.status().to_string());
-  auto model = compile(std::move(*graph), options);
+  auto model = session::compile(std::move(*graph), options);
   if (!model.ok()) throw std::runtime_error(model.status().to_string());
-  auto data = SeededRun::create(**model, 0, AlignedBuffer::Mode::kGuarded);
+  auto data = tooling::SeededRun::create(**model, 0, AlignedBuffer::Mode::kGuarded);
   if (!data.ok()) throw std::runtime_error(data.status().to_string());
   std::map<std::string, std::string> digests;
   for (int pass = 0; pass < 2; ++pass) {  // the second finds the arena dirty

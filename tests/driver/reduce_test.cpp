@@ -1,6 +1,6 @@
 // Graphs are shrunk as far as a planted fault allows, and stay valid.
 
-#include "driver/reduce.h"
+#include "tooling/reduce.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ constexpr int64_t kTries = 3000;
 ir::Graph parsed(std::string_view text) { return parse_model(text).value(); }
 
 // The fault: there is a node of the op.
-ReduceCheck has(std::string_view op, int64_t least_elements = 0) {
+tooling::ReduceCheck has(std::string_view op, int64_t least_elements = 0) {
   return [=](const ir::Graph& g) {
     return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const ir::Node& n) {
       return n.op->name == op && g.type(n.outputs[0]).elements() >= least_elements;
@@ -26,7 +26,7 @@ ReduceCheck has(std::string_view op, int64_t least_elements = 0) {
 }
 
 TEST(Reduce, LeavesTheFaultAlone) {
-  const auto small = reduce_graph(parsed(R"(
+  const auto small = tooling::reduce_graph(parsed(R"(
     graph @g(%x: f32[8,16], %z: f32[8,16]) -> (%e, %f) {
       %w = const f32[16,32] random(seed=1, lo=-1.0, hi=1.0)
       %a = matmul(%x, %w)
@@ -36,7 +36,7 @@ TEST(Reduce, LeavesTheFaultAlone) {
       %e = exp(%d)
       %f = add(%x, %z)
     })"),
-                                  has("softmax"), kTries);
+                                           has("softmax"), kTries);
   ASSERT_TRUE(small.ok()) << small.status().to_string();
   EXPECT_EQ(ir::print(*small),
             "graph @g(%b: f32[1,1]) -> (%c) {\n"
@@ -46,14 +46,14 @@ TEST(Reduce, LeavesTheFaultAlone) {
 
 TEST(Reduce, KeepsWhatTheFaultNeeds) {
   // 12 elements at least, through a reshape that names them.
-  const auto small = reduce_graph(parsed(R"(
+  const auto small = tooling::reduce_graph(parsed(R"(
     graph @g(%x: f32[6,8]) -> (%y) {
       %k = const f32[48] random(seed=1, lo=-1.0, hi=1.0)
       %a = reshape(%x) {shape=[48]}
       %b = add(%a, %k)
       %y = neg(%b)
     })"),
-                                  has("add", 12), kTries);
+                                           has("add", 12), kTries);
   ASSERT_TRUE(small.ok()) << small.status().to_string();
   EXPECT_EQ(small->nodes.size(), 1U);
   const int64_t left = small->type(small->outputs[0]).elements();
@@ -63,21 +63,21 @@ TEST(Reduce, KeepsWhatTheFaultNeeds) {
 
 TEST(Reduce, SkipsNodesInTheMiddle) {
   const auto both = [](const ir::Graph& g) { return has("exp")(g) && has("sqrt")(g); };
-  const auto small = reduce_graph(parsed(R"(
+  const auto small = tooling::reduce_graph(parsed(R"(
     graph @g(%x: f32[4]) -> (%e) {
       %a = exp(%x)
       %b = neg(%a)
       %c = abs(%b)
       %e = sqrt(%c)
     })"),
-                                  both, kTries);
+                                           both, kTries);
   ASSERT_TRUE(small.ok()) << small.status().to_string();
   EXPECT_EQ(small->nodes.size(), 2U) << ir::print(*small);
 }
 
 TEST(Reduce, RefusesAModelWithoutTheFault) {
-  const auto small =
-      reduce_graph(parsed("graph @g(%x: f32[2]) -> (%y) { %y = relu(%x) }"), has("exp"), kTries);
+  const auto small = tooling::reduce_graph(parsed("graph @g(%x: f32[2]) -> (%y) { %y = relu(%x) }"),
+                                           has("exp"), kTries);
   EXPECT_EQ(small.status().code(), Code::kInvalidArgument);
 }
 
@@ -87,7 +87,7 @@ TEST(Reduce, StopsAfterItsTries) {
     ++tried;
     return has("relu")(g);
   };
-  const auto small = reduce_graph(
+  const auto small = tooling::reduce_graph(
       parsed("graph @g(%x: f32[64]) -> (%z) { %y = relu(%x) %z = relu(%y) }"), count, 3);
   ASSERT_TRUE(small.ok());
   EXPECT_LE(tried, 4);  // the model itself is one more
@@ -100,7 +100,7 @@ TEST(Reduce, ShrinksRandomGraphsToOneNode) {
     options.max_nodes = 12;
     const test::DrawnGraph drawn = test::draw_graph(seed, options);
     const std::string_view op = drawn.pairs.back().op->name;
-    const auto small = reduce_graph(drawn.graph, has(op), kTries);
+    const auto small = tooling::reduce_graph(drawn.graph, has(op), kTries);
     ASSERT_TRUE(small.ok()) << small.status().to_string();
     EXPECT_EQ(small->nodes.size(), 1U) << "seed " << seed << "\n" << ir::print(*small);
     EXPECT_TRUE(has(op)(*small));

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "session/model.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
@@ -16,8 +17,8 @@ Result<std::vector<std::byte>> bytes_of(const std::string& text, const std::stri
   options.device = device;
   options.threads = threads;
   PYC_ASSIGN(ir::Graph graph, parse_model(text));
-  PYC_ASSIGN(auto model, compile(std::move(graph), options));
-  PYC_ASSIGN(SeededRun run, SeededRun::create(*model, 7));
+  PYC_ASSIGN(auto model, session::compile(std::move(graph), options));
+  PYC_ASSIGN(tooling::SeededRun run, tooling::SeededRun::create(*model, 7));
   PYC_TRY(model->run(run.inputs(), run.outputs()));
   const runtime::TensorView& out = run.outputs()[0];
   const auto* data = static_cast<const std::byte*>(out.data);

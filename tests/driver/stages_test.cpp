@@ -17,7 +17,7 @@
 
 #include "base/files.h"
 #include "driver/compile.h"
-#include "driver/optimize.h"
+#include "tooling/optimize.h"
 
 namespace pyc::driver {
 namespace {
@@ -76,14 +76,15 @@ TEST_P(Stage, PrintsTheExpectedText) {
   const auto run = [&]() -> Result<std::string> {
     PYC_ASSIGN(ir::Graph graph, parse_model(text.substr(0, cut)));
     if (only_passes) {
-      PYC_ASSIGN(const PassesResult result,
-                 run_passes(std::move(graph), split(wanted), false, precision));
+      PYC_ASSIGN(const tooling::PassesResult result,
+                 tooling::run_passes(std::move(graph), split(wanted), false, precision));
       return ir::print(result.graph);
     }
     CompileOptions options;
     options.device = "reference";
     options.threads = 2;
-    return dump(std::move(graph), options, wanted);
+    PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
+    return dump(std::move(given), options, wanted);
   };
   const Result<std::string> found = run();
   const std::string_view error = "--- expect-error ";

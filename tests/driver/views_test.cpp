@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "session/model.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
@@ -13,9 +14,9 @@ std::string digest(std::string_view text, const char* device, bool fuse) {
   options.device = device;
   options.fuse = fuse;
   options.cache = false;
-  const auto model = compile(parse_model(text).value(), options);
+  const auto model = session::compile(parse_model(text).value(), options);
   if (!model.ok()) return model.status().to_string();
-  const auto data = SeededRun::create(**model, 5);
+  const auto data = tooling::SeededRun::create(**model, 5);
   const Status status = (*model)->run(data->inputs(), data->outputs());
   return status.ok() ? data->digest(0).hex() : status.to_string();
 }

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "driver/optimize.h"
 #include "export/round_trip.h"
 #include "import/onnx/proto.h"
+#include "tooling/optimize.h"
 
 namespace pyc::test {
 namespace {
@@ -64,7 +64,7 @@ TEST_P(Models, ComeBackWithTheSameNamesAndBits) {
 
 // What the passes make of a model is expressible too. Resampling is a sum ONNX orders otherwise.
 TEST_P(Models, ComeBackAfterThePasses) {
-  auto passes = driver::run_passes(load(GetParam()), {});
+  auto passes = tooling::run_passes(load(GetParam()), {});
   ASSERT_TRUE(passes.ok()) << passes.status().to_string();
   const auto bytes = onnx::export_model(passes->graph);
   ASSERT_TRUE(bytes.ok()) << bytes.status().to_string();

@@ -2,53 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <regex>
 #include <set>
 
-#include "base/files.h"
+#include "export/case_graph.h"
 #include "export/round_trip.h"
-#include "import/onnx/proto.h"
-#include "import/onnx/rules.h"
-#include "ops/case_file.h"
 #include "ops/registry.h"
 
 namespace pyc::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Ops that ONNX says with others: close, but not the same bits.
 const std::set<std::string> kClose = {"exp2", "expm1", "log1p", "log2", "resample"};
 // Ops that no rule, or only a refusal, stands for.
 const std::set<std::string> kRefused = {"attend",    "bernoulli",     "multinomial",
                                         "nll_terms", "random_normal", "random_uniform"};
-
-size_t result_count(const Case& c, const ir::OpDef& op) {
-  if (op.outputs == ir::kVariadic) return std::max<size_t>(c.outputs.size(), 1);
-  return static_cast<size_t>(op.outputs);
-}
-
-// One node on the case's own numbers as constants; an input without any is one of the graph.
-std::string graph_text(const Case& c, const ir::OpDef& op) {
-  std::string inputs;
-  std::string statements;
-  std::string operands;
-  for (size_t i = 0; i < c.inputs.size(); ++i) {
-    const std::string name = "%x" + std::to_string(i);
-    operands += (i == 0 ? "" : ", ") + name;
-    if (c.inputs[i].find(' ') == std::string::npos) {
-      inputs += (inputs.empty() ? "" : ", ") + name + ": " + c.inputs[i];
-    } else {
-      statements += "  " + name + " = const " + c.inputs[i] + "\n";
-    }
-  }
-  std::string results = "%y";
-  for (size_t i = 1; i < result_count(c, op); ++i) results += ", %y" + std::to_string(i);
-  const std::string name(op.name);
-  return "graph @g(" + inputs + ") -> (" + results + ") {\n" + statements + "  " + results + " = " +
-         name + "(" + operands + ")" + c.op.substr(name.size()) + "\n}\n";
-}
 
 struct Count {
   int same = 0;
@@ -98,12 +65,6 @@ void check(const Case& c, const ir::OpDef& op, Count& count) {
   ++count.same;
 }
 
-std::vector<Case> cases_of(const ir::OpDef& op) {
-  const fs::path file =
-      fs::path(PYC_SOURCE_DIR) / "tests" / "ops" / (std::string(op.name) + ".cases");
-  return fs::exists(file) ? read_cases(file.string()) : std::vector<Case>{};
-}
-
 class Ops : public testing::TestWithParam<const ir::OpDef*> {};
 
 TEST_P(Ops, KeepTheirBits) {
@@ -121,35 +82,6 @@ TEST_P(Ops, KeepTheirBits) {
   } else {
     EXPECT_GT(count.same, 0);
   }
-}
-
-// Of ONNX's own operators: those that cases of ops are written as, and those that the tests of the
-// import build a node of.
-TEST(EveryOperator, HasACaseOfItsOwn) {
-  std::set<std::string_view> missing;
-  for (const std::string_view name : onnx::rule_names("")) missing.insert(name);
-  ASSERT_GT(missing.size(), 190U);
-  for (const ir::OpDef* op : ops::all_ops().all()) {
-    for (const Case& c : cases_of(*op)) {
-      if (c.refusal) continue;
-      const auto bytes = onnx::export_model(ir::parse(graph_text(c, *op), ops::all_ops()).value());
-      if (!bytes.ok()) continue;
-      const auto model = onnx::parse_model(std::as_bytes(std::span(*bytes)));
-      ASSERT_TRUE(model.ok()) << model.status().to_string();
-      for (const auto& node : model->graph.nodes) {
-        if (node.domain.empty()) missing.erase(node.op);
-      }
-    }
-  }
-  const std::regex node("(?:node|two_inputs)\\(\\s*\"(\\w+)\"");
-  for (const auto& entry : fs::directory_iterator(fs::path(PYC_SOURCE_DIR) / "tests" / "onnx")) {
-    if (entry.path().extension() != ".cpp") continue;
-    const std::string text = read_file(entry.path().string(), 1 << 20).value();
-    for (std::sregex_iterator it(text.begin(), text.end(), node), end; it != end; ++it) {
-      missing.erase((*it)[1].str());
-    }
-  }
-  EXPECT_EQ(missing, std::set<std::string_view>{});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Ops,

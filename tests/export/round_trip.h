@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/convert.h"
-#include "driver/compile.h"
-#include "driver/seeded_run.h"
-#include "driver/session.h"
 #include "export/onnx/export.h"
 #include "import/onnx/import.h"
+#include "session/model.h"
+#include "session/session.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::test {
 
@@ -21,7 +21,7 @@ inline Result<ir::Graph> import_again(const std::string& bytes) {
   PYC_ASSIGN(const onnx::Imported imported,
              onnx::import_model(SharedBytes(std::vector<std::byte>(first, first + bytes.size())),
                                 "", false));
-  return driver::close_model(*imported.graph);
+  return session::close_model(*imported.graph);
 }
 
 struct Output {
@@ -35,8 +35,8 @@ inline Result<std::vector<Output>> outputs_of(ir::Graph graph) {
   driver::CompileOptions options;
   options.device = "reference";
   options.cache = false;
-  PYC_ASSIGN(const auto model, driver::compile(std::move(graph), options));
-  PYC_ASSIGN(const auto data, driver::SeededRun::create(*model, 3));
+  PYC_ASSIGN(const auto model, session::compile(std::move(graph), options));
+  PYC_ASSIGN(const auto data, tooling::SeededRun::create(*model, 3));
   PYC_TRY(model->run(data.inputs(), data.outputs()));
   std::vector<Output> out;
   for (const runtime::TensorView& view : data.outputs()) {

@@ -16,8 +16,8 @@ constexpr size_t kMaxFuzzNodes = 64;
 constexpr int64_t kFuzzMemory = int64_t{1} << 24;
 
 // An input the model accepts, dims that are not fixed being 2; nothing for what is no small tensor.
-inline std::optional<DynValue> fuzz_input(const ir::OpenType& type) {
-  if (type.kind != ir::OpenType::Kind::kTensor || !type.dtype || !type.shape) return std::nullopt;
+inline std::optional<DynValue> fuzz_input(const open::OpenType& type) {
+  if (type.kind != open::OpenType::Kind::kTensor || !type.dtype || !type.shape) return std::nullopt;
   Ints shape;
   int64_t elements = 1;
   for (const auto& dim : *type.shape) {
@@ -32,9 +32,9 @@ inline std::optional<DynValue> fuzz_input(const ir::OpenType& type) {
   return made->value;
 }
 
-inline bool has_loops(const ir::OpenGraph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::OpenNode& node) {
-    const auto regions = ir::regions_of(node);
+inline bool has_loops(const open::OpenGraph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const open::OpenNode& node) {
+    const auto regions = open::regions_of(node);
     return node.op->name == "onnx.Loop" ||
            std::any_of(regions.begin(), regions.end(), [](auto* r) { return has_loops(*r); });
   });
@@ -44,10 +44,10 @@ inline bool has_loops(const ir::OpenGraph& graph) {
 inline void fuzz_run(const Bytes& bytes) {
   const auto imported = read(bytes);
   if (!imported.ok() || imported->graph->nodes.size() > kMaxFuzzNodes) return;
-  const ir::OpenGraph& graph = *imported->graph;
+  const open::OpenGraph& graph = *imported->graph;
   if (has_loops(graph)) return;
   std::vector<DynValue> inputs;
-  for (const ir::OpenId id : graph.inputs) {
+  for (const open::OpenId id : graph.inputs) {
     auto input = fuzz_input(graph.values[id].type);
     if (!input) return;
     inputs.push_back(std::move(*input));
@@ -57,7 +57,7 @@ inline void fuzz_run(const Bytes& bytes) {
   options.threads = 1;
   options.cache = false;
   options.memory_budget = kFuzzMemory;
-  const auto made = driver::Session::create(imported->graph, options);
+  const auto made = session::Session::create(imported->graph, options);
   if (made.ok()) (void)(*made)->run(inputs);
 }
 

@@ -5,9 +5,9 @@
 namespace pyc::host {
 namespace {
 
-ir::OpenType declared(DType dtype, const Ints& dims) {
-  ir::OpenType type;
-  type.kind = ir::OpenType::Kind::kTensor;
+open::OpenType declared(DType dtype, const Ints& dims) {
+  open::OpenType type;
+  type.kind = open::OpenType::Kind::kTensor;
   type.dtype = dtype;
   type.shape.emplace();
   for (const int64_t d : dims) type.shape->push_back({d, ""});
@@ -52,7 +52,7 @@ TEST(Loops, NoIterationGivesDeclaredElements) {
   const auto out = run_loop(spec, add_iteration);
   ASSERT_TRUE(out.ok());
   EXPECT_EQ((*out)[1].to_string(), "f32[0,2,0]");
-  spec.scan_elements = {ir::OpenType{}};
+  spec.scan_elements = {open::OpenType{}};
   expect_refused(run_loop(spec, add_iteration), Code::kUnsupported);
 }
 

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "driver/session.h"
 #include "import/onnx/rules.h"
-#include "ir/open_graph.h"
+#include "open/open_graph.h"
+#include "session/session.h"
 
 namespace pyc::host {
 
-using ir::OpenGraph;
-using ir::OpenId;
-using ir::OpenNode;
+using open::OpenGraph;
+using open::OpenId;
+using open::OpenNode;
 
 inline OpenNode node(std::string_view op, std::vector<OpenId> in, std::vector<OpenId> out) {
   return {.op = onnx::find_rule("", op, 16),
@@ -35,11 +35,12 @@ inline std::shared_ptr<OpenGraph> graph_of(size_t values, std::vector<OpenId> in
   return g;
 }
 
-inline Result<std::unique_ptr<driver::Session>> session_of(std::shared_ptr<const OpenGraph> graph) {
+inline Result<std::unique_ptr<session::Session>> session_of(
+    std::shared_ptr<const OpenGraph> graph) {
   driver::CompileOptions options;
   options.device = "reference";
   options.cache = false;
-  return driver::Session::create(std::move(graph), options);
+  return session::Session::create(std::move(graph), options);
 }
 
 }  // namespace pyc::host

@@ -9,10 +9,10 @@ namespace {
 // Runs Loop(trips, "", carried) with this body in a session.
 struct Ran {
   DynValue carried;
-  driver::SessionStats stats;
+  session::SessionStats stats;
 };
 Result<Ran> run(std::shared_ptr<const OpenGraph> body, int64_t trips, DynValue carried) {
-  OpenNode loop = node("Loop", {0, ir::kAbsentId, 1}, {2});
+  OpenNode loop = node("Loop", {0, open::kAbsentId, 1}, {2});
   loop.attrs["body"] = std::move(body);
   const auto main = graph_of(3, {0, 1}, {2}, {loop});
   PYC_ASSIGN(const auto session, session_of(main));

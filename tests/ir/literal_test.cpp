@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/lexer.h"
 #include "ir/random_graph.h"
 
 namespace pyc::ir {

@@ -16,7 +16,7 @@
 
 namespace pyc::loop {
 
-struct Function {
+struct CheckedFunction {
   std::string name;
   Expr (*build)(Expr);
   double (*oracle)(double);                 // for f32
@@ -42,7 +42,7 @@ T exact_short_power(T x) {
 }
 
 template <int halves>
-Function short_power(std::string name) {
+CheckedFunction short_power(std::string name) {
   return {std::move(name),
           [](Expr x) { return pow(x, like(x, halves * 0.5)); },
           exact_short_power<halves, double>,
@@ -51,20 +51,20 @@ Function short_power(std::string name) {
           1.5};
 }
 
-inline const std::vector<Function>& short_powers() {
-  static const std::vector<Function> list = {
+inline const std::vector<CheckedFunction>& short_powers() {
+  static const std::vector<CheckedFunction> list = {
       short_power<4>("pow_2"), short_power<6>("pow_3"), short_power<1>("pow_half"),
       short_power<-2>("pow_minus_1"), short_power<-1>("pow_minus_half")};
   return list;
 }
 
-inline const std::vector<Function>& unary_functions() {
+inline const std::vector<CheckedFunction>& unary_functions() {
 #define PYC_FUNCTION(name)                                                                   \
-  Function {                                                                                 \
+  CheckedFunction {                                                                          \
     #name, [](Expr x) { return pyc::loop::name(x); }, [](double x) { return std::name(x); }, \
         [](long double x) { return std::name(x); }                                           \
   }
-  static const std::vector<Function> list = {
+  static const std::vector<CheckedFunction> list = {
       PYC_FUNCTION(exp),
       PYC_FUNCTION(exp2),
       PYC_FUNCTION(expm1),
@@ -84,8 +84,8 @@ inline const std::vector<Function>& unary_functions() {
       PYC_FUNCTION(acosh),
       PYC_FUNCTION(atanh),
       PYC_FUNCTION(erf),
-      Function{"sigmoid", [](Expr x) { return pyc::loop::sigmoid(x); }, exact_sigmoid<double>,
-               exact_sigmoid<long double>, 2.5, 2.5}};
+      CheckedFunction{"sigmoid", [](Expr x) { return pyc::loop::sigmoid(x); },
+                      exact_sigmoid<double>, exact_sigmoid<long double>, 2.5, 2.5}};
 #undef PYC_FUNCTION
   return list;
 }

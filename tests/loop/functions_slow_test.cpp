@@ -15,8 +15,8 @@
 namespace pyc::loop {
 namespace {
 
-std::vector<Function> all_functions() {
-  std::vector<Function> all = unary_functions();
+std::vector<CheckedFunction> all_functions() {
+  std::vector<CheckedFunction> all = unary_functions();
   all.insert(all.end(), short_powers().begin(), short_powers().end());
   return all;
 }
@@ -61,7 +61,7 @@ struct Hardest {
   }
 };
 
-Hardest hardest_f32(const Function& f, uint64_t first, uint64_t last) {
+Hardest hardest_f32(const CheckedFunction& f, uint64_t first, uint64_t last) {
   Compiled<float> compiled(f.build);
   Hardest found;
   measure(
@@ -76,7 +76,7 @@ Hardest hardest_f32(const Function& f, uint64_t first, uint64_t last) {
 }
 
 // The worst error of `arguments` by MPFR.
-Worst<float> rechecked([[maybe_unused]] const Function& f,
+Worst<float> rechecked([[maybe_unused]] const CheckedFunction& f,
                        [[maybe_unused]] const std::vector<Hardest::Argument>& arguments) {
   Worst<float> worst;
 #ifdef PYC_HAVE_MPFR
@@ -95,10 +95,10 @@ Worst<float> rechecked([[maybe_unused]] const Function& f,
   return worst;
 }
 
-class Exhaustive : public testing::TestWithParam<Function> {};
+class Exhaustive : public testing::TestWithParam<CheckedFunction> {};
 
 TEST_P(Exhaustive, EveryF32WithinItsBound) {
-  const Function& f = GetParam();
+  const CheckedFunction& f = GetParam();
   const uint64_t parts = std::max(1u, std::thread::hardware_concurrency());
   const uint64_t chunk = ((uint64_t{1} << 32) / parts + Tape::kBatch) / Tape::kBatch * Tape::kBatch;
   std::vector<Hardest> found(parts);
@@ -121,7 +121,7 @@ TEST_P(Exhaustive, EveryF32WithinItsBound) {
 }
 
 TEST_P(Exhaustive, ManyF64WithinItsBound) {
-  const Function& f = GetParam();
+  const CheckedFunction& f = GetParam();
   Compiled<double> compiled(f.build);
   const auto worst = worst_error(compiled, f.wide_oracle, 1 << 13, [](uint64_t b, double* in) {
     for (size_t i = 0; i < Tape::kBatch; ++i) in[i] = sample_f64(b * Tape::kBatch + i);

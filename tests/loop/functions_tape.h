@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "loop/function.h"
 #include "loop/loop.h"
 
 namespace pyc::loop {
@@ -23,8 +24,10 @@ class Tape {
   static constexpr size_t kBatch = 256;
 
   // Of the types f32, f64, i32, i64, u32, u64 and bool; the inputs are the variables that are used.
-  Tape(const Pool& pool, ExprId root, std::vector<VarId> inputs)
-      : pool_(pool), inputs_(std::move(inputs)) {
+  Tape(const Pool& with_calls, ExprId with_call, std::vector<VarId> inputs)
+      : pool_(with_calls), whole_(inline_calls(pool_)), inputs_(std::move(inputs)) {
+    const Pool& pool = pool_;
+    const ExprId root = whole_[with_call];
     slots_.assign(pool.size(), kNoSlot);
     std::vector<ExprId> order;
     std::vector<uint8_t> seen(pool.size(), 0);
@@ -87,7 +90,7 @@ class Tape {
     const ExprNode& n = pool_.node(id);
     std::vector<ExprId> result;
     for (ExprId a : {n.a, n.b, n.c}) {
-      if (a != kNone) result.push_back(a);
+      if (a != kNone) result.push_back(whole_[a]);
     }
     return result;
   }
@@ -108,7 +111,7 @@ class Tape {
 
   template <class T>
   T* at(ExprId id) {
-    return reinterpret_cast<T*>(memory_.data() + static_cast<size_t>(slots_[id]) * kBatch);
+    return reinterpret_cast<T*>(memory_.data() + static_cast<size_t>(slots_[whole_[id]]) * kBatch);
   }
 
   void fill(ExprId id) {
@@ -335,7 +338,8 @@ class Tape {
     }
   }
 
-  const Pool& pool_;
+  Pool pool_;                  // with the calls written out
+  std::vector<ExprId> whole_;  // per node: the one that computes it
   std::vector<VarId> inputs_;
   std::vector<uint32_t> slots_;
   std::vector<ExprId> constants_;

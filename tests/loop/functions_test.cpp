@@ -117,10 +117,10 @@ void expect_same(T got, T expected, const std::string& what) {
   }
 }
 
-class Functions : public testing::TestWithParam<Function> {};
+class Functions : public testing::TestWithParam<CheckedFunction> {};
 
 template <class T>
-void check_special_values(const Function& f) {
+void check_special_values(const CheckedFunction& f) {
   Compiled<T> compiled(f.build);
   for (const Point& p : special_values().at(f.name)) {
     expect_same(compiled(static_cast<T>(p.x)), static_cast<T>(p.y),
@@ -165,7 +165,7 @@ Worst<T> worst_around(Expr (*build)(Expr), Oracle oracle, const std::vector<T>& 
 
 // Where a function changes its method, or its result from normal to denormal, zero or infinite.
 TEST_P(Functions, AreWithinBoundsAroundBorders) {
-  const Function& f = GetParam();
+  const CheckedFunction& f = GetParam();
   const auto f32 = worst_around<float>(
       f.build, f.oracle,
       {0x1p-149f,   0x1p-126f,  0x1p-27f, 0.3465736f, 0.41421357f, 0.5f,           0.6666667f,
@@ -235,7 +235,7 @@ TEST(Functions, SigmoidIsExpFarBelowZero) {
 // The f64 that comes closest to a multiple of π/2, and the greatest.
 TEST(Functions, ReduceTheHardestArguments) {
   for (double x : {0x1.6ac5b262ca1ffp849, 0x1.fffffffffffffp1023, 0x1p1000}) {
-    for (const Function& f : unary_functions()) {
+    for (const CheckedFunction& f : unary_functions()) {
       if (f.name != "sin" && f.name != "cos" && f.name != "tan") continue;
       Compiled<double> compiled(f.build);
       EXPECT_LE(ulp_error(compiled(x), f.wide_oracle(x)), 2.0) << f.name << " of " << x;
@@ -247,7 +247,7 @@ TEST(Functions, ReduceTheHardestArguments) {
 TEST(Functions, HotOnesStayInF32) {
   const std::map<std::string, size_t> most_ops = {
       {"exp", 19}, {"tanh", 31}, {"erf", 30}, {"sigmoid", 24}, {"log", 34}};
-  for (const Function& f : unary_functions()) {
+  for (const CheckedFunction& f : unary_functions()) {
     const auto limit = most_ops.find(f.name);
     if (limit == most_ops.end()) continue;
     Pool pool;

@@ -195,6 +195,19 @@ TEST_F(IndexTest, DivisionUndoesFlattening) {
   EXPECT_EQ(floor_div(flat, n(20)).id, n(0).id);
 }
 
+TEST_F(IndexTest, WhatNeverCarriesFallsOutOfQuotients) {
+  const Expr i = variable(100);
+  const Expr j = variable(12);
+  const Expr flat = i * n(12) + j;
+  EXPECT_EQ(floor_div(flat, n(60)).id, floor_div(i, n(5)).id);
+  EXPECT_EQ(floor_mod(flat, n(60)).id, (floor_mod(i, n(5)) * n(12) + j).id);
+  EXPECT_EQ(floor_div(flat + n(24), n(60)).id, floor_div(i + n(2), n(5)).id);
+  // One more, and the last element carries.
+  EXPECT_NE(floor_div(flat + n(1), n(60)).id, floor_div(i, n(5)).id);
+  // 12 does not divide 30.
+  EXPECT_EQ(p.node(floor_div(flat, n(30)).id).op, Op::kFloorDiv);
+}
+
 TEST_F(IndexTest, HugeIndicesAreLeftAlone) {
   const Expr big = variable(int64_t{1} << 62);
   const Expr sum = big * n(3) + variable(8);

@@ -6,6 +6,7 @@
 
 #include "eval/interpreter.h"
 #include "loop/builder.h"
+#include "loop/functions.h"
 
 namespace pyc::loop {
 namespace {
@@ -184,6 +185,8 @@ class RandomKernel {
       if (pick(0, 3) == 0) return make(kUnary[pick(0, 5)], a);
       if (pick(0, 3) == 0) return fma(a, b, value(t, depth - 1));
       if (t == DType::kF32 && pick(0, 3) == 0) return bitcast(value(DType::kI32, depth - 1), t);
+      constexpr Expr (*kFunctions[])(Expr) = {exp, sigmoid, tanh, erf, log, sin};
+      if (pick(0, 3) == 0) return pick(0, 2) == 0 ? pow(a, b) : kFunctions[pick(0, 5)](a);
       return make(kBinary[pick(0, 5)], a, b);
     }
     constexpr Op kOps[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kRem, Op::kShl,
@@ -275,13 +278,13 @@ std::string error_of(const std::string& text) {
 
 TEST(Parse, ErrorsSayWhere) {
   const std::string head = "kernel {\nbuffer b0: f32[4] write\n";
-  EXPECT_EQ(error_of(""), "1:1: expected 'kernel', found the end");
+  EXPECT_EQ(error_of(""), "1:1: expected 'kernel', found end of text");
   EXPECT_EQ(error_of("kernel {\nbuffer b1: f32[4] read\n}"), "2:8: expected b0, found 'b1'");
   EXPECT_EQ(error_of("kernel {\nbuffer b0: f31[4] read\n}"),
             "2:12: expected an element type, found 'f31'");
   EXPECT_EQ(error_of("kernel {\nbuffer b0: f32[4] owned\n}"),
             "2:19: expected 'read', found 'owned'");
-  EXPECT_EQ(error_of(head + "b0[0] = 1:f32"), "3:14: expected a statement, found the end");
+  EXPECT_EQ(error_of(head + "b0[0] = 1:f32"), "3:14: expected a statement, found end of text");
   EXPECT_EQ(error_of(head + "b0[0] = 1:f32\n} x"), "4:3: expected the end of the text, found 'x'");
   EXPECT_EQ(error_of(head + "b0[0] = t3\n}"), "3:9: expected a value, found 't3'");
   EXPECT_EQ(error_of(head + "b0[v3] = 1:f32\n}"), "3:4: expected a variable, found 'v3'");

@@ -76,7 +76,7 @@ Measured measure(const std::function<Status()>& work) {
 
 Status compile(const Bytes& bytes, const std::string& device) {
   PYC_ASSIGN(const Imported imported, read(bytes));
-  return driver::Session::create(imported.graph, options_for(device)).status();
+  return session::Session::create(imported.graph, options_for(device)).status();
 }
 
 Bytes i64(const std::string& name, int64_t v) {
@@ -207,7 +207,7 @@ void expect_small(const std::string& device) {
   if (kSanitized) GTEST_SKIP() << "memory of sanitizers counts too";
   // Loads and warms what every compile shares.
   const auto small = read(model(small_graph()));
-  ASSERT_TRUE(driver::Session::create(small->graph, options_for(device)).ok());
+  ASSERT_TRUE(session::Session::create(small->graph, options_for(device)).ok());
   for (const Bomb& bomb : bombs()) {
     const Measured found = measure([&] { return compile(bomb.bytes, device); });
     EXPECT_TRUE(found.ended) << bomb.name << " crashed or hung";
@@ -245,7 +245,7 @@ TEST(OnnxBombs, HostValuesEndAtTheBudget) {
   ASSERT_TRUE(imported.ok()) << imported.status().to_string();
   driver::CompileOptions options = options_for("reference");
   options.memory_budget = kMiB;
-  const auto made = driver::Session::create(imported->graph, options);
+  const auto made = session::Session::create(imported->graph, options);
   ASSERT_TRUE(made.ok()) << made.status().to_string();
   expect_refused((*made)->run(std::vector<DynValue>{f32({1}, {1})}), Code::kBudgetExceeded,
                  "the memory budget is 1048576");
@@ -254,7 +254,7 @@ TEST(OnnxBombs, HostValuesEndAtTheBudget) {
 TEST(OnnxBombs, EndlessLoopsEndAtTheLimit) {
   for (const Bytes& bytes : {loop(INT64_MAX, false), loop(int64_t{1} << 40, true)}) {
     const auto imported = read(bytes);
-    const auto made = driver::Session::create(imported->graph, options_for("reference"));
+    const auto made = session::Session::create(imported->graph, options_for("reference"));
     ASSERT_TRUE(made.ok()) << made.status().to_string();
     expect_refused((*made)->run(std::vector<DynValue>{f32({1}, {1})}), Code::kBudgetExceeded,
                    "more than 1000 iterations");

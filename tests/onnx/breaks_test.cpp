@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "driver/load.h"
+#include "model_file/load.h"
 #include "onnx/run_model.h"
 
 namespace pyc::onnx::test {
@@ -86,7 +86,7 @@ Case sequences_and_branches() {
   return {"sequences_and_branches", model(g), {f32({2}, {-1, 2})}};
 }
 
-std::string text_of(const driver::BreakReport& r) {
+std::string text_of(const session::BreakReport& r) {
   std::string text = fmt::format("nodes {} compiled {} breaks {} score {:.4f}\n", r.nodes,
                                  r.compiled, r.breaks, r.compilability_score());
   for (const auto& [op, count] : r.ops) text += fmt::format("  {} {}\n", count, op);
@@ -98,10 +98,10 @@ std::string text_of(const driver::BreakReport& r) {
 
 // Foreseen, and for models that can run: as a run found it, with what the log says.
 std::string diagnose(const Case& c) {
-  const auto loaded = driver::load_model(c.bytes);
+  const auto loaded = model_file::load_model(c.bytes);
   if (!loaded.ok()) return loaded.status().to_string();
   std::string text = "== " + c.name + "\n-- foreseen\n";
-  const auto foreseen = driver::breaks_of_model(*loaded, {});
+  const auto foreseen = model_file::breaks_of_model(*loaded, {});
   text += foreseen.ok() ? text_of(*foreseen) : foreseen.status().to_string();
   const auto made = session(c.bytes);
   if (!made.ok()) return text + "-- refused\n" + made.status().to_string() + "\n";
@@ -135,8 +135,8 @@ TEST(GraphBreaks, DiagnosticsOfFiveGraphs) {
 
 TEST(GraphBreaks, ScoreIsSupportedOverTotal) {
   const auto score = [](const Case& c) {
-    const auto loaded = driver::load_model(c.bytes);
-    return driver::breaks_of_model(*loaded, {})->compilability_score();
+    const auto loaded = model_file::load_model(c.bytes);
+    return model_file::breaks_of_model(*loaded, {})->compilability_score();
   };
   EXPECT_EQ(score(whole()), 1.0);
   EXPECT_EQ(score(unknown()), 0.5);

@@ -4,8 +4,8 @@
 
 #include "base/files.h"
 #include "driver/compile.h"
-#include "driver/conformance.h"
 #include "onnx/run_model.h"
+#include "tooling/conformance.h"
 
 namespace pyc::onnx::test {
 namespace {
@@ -60,8 +60,8 @@ TEST(OnnxComplex, OpsMoveThemAsTheStandardsEvaluatorDoes) {
       driver::CompileOptions options;
       options.device = device;
       options.threads = 1;
-      const auto result = driver::run_case(folder + "/" + name, options, {.rtol = 0, .atol = 0});
-      EXPECT_EQ(result.verdict, driver::Verdict::kPassed) << name << ": " << result.detail;
+      const auto result = tooling::run_case(folder + "/" + name, options, {.rtol = 0, .atol = 0});
+      EXPECT_EQ(result.verdict, tooling::Verdict::kPassed) << name << ": " << result.detail;
       EXPECT_GT(result.compared, 4) << name;
       EXPECT_EQ(result.not_compared, 0) << name;
     }

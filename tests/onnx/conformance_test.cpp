@@ -1,6 +1,6 @@
 // A case that compares nothing, or breaks PyC, must not look well.
 
-#include "driver/conformance.h"
+#include "tooling/conformance.h"
 
 #include <filesystem>
 #include <fstream>
@@ -17,7 +17,7 @@ void write(const std::string& path, const Bytes& bytes) {
 }
 
 // y = Relu(x) with one data set: its input, and where asked its output.
-driver::CaseResult run_relu(bool with_set, bool with_input, const std::vector<float>& expected) {
+tooling::CaseResult run_relu(bool with_set, bool with_input, const std::vector<float>& expected) {
   const TempFolder folder;
   write(folder.file("model.onnx"), model({.inputs = {value("x", kF32, {2})},
                                           .outputs = {value("y", kF32, {2})},
@@ -27,39 +27,39 @@ driver::CaseResult run_relu(bool with_set, bool with_input, const std::vector<fl
   if (!expected.empty()) {
     write(folder.file("test_data_set_0/output_0.pb"), floats("y", {2}, expected));
   }
-  return driver::run_case(folder.path(), {.device = "reference"}, {});
+  return tooling::run_case(folder.path(), {.device = "reference"}, {});
 }
 
 TEST(Conformance, ComparesWhatIsThere) {
-  const driver::CaseResult good = run_relu(true, true, {0, 2});
-  EXPECT_EQ(good.verdict, driver::Verdict::kPassed) << good.detail;
+  const tooling::CaseResult good = run_relu(true, true, {0, 2});
+  EXPECT_EQ(good.verdict, tooling::Verdict::kPassed) << good.detail;
   EXPECT_EQ(good.compared, 1);
-  const driver::CaseResult bad = run_relu(true, true, {0, 3});
-  EXPECT_EQ(bad.verdict, driver::Verdict::kFailed);
+  const tooling::CaseResult bad = run_relu(true, true, {0, 3});
+  EXPECT_EQ(bad.verdict, tooling::Verdict::kFailed);
   EXPECT_EQ(bad.reason, "mismatch");
 }
 
 TEST(Conformance, ACaseThatComparesNothingFails) {
-  for (const driver::CaseResult& r : {run_relu(false, false, {}), run_relu(true, true, {})}) {
-    EXPECT_EQ(r.verdict, driver::Verdict::kFailed);
+  for (const tooling::CaseResult& r : {run_relu(false, false, {}), run_relu(true, true, {})}) {
+    EXPECT_EQ(r.verdict, tooling::Verdict::kFailed);
     EXPECT_EQ(r.reason, "nothing_compared");
     EXPECT_EQ(r.compared, 0);
   }
 }
 
 TEST(Conformance, ACaseWithoutItsInputsFails) {
-  const driver::CaseResult r = run_relu(true, false, {0, 2});
-  EXPECT_EQ(r.verdict, driver::Verdict::kFailed);
+  const tooling::CaseResult r = run_relu(true, false, {0, 2});
+  EXPECT_EQ(r.verdict, tooling::Verdict::kFailed);
   EXPECT_EQ(r.reason, "not_found");
 }
 
 TEST(Conformance, WhatBreaksInsideIsAFailureAndNoRefusal) {
-  using driver::Verdict;
-  EXPECT_EQ(driver::verdict_of(Code::kInternal), Verdict::kFailed);
-  EXPECT_EQ(driver::verdict_of(Code::kCompileFailed), Verdict::kFailed);
-  EXPECT_EQ(driver::verdict_of(Code::kRuntimeFailed), Verdict::kFailed);
-  EXPECT_EQ(driver::verdict_of(Code::kUnsupported), Verdict::kRefused);
-  EXPECT_EQ(driver::verdict_of(Code::kUnknownOp), Verdict::kRefused);
+  using tooling::Verdict;
+  EXPECT_EQ(tooling::verdict_of(Code::kInternal), Verdict::kFailed);
+  EXPECT_EQ(tooling::verdict_of(Code::kCompileFailed), Verdict::kFailed);
+  EXPECT_EQ(tooling::verdict_of(Code::kRuntimeFailed), Verdict::kFailed);
+  EXPECT_EQ(tooling::verdict_of(Code::kUnsupported), Verdict::kRefused);
+  EXPECT_EQ(tooling::verdict_of(Code::kUnknownOp), Verdict::kRefused);
 }
 
 }  // namespace

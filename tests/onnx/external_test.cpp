@@ -35,7 +35,7 @@ class OnnxExternal : public testing::Test {
     driver::CompileOptions options;
     options.device = "reference";
     options.threads = 1;
-    PYC_ASSIGN(const auto made, driver::Session::create(imported.graph, options));
+    PYC_ASSIGN(const auto made, session::Session::create(imported.graph, options));
     const std::vector<DynValue> x{f32({2, 3}, {1, 1, 1, 0, 0, 2})};
     return made->run(x);
   }

@@ -1,6 +1,6 @@
 // The text form of open graphs.
 
-#include "ir/open_text.h"
+#include "open/text.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,10 +17,10 @@
 namespace pyc::onnx::test {
 namespace {
 
-using ir::OpenGraph;
-using ir::parse_open;
 using ir::testing::mutate;
 using ir::testing::Random;
+using open::OpenGraph;
+using open::parse_open;
 using Shared = std::shared_ptr<const OpenGraph>;
 
 // A mutated dim must not make a test fill gigabytes.
@@ -50,12 +50,12 @@ constexpr std::string_view kSample =
 )";
 
 std::string text_of(const Result<Shared>& graph) {
-  return graph.ok() ? ir::print(**graph) : graph.status().to_string();
+  return graph.ok() ? open::print(**graph) : graph.status().to_string();
 }
 
 // Prints, parses and prints again.
 void expect_round_trip(const OpenGraph& graph, const std::string& what) {
-  const std::string text = ir::print(graph);
+  const std::string text = open::print(graph);
   EXPECT_EQ(text_of(parse_open(text, open_ops())), text) << what;
 }
 
@@ -83,7 +83,7 @@ TEST(OpenText, ModelsRoundTrip) {
 TEST(OpenText, ALoopIsReadable) {
   const auto imported = read(loop_seed());
   ASSERT_TRUE(imported.ok());
-  EXPECT_EQ(ir::print(*imported->graph), R"(open graph @g(%x: f32[2,3]) -> (%y) {
+  EXPECT_EQ(open::print(*imported->graph), R"(open graph @g(%x: f32[2,3]) -> (%y) {
   %n = const i64[] dense(3)
   %y = onnx.Loop[18](%n, _, %x) {body=region @g(%i: i64[], %go: bool[], %s: f32[2,3]) captures (%x = %x) -> (%go, %t) {
     %t = onnx.Add[18](%s, %x) @n : f32[*]
@@ -106,10 +106,10 @@ TEST(OpenText, EqualNamesAreToldApart) {
   nameless.values.resize(3);
   nameless.values[2].name = "v1";
   nameless.inputs = {0, 1, 2};
-  EXPECT_EQ(ir::print(nameless), "open graph @\"\"(%v0: ?, %v1: ?, %v1.2: ?) -> () {\n}\n");
-  for (ir::OpenValue& v : nameless.values) v.name = "a";
+  EXPECT_EQ(open::print(nameless), "open graph @\"\"(%v0: ?, %v1: ?, %v1.2: ?) -> () {\n}\n");
+  for (open::OpenValue& v : nameless.values) v.name = "a";
   nameless.values[0].name = "a.2";
-  EXPECT_EQ(ir::print(nameless), "open graph @\"\"(%a.2: ?, %a: ?, %a.3: ?) -> () {\n}\n");
+  EXPECT_EQ(open::print(nameless), "open graph @\"\"(%a.2: ?, %a: ?, %a.3: ?) -> () {\n}\n");
 }
 
 // Whatever cases lie beside the checkout.
@@ -136,7 +136,7 @@ Result<std::vector<DynValue>> run_graph(Shared graph, const std::vector<DynValue
   options.device = "reference";
   options.threads = 1;
   options.cache = false;
-  PYC_ASSIGN(const auto made, driver::Session::create(std::move(graph), options));
+  PYC_ASSIGN(const auto made, session::Session::create(std::move(graph), options));
   return made->run(inputs);
 }
 
@@ -145,7 +145,7 @@ TEST(OpenText, AReadGraphComputesTheSame) {
   for (const auto& [name, bytes] : seeds()) {
     const auto imported = read(bytes);
     ASSERT_TRUE(imported.ok());
-    const auto parsed = parse_open(ir::print(*imported->graph), open_ops());
+    const auto parsed = parse_open(open::print(*imported->graph), open_ops());
     ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
     std::vector<DynValue> inputs{x};
     if (name == "regions") inputs = {DynValue::of_bool(true), x};
@@ -246,15 +246,40 @@ bool text_survives(const std::string& text) {
     EXPECT_LT(message.size(), 1000U);
     return false;
   }
-  const std::string printed = ir::print(**graph);
+  const std::string printed = open::print(**graph);
   EXPECT_EQ(text_of(parse_open(printed, open_ops(), kFewBytes)), printed) << text;
-  (void)driver::foresee_breaks(**graph);
+  (void)session::foresee_breaks(**graph);
   return true;
+}
+
+// Larger tensors beside the text, one content once, also where a region has its own.
+TEST(OpenText, LargeTensorsAreStoredBesideTheText) {
+  const std::string text = R"(open graph @g(%x: f32[100]) -> (%y) {
+  %a = const f32[100] random(seed=1, lo=0.0, hi=1.0)
+  %b = const f32[2] dense(1.0, 2.0)
+  %y = onnx.Add[18](%x, %a)
+})";
+  const auto graph = parse_open(text, open_ops());
+  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  const open::StoredText printed = open::print_stored(**graph);
+  ASSERT_EQ(printed.stored.size(), 1U);
+  EXPECT_EQ(printed.stored[0].size(), 400U);
+  EXPECT_NE(printed.text.find("%a = const f32[100] stored(0)"), std::string::npos) << printed.text;
+  EXPECT_NE(printed.text.find("%b = const f32[2] dense(1.0, 2.0)"), std::string::npos);
+  const auto again = parse_open(printed.text, open_ops(), kFewBytes, printed.stored);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(open::print(**again), open::print(**graph));
+
+  expect_refused(parse_open(printed.text, open_ops()), Code::kParseError,
+                 "2:30: 0 tensors are stored beside the text");
+  const std::vector<SharedBytes> wrong{SharedBytes(std::vector<std::byte>(8))};
+  expect_refused(parse_open(printed.text, open_ops(), kFewBytes, wrong), Code::kParseError,
+                 "expected 400 stored bytes for f32[100], found 8");
 }
 
 TEST(OpenText, DamagedTextsDoNotCrash) {
   std::vector<std::string> texts{std::string(kSample)};
-  for (const auto& [name, bytes] : seeds()) texts.push_back(ir::print(*read(bytes)->graph));
+  for (const auto& [name, bytes] : seeds()) texts.push_back(open::print(*read(bytes)->graph));
   Random random(2024);
   int accepted = 0;
   constexpr int kTimes = 10000;

@@ -52,6 +52,40 @@ TEST(OnnxOps, UniqueAndScatter) {
                  {1, 8, -1, 9, -3, 7});
 }
 
+TEST(OnnxOps, ShapesAndPlaces) {
+  expect_numbers(nodes_on_x({node("Shape", {"x"}, {"y"})}, {}, kI64), {2, 3});
+  expect_numbers(nodes_on_x({node("NonZero", {"x"}, {"y"})}, {}, kI64),
+                 {0, 0, 1, 1, 1, 0, 2, 0, 1, 2});
+  expect_numbers(nodes_on_x({node("CenterCropPad", {"x", "to"}, {"y"})}, {ints("to", {4, 1})}),
+                 {0, 0, -3, 0});
+  expect_numbers(nodes_on_x({node("Upsample", {"x", "scales"}, {"y"})},
+                            {floats("scales", {2}, {1, 2})}, kF32, 9),
+                 {1, 1, 0, 0, -1, -1, 2, 2, -3, -3, 0.5, 0.5});
+}
+
+TEST(OnnxOps, StringConcat) {
+  const auto out =
+      run(nodes_on_x({node("StringConcat", {"a", "b"}, {"y"})},
+                     {strings("a", {2}, {"to", ""}), strings("b", {1}, {"day"})}, kString),
+          {kX});
+  ASSERT_TRUE(out.ok()) << out.status().to_string();
+  EXPECT_EQ(*(*out)[0].strings, (std::vector<std::string>{"today", "day"}));
+}
+
+TEST(OnnxOps, If) {
+  const auto branch = [](const std::string& op) {
+    return graph({.outputs = {unshaped("r", kF32)}, .nodes = {node(op, {"x"}, {"r"})}});
+  };
+  const Bytes bytes = model({.inputs = {value("c", kBool, {}), value("x", kF32, {2, 3})},
+                             .outputs = {unshaped("y", kF32)},
+                             .nodes = {node("If", {"c"}, {"y"},
+                                            {attr_graph("then_branch", branch("Neg")),
+                                             attr_graph("else_branch", branch("Abs"))})}});
+  EXPECT_EQ(numbers_of(run(bytes, {DynValue::of_bool(true), kX})),
+            (Doubles{-1, 0, 1, -2, 3, -0.5}));
+  EXPECT_EQ(numbers_of(run(bytes, {DynValue::of_bool(false), kX})), (Doubles{1, 0, 1, 2, 3, 0.5}));
+}
+
 TEST(OnnxOps, QuantizedProducts) {
   const std::vector<Bytes> parameters = {floats("one", {}, {1}), u8("zero", {}, {0}),
                                          u8("first", {}, {1}), u8("ten", {}, {10})};

@@ -6,9 +6,10 @@
 
 #include <memory>
 
-#include "driver/session.h"
 #include "import/onnx/import.h"
 #include "onnx/model_writer.h"
+#include "onnx/ran_operators.h"
+#include "session/session.h"
 
 namespace pyc::onnx::test {
 
@@ -19,18 +20,20 @@ inline SharedBytes shared(const Bytes& bytes) {
 
 inline Result<Imported> read(const Bytes& bytes) { return import_model(shared(bytes), "", false); }
 
-inline Result<std::unique_ptr<driver::Session>> session(const Bytes& bytes) {
+inline Result<std::unique_ptr<session::Session>> session(const Bytes& bytes) {
   PYC_ASSIGN(const Imported imported, read(bytes));
   driver::CompileOptions options;
   options.device = "reference";
   options.threads = 1;
   options.cache = false;
-  return driver::Session::create(imported.graph, options);
+  return session::Session::create(imported.graph, options);
 }
 
 inline Result<std::vector<DynValue>> run(const Bytes& bytes, const std::vector<DynValue>& inputs) {
   PYC_ASSIGN(const auto made, session(bytes));
-  return made->run(inputs);
+  auto outputs = made->run(inputs);
+  if (outputs.ok()) note_operators(bytes);
+  return outputs;
 }
 
 inline DynValue f32(Ints shape, const std::vector<float>& values) {

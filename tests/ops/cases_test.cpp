@@ -13,13 +13,18 @@
 #include "base/aligned_buffer.h"
 #include "base/convert.h"
 #include "base/sanitizers.h"
-#include "driver/compile.h"
 #include "ir/graph.h"
 #include "ir/literal.h"
-#include "ops/case_file.h"
+#include "ops/case_graph.h"
 #include "ops/registry.h"
+#include "session/model.h"
+#include "support/capability_page.h"
 
-#ifndef PYC_CASES_DIR
+// Cases of a recipe are of an op that no page of PyC's own has.
+#ifdef PYC_CASES_DIR
+constexpr bool kOwnCases = false;
+#else
+constexpr bool kOwnCases = true;
 #define PYC_CASES_DIR PYC_SOURCE_DIR "/tests/ops"
 #endif
 
@@ -27,63 +32,6 @@ namespace pyc::test {
 namespace {
 
 using driver::CompileOptions;
-using Bytes = std::vector<std::byte>;
-
-struct Tensor {
-  ir::TensorType type;
-  Bytes bytes;
-
-  Word word(int64_t i) const {
-    return load_word(bytes.data() + i * dtype_size(type.dtype), type.dtype);
-  }
-};
-
-// The tensors that `texts` describe, read by the text IR's own parser.
-std::vector<Tensor> parse_tensors(const std::vector<std::string>& texts) {
-  std::string statements;
-  std::string names;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string name = "%t" + std::to_string(i);
-    statements += "  " + name + " = const " + texts[i] + "\n";
-    names += (i == 0 ? "" : ", ") + name;
-  }
-  auto graph =
-      ir::parse("graph @tensors() -> (" + names + ") {\n" + statements + "}\n", ops::all_ops());
-  if (!graph.ok()) throw std::runtime_error(graph.status().to_string());
-  std::vector<Tensor> tensors;
-  for (const ir::ValueId id : graph->outputs) {
-    tensors.push_back({graph->type(id), graph->value(id).constant->bytes.copy()});
-  }
-  return tensors;
-}
-
-// How many results the case's op has.
-size_t result_count(const Case& c) {
-  const ir::OpDef* op = ops::all_ops().find(op_name(c.op));
-  if (op != nullptr && op->outputs == ir::kVariadic) return std::max<size_t>(c.outputs.size(), 1);
-  return op == nullptr ? 1 : static_cast<size_t>(op->outputs);
-}
-
-// The case as a graph of one node; with `constants`, only the first input stays an input.
-std::string graph_text(const Case& c, bool constants) {
-  std::string inputs;
-  std::string statements;
-  std::string operands;
-  for (size_t i = 0; i < c.inputs.size(); ++i) {
-    const std::string name = "%x" + std::to_string(i);
-    operands += (i == 0 ? "" : ", ") + name;
-    if (constants && i > 0) {
-      statements += "  " + name + " = const " + c.inputs[i] + "\n";
-    } else {
-      inputs += (i == 0 ? "" : ", ") + name + ": " + type_of(c.inputs[i]);
-    }
-  }
-  std::string results = "%y";
-  for (size_t i = 1; i < result_count(c); ++i) results += ", %y" + std::to_string(i);
-  const std::string op = op_name(c.op);
-  return "graph @" + c.name + "(" + inputs + ") -> (" + results + ") {\n" + statements + "  " +
-         results + " = " + op + "(" + operands + ")" + c.op.substr(op.size()) + "\n}\n";
-}
 
 struct Setting {
   CompileOptions options;
@@ -109,7 +57,7 @@ Result<runtime::TensorView> make_view(const runtime::IoSpec& spec, const Bytes& 
 Status run(const Case& c, const std::vector<Tensor>& inputs, const Setting& setting,
            std::vector<Tensor>* outputs) {
   PYC_ASSIGN(ir::Graph graph, ir::parse(graph_text(c, setting.constants), ops::all_ops()));
-  PYC_ASSIGN(auto model, driver::compile(std::move(graph), setting.options));
+  PYC_ASSIGN(auto model, session::compile(std::move(graph), setting.options));
   std::vector<AlignedBuffer> memory;
   std::vector<runtime::TensorView> input_views;
   for (size_t i = 0; i < model->inputs().size(); ++i) {
@@ -215,13 +163,18 @@ std::vector<Setting> cpu_settings() {
   return settings;
 }
 
-void check_case(const Case& c) {
+// Runs the case on every device and notes the type of its elements where it agreed.
+void check_case(const Case& c, RanTypes& ran) {
   if (c.refusal && !c.refusal->at_run) {
     const auto graph = ir::parse(graph_text(c, false), ops::all_ops());
     return check_refusal(*c.refusal, graph.ok() ? Status() : graph.status());
   }
   const std::vector<Tensor> inputs = parse_tensors(c.inputs);
   const std::vector<Tensor> expected = parse_tensors(c.outputs);
+  const auto agreed = [&](const std::string& device) {
+    if (c.refusal) return;
+    ran[device].insert((inputs.empty() ? expected : inputs)[0].type.dtype);
+  };
   std::vector<Tensor> reference;
   const Status status = run(c, inputs, make_setting("reference"), &reference);
   if (c.refusal) {
@@ -229,6 +182,7 @@ void check_case(const Case& c) {
   } else {
     ASSERT_TRUE(status.ok()) << "reference: " << status.to_string();
     EXPECT_EQ(first_difference(reference, expected, c.tolerance), "") << "reference";
+    agreed("reference");
   }
   for (const Setting& setting : cpu_settings()) {
     if (setting.constants && c.inputs.size() <= 1) continue;
@@ -242,6 +196,7 @@ void check_case(const Case& c) {
     ASSERT_TRUE(cpu.ok()) << cpu.to_string();
     EXPECT_EQ(first_difference(found, reference, {}), "") << "cpu against reference";
   }
+  agreed("cpu");
 }
 
 std::vector<std::string> case_files() {
@@ -257,17 +212,19 @@ class OpCases : public testing::TestWithParam<std::string> {};
 
 TEST_P(OpCases, AgreeWithExpectedValuesAndBackends) {
   const std::string path = PYC_CASES_DIR "/" + GetParam() + ".cases";
+  RanTypes ran;
   for (const Case& c : read_cases(path)) {
     SCOPED_TRACE(path + ":" + std::to_string(c.line) + ": case " + c.name);
     EXPECT_EQ(op_name(c.op), GetParam());
     EXPECT_TRUE(c.refusal || c.outputs.size() == result_count(c))
         << "a case needs all outputs or a refusal";
     try {
-      check_case(c);
+      check_case(c, ran);
     } catch (const std::exception& e) {
       ADD_FAILURE() << e.what();
     }
   }
+  if (kOwnCases) expect_on_page(GetParam(), ran);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpCases, testing::ValuesIn(case_files()),
@@ -277,6 +234,12 @@ TEST(OpCasesFiles, EveryOpHasOne) {
   const std::vector<std::string> stems = case_files();
   for (const ir::OpDef* op : ops::all_ops().all()) {
     EXPECT_TRUE(std::binary_search(stems.begin(), stems.end(), op->name)) << op->name;
+  }
+}
+
+TEST(OpCasesFiles, ThePageOfCapabilitiesHasNoOtherOps) {
+  if (kOwnCases) {
+    EXPECT_EQ(ops_on_page(), case_files());
   }
 }
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/convert.h"
-#include "driver/compile.h"
 #include "ir/graph.h"
 #include "ops/registry.h"
+#include "session/model.h"
 
 namespace pyc::test {
 namespace {
@@ -117,7 +117,7 @@ std::vector<T> run(const std::string& text, const std::vector<T>& x,
   auto graph = ir::parse(text, ops::all_ops());
   EXPECT_TRUE(graph.ok()) << graph.status().to_string();
   if (!graph.ok()) return {};
-  auto model = driver::compile(std::move(*graph), options);
+  auto model = session::compile(std::move(*graph), options);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
   if (!model.ok()) return {};
   const auto view = [](const runtime::IoSpec& spec, const T* data) {

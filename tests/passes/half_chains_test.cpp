@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "driver/optimize.h"
-#include "driver/seeded_run.h"
 #include "passes/run_text.h"
+#include "tooling/optimize.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::passes {
 namespace {
@@ -110,7 +110,7 @@ const std::vector<HalfModel>& half_models() {
 std::vector<Bytes> half_inputs(const ir::Graph& graph) {
   std::vector<Bytes> inputs;
   for (const ir::ValueId v : graph.inputs) {
-    inputs.push_back(driver::seeded_data(graph.type(v), v)->bytes.copy());
+    inputs.push_back(tooling::seeded_data(graph.type(v), v)->bytes.copy());
   }
   return inputs;
 }

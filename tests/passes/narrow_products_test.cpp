@@ -9,9 +9,10 @@
 
 #include "base/convert.h"
 #include "base/files.h"
-#include "driver/optimize.h"
-#include "driver/seeded_run.h"
 #include "passes/run_text.h"
+#include "session/model.h"
+#include "tooling/optimize.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::passes {
 namespace {
@@ -56,7 +57,7 @@ TEST(NarrowProducts, StayNearAndHaveTheSameBitsEverywhere) {
     const ir::Graph graph = driver::parse_model(test_text("models/" + std::string(name))).value();
     std::vector<Bytes> inputs;
     for (const ir::ValueId v : graph.inputs) {
-      inputs.push_back(driver::seeded_data(graph.type(v), v)->bytes.copy());
+      inputs.push_back(tooling::seeded_data(graph.type(v), v)->bytes.copy());
     }
     std::vector<Bytes> exact;
     ASSERT_TRUE(run_into(graph, narrowed("cpu", DType::kF32), inputs, exact).ok());
@@ -79,7 +80,7 @@ TEST(NarrowProducts, StayNearAndHaveTheSameBitsEverywhere) {
 std::string decisions(const std::string& file, DType precision) {
   const std::vector<std::string> names{"narrow_products"};
   const auto result =
-      driver::run_passes(driver::parse_model(test_text(file)).value(), names, false, precision);
+      tooling::run_passes(driver::parse_model(test_text(file)).value(), names, false, precision);
   if (!result.ok()) return result.status().to_string();
   std::string out;
   for (const Decision& d : result->log) {
@@ -109,7 +110,7 @@ TEST(NarrowProducts, SayWhatWasDecidedForEach) {
 
 TEST(NarrowProducts, OtherPrecisionsAreRefused) {
   const ir::Graph graph = driver::parse_model(test_text("models/linear_relu")).value();
-  const auto refused = driver::compile(graph, narrowed("cpu", DType::kI8));
+  const auto refused = session::compile(graph, narrowed("cpu", DType::kI8));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::kUnknownOption);
   EXPECT_EQ(refused.status().message(), "precision 'i8' is not known; known are f32, bf16, f16");

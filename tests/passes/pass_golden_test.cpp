@@ -8,7 +8,8 @@
 
 #include "base/files.h"
 #include "driver/compile.h"
-#include "driver/optimize.h"
+#include "support/verified.h"
+#include "tooling/optimize.h"
 
 namespace pyc::driver {
 namespace {
@@ -17,14 +18,14 @@ const std::string kGolden = std::string(PYC_SOURCE_DIR) + "/tests/golden/simple_
 
 std::string rendered() {
   const std::string text = read_file(kGolden + ".ir", 1 << 20).value();
-  auto result = run_passes(parse_model(text).value(), {});
+  auto result = tooling::run_passes(parse_model(text).value(), {});
   if (!result.ok()) return result.status().to_string();
   std::string out = ir::print(result->graph);
   for (const Decision& d : result->log) out += d.to_string() + "\n";
   CompileOptions options;
   options.threads = 1;
   options.device = "reference";
-  return out + dump(parse_model(text).value(), options, "groups").value();
+  return out + dump(test::verified(parse_model(text).value()), options, "groups").value();
 }
 
 TEST(PassGolden, SimplePipelineAfter) {

@@ -14,10 +14,11 @@
 
 #include "base/convert.h"
 #include "base/files.h"
-#include "driver/optimize.h"
-#include "driver/seeded_run.h"
 #include "ops/registry.h"
 #include "passes/run_text.h"
+#include "session/model.h"
+#include "tooling/optimize.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::passes {
 namespace {
@@ -44,7 +45,7 @@ std::vector<Bytes> seeded_inputs(const ir::Graph& graph) {
     const ir::TensorType& type = graph.type(graph.inputs[i]);
     runtime::IoSpec spec{.name = "", .dtype = type.dtype, .shape = type.shape, .bytes = 0};
     spec.bytes = type.bytes();
-    inputs.push_back(driver::seeded_input(spec, i)->bytes.copy());
+    inputs.push_back(tooling::seeded_input(spec, i)->bytes.copy());
   }
   return inputs;
 }
@@ -66,33 +67,33 @@ TEST(Pipeline, UnknownAndRequiredPassesCannotBeLeftOut) {
   const ir::Graph graph = model("linear_relu.ir");
   driver::CompileOptions options;
   options.passes_off = {"canonicalise"};
-  auto refused = driver::compile(graph, options);
+  auto refused = session::compile(graph, options);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::kUnknownOption);
   EXPECT_EQ(refused.status().message(),
             "there is no pass 'canonicalise', did you mean 'canonicalize'?");
   options.passes_off = {"decompose"};
-  refused = driver::compile(graph, options);
+  refused = session::compile(graph, options);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().message(), "pass 'decompose' cannot be left out");
 }
 
 TEST(Pipeline, ReorderingIsRefused) {
   const std::vector<std::string> reordered{"cse", "decompose"};
-  const auto refused = driver::run_passes(model("linear_relu.ir"), reordered);
+  const auto refused = tooling::run_passes(model("linear_relu.ir"), reordered);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::kUnknownOption);
   EXPECT_EQ(refused.status().message(), "pass 'decompose' runs before 'cse': their order is fixed");
   // These run in turn until none changes anything.
   const std::vector<std::string> in_turn{"cse", "canonicalize", "eliminate_dead"};
-  EXPECT_TRUE(driver::run_passes(model("linear_relu.ir"), in_turn).ok());
+  EXPECT_TRUE(tooling::run_passes(model("linear_relu.ir"), in_turn).ok());
 }
 
 TEST(Pipeline, ReportsCountRewritesByRule) {
-  const auto result = driver::run_passes(model("transformer_block.ir"), {});
+  const auto result = tooling::run_passes(model("transformer_block.ir"), {});
   ASSERT_TRUE(result.ok());
-  std::map<std::string, driver::PassReport> reports;
-  for (const driver::PassReport& report : result->reports) {
+  std::map<std::string, tooling::PassReport> reports;
+  for (const tooling::PassReport& report : result->reports) {
     reports[report.name] = report;
     EXPECT_EQ(report.changed > 0, !report.rewrites.empty()) << report.name;
   }
@@ -107,7 +108,7 @@ TEST(Pipeline, GivesTheSameGraphAndLogEveryTime) {
     std::string graph;
     std::string log;
     for (int run = 0; run < 20; ++run) {
-      auto result = driver::run_passes(model(name), {});
+      auto result = tooling::run_passes(model(name), {});
       ASSERT_TRUE(result.ok()) << result.status().to_string();
       std::string text;
       for (const Decision& d : result->log) text += d.to_string() + "\n";
@@ -123,11 +124,11 @@ TEST(Pipeline, GivesTheSameGraphAndLogEveryTime) {
 
 TEST(Pipeline, ASecondRunFindsNothingToDo) {
   for (const std::string& name : model_names()) {
-    auto once = driver::run_passes(model(name), {});
+    auto once = tooling::run_passes(model(name), {});
     ASSERT_TRUE(once.ok());
-    auto twice = driver::run_passes(once->graph, {});
+    auto twice = tooling::run_passes(once->graph, {});
     ASSERT_TRUE(twice.ok());
-    for (const driver::PassReport& report : twice->reports) {
+    for (const tooling::PassReport& report : twice->reports) {
       // Canonical order removes the copies of outputs and isolation makes them again.
       if (report.name == "isolate_outputs" || report.name == "canonicalize") continue;
       EXPECT_EQ(report.changed, 0) << report.name << " on " << name;
@@ -137,11 +138,11 @@ TEST(Pipeline, ASecondRunFindsNothingToDo) {
 }
 
 TEST(Pipeline, ReportsEveryPassAndDumpsWhatChanged) {
-  auto result = driver::run_passes(model("transformer_block.ir"), {}, true);
+  auto result = tooling::run_passes(model("transformer_block.ir"), {}, true);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->reports.size(), pipeline().size());
   size_t changed = 0;
-  for (const driver::PassReport& report : result->reports) {
+  for (const tooling::PassReport& report : result->reports) {
     EXPECT_GE(report.runs, 1);
     EXPECT_GT(report.ns, 0);
     changed += static_cast<size_t>(report.changed);
@@ -149,7 +150,7 @@ TEST(Pipeline, ReportsEveryPassAndDumpsWhatChanged) {
   EXPECT_GT(changed, 2u);
   ASSERT_EQ(result->dumps.size(), changed);
   EXPECT_EQ(result->dumps[0].first, "pass raise_attention, round 1");
-  EXPECT_EQ(driver::list_passes().size(), pipeline().size());
+  EXPECT_EQ(tooling::list_passes().size(), pipeline().size());
 }
 
 TEST(Pipeline, LeavingOutBitPreservingPassesKeepsTheBitsOfEveryModel) {
@@ -207,7 +208,7 @@ TEST(FoldConstants, ABombCostsNothing) {
   auto graph = driver::parse_model(text);
   ASSERT_TRUE(graph.ok()) << graph.status().to_string();
   const auto start = std::chrono::steady_clock::now();
-  auto result = driver::run_passes(std::move(*graph), std::vector<std::string>{"fold_constants"});
+  auto result = tooling::run_passes(std::move(*graph), std::vector<std::string>{"fold_constants"});
   const auto taken = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(result.ok()) << result.status().to_string();
   EXPECT_LT(taken, std::chrono::seconds(20));
@@ -220,7 +221,7 @@ TEST(FoldConstants, RefusalsSayWhy) {
   const auto text = read_file(kTests + "passes/fold_constants_refuses_growth.ir", 1 << 20).value();
   auto graph = driver::parse_model(text.substr(0, text.find("---")));
   ASSERT_TRUE(graph.ok());
-  auto result = driver::run_passes(std::move(*graph), std::vector<std::string>{"fold_constants"});
+  auto result = tooling::run_passes(std::move(*graph), std::vector<std::string>{"fold_constants"});
   ASSERT_TRUE(result.ok());
   std::string reasons;
   for (const Decision& d : result->log) {
@@ -279,7 +280,7 @@ TEST(Pipeline, ALargeTransformerGoesThrough) {
     if (v.constant != nullptr) parameters += v.type.elements();
   }
   EXPECT_GT(parameters, 80'000'000);
-  auto result = driver::run_passes(*graph, {});
+  auto result = tooling::run_passes(*graph, {});
   ASSERT_TRUE(result.ok()) << result.status().to_string();
   EXPECT_GT(result->graph.nodes.size(), 450u);
 }

@@ -8,9 +8,9 @@
 
 #include "base/convert.h"
 #include "base/files.h"
-#include "driver/optimize.h"
-#include "driver/seeded_run.h"
 #include "passes/run_text.h"
+#include "tooling/optimize.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::passes {
 namespace {
@@ -57,7 +57,7 @@ TEST_P(RaisedValues, StayWithinTheTolerance) {
   const ir::Graph graph = graph_of(GetParam());
   std::vector<Bytes> inputs;
   for (const ir::ValueId v : graph.inputs) {
-    inputs.push_back(driver::seeded_data(graph.type(v), v)->bytes.copy());
+    inputs.push_back(tooling::seeded_data(graph.type(v), v)->bytes.copy());
   }
   const Outcome plain = run_graph(graph, {GetParam().pass}, inputs);
   const Outcome raised = run_graph(graph, {}, inputs);
@@ -80,7 +80,7 @@ TEST_P(RaisedValues, StayWithinTheTolerance) {
 
 TEST_P(RaisedValues, TheOpIsThere) {
   const std::vector<std::string> names{GetParam().pass};
-  const auto result = driver::run_passes(graph_of(GetParam()), names);
+  const auto result = tooling::run_passes(graph_of(GetParam()), names);
   ASSERT_TRUE(result.ok()) << result.status().to_string();
   EXPECT_NE(ir::print(result->graph).find(fmt::format("= {}(", GetParam().made)),
             std::string::npos);
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(All, RaisedValues, testing::ValuesIn(kCases),
 // What stands in a log after a pass: "name reason" for each refusal.
 std::string refusals(const char* file, const char* pass) {
   const std::vector<std::string> names{pass};
-  const auto result = driver::run_passes(graph_of({file, pass, 0.0, ""}), names);
+  const auto result = tooling::run_passes(graph_of({file, pass, 0.0, ""}), names);
   if (!result.ok()) return result.status().to_string();
   std::string out;
   for (const Decision& d : result->log) {

@@ -16,10 +16,10 @@
 #include "base/convert.h"
 #include "base/files.h"
 #include "base/sanitizers.h"
-#include "driver/optimize.h"
 #include "ir/patch.h"
 #include "ops/registry.h"
 #include "passes/run_text.h"
+#include "tooling/optimize.h"
 
 namespace pyc::passes {
 namespace {
@@ -156,7 +156,7 @@ std::vector<Rule> rules() {
 // How often each rule is applied by one pass, by name.
 std::map<std::string, int64_t> applied(const std::string& text, const char* pass) {
   const std::vector<std::string> names{pass};
-  const auto result = driver::run_passes(driver::parse_model(text).value(), names);
+  const auto result = tooling::run_passes(driver::parse_model(text).value(), names);
   EXPECT_TRUE(result.ok()) << result.status().to_string();
   return result.ok() ? result->reports.at(0).rewrites : std::map<std::string, int64_t>{};
 }

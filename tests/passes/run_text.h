@@ -8,6 +8,8 @@
 #include "driver/compile.h"
 #include "ir/graph.h"
 #include "passes/pipeline.h"
+#include "session/model.h"
+#include "support/verified.h"
 
 namespace pyc::passes {
 
@@ -39,7 +41,7 @@ struct Outcome {
 
 inline Status run_into(const ir::Graph& graph, const driver::CompileOptions& options,
                        const std::vector<Bytes>& inputs, std::vector<Bytes>& outputs) {
-  PYC_ASSIGN(auto model, driver::compile(graph, options));
+  PYC_ASSIGN(auto model, session::compile(graph, options));
   std::vector<Bytes> copies = inputs;
   std::vector<runtime::TensorView> input_views;
   for (size_t i = 0; i < model->inputs().size(); ++i) {
@@ -67,7 +69,7 @@ inline Outcome run_graph(const ir::Graph& graph, const std::vector<std::string>&
   options.fuse = false;
   options.passes_off = off;
   Outcome outcome;
-  const auto text = driver::dump(graph, options, "passes");
+  const auto text = driver::dump(test::verified(graph), options, "passes");
   if (text.ok()) outcome.canonical = *text;
   const Status status = run_into(graph, options, inputs, outcome.outputs);
   if (!status.ok()) outcome.error = status.to_string();

@@ -161,6 +161,24 @@ TEST(Traits, ProductsHaveTheAttributeTo) {
   EXPECT_EQ(products, "attention contract conv conv_transpose deform_conv einsum gemm matmul ");
 }
 
+// What the pass narrow_products relies on.
+TEST(Traits, OnlyProductsHaveFactorsAndAtMostOneInputIsAdded) {
+  std::string alone;
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    const ir::Traits& traits = op->traits;
+    EXPECT_TRUE(traits.product || (traits.factors == 0 && !traits.adds_input)) << op->name;
+    if (traits.product && traits.factors == 0) alone += std::string(op->name) + " ";
+    if (traits.factors > 0) {
+      EXPECT_GE(traits.factors, 2) << op->name;
+      EXPECT_LE(traits.factors, op->max_inputs) << op->name;
+    }
+    if (traits.adds_input) {
+      EXPECT_EQ(op->max_inputs, traits.factors + 1) << op->name;
+    }
+  }
+  EXPECT_EQ(alone, "deform_conv ");
+}
+
 TEST(Traits, CommutativeOpsHaveTwoInputsAndAreElementwise) {
   for (const ir::OpDef* op : ops::all_ops().all()) {
     if (!op->traits.commutative) continue;

@@ -64,6 +64,20 @@ class LoweredBuilder {
     return first;
   }
 
+  // A group that adds values of one size element by element; gives its result.
+  ir::ValueId elementwise(const std::vector<ir::ValueId>& reads, const std::string& name) {
+    return computed(reads, name, false);
+  }
+  // The same, but of the elements in reversed order.
+  ir::ValueId reversed(const std::vector<ir::ValueId>& reads, const std::string& name) {
+    return computed(reads, name, true);
+  }
+
+  // The pairs of the last group, which does nothing: all of one size.
+  std::vector<loop::InPlacePair> equal_sizes() const {
+    return loop::in_place_pairs(groups_.back().kernel);
+  }
+
   void output(ir::ValueId value) {
     EXPECT_TRUE(builder_.output(value).ok());
     outputs_.push_back(value);
@@ -81,6 +95,27 @@ class LoweredBuilder {
   static ir::ValueId take(const Result<ir::ValueId>& value) {
     EXPECT_TRUE(value.ok()) << value.status().to_string();
     return *value;
+  }
+
+  ir::ValueId computed(const std::vector<ir::ValueId>& reads, const std::string& name,
+                       bool reversed) {
+    const int64_t n = builder_.type(reads[0]).elements();
+    const ir::ValueId result = group(reads, {{name, n}});
+    loop::Kernel& kernel = groups_.back().kernel;
+    const loop::VarId v = kernel.pool.new_var("i", DType::kI64, n);
+    kernel.parallel = {v};
+    const loop::ExprId i = kernel.pool.var(v);
+    const loop::ExprId from =
+        reversed ? kernel.pool.binary(loop::Op::kSub, kernel.pool.integer(n - 1), i) : i;
+    loop::ExprId sum = loop::kNone;
+    for (uint32_t b = 0; b < reads.size(); ++b) {
+      const loop::ExprId load = kernel.pool.load(b, DType::kU8, from);
+      sum = b == 0 ? load : kernel.pool.binary(loop::Op::kAdd, sum, load);
+    }
+    kernel.stores.push_back({static_cast<uint32_t>(reads.size()), i, sum});
+    kernel.body.push_back({loop::StmtKind::kStore, 0});
+    needs.back().in_place = loop::in_place_pairs(kernel);
+    return result;
   }
 
   void add_buffer(lower::Group& group, ir::ValueId value, loop::Access access) {

@@ -16,7 +16,7 @@ ExecutionPlan must_build(const lower::LoweredGraph& lowered,
 }
 
 int64_t class_bytes(const ExecutionPlan& plan, BufferClass cls) {
-  return plan.metrics.class_bytes[static_cast<size_t>(cls)];
+  return plan.host().class_bytes[static_cast<size_t>(cls)];
 }
 
 const Decision* find_decision(const ExecutionPlan& plan, std::string_view what) {
@@ -29,7 +29,7 @@ const Decision* find_decision(const ExecutionPlan& plan, std::string_view what) 
 TEST(Plan, MetricsOfAChainAreTheHandComputedOnes) {
   Chain chain;
   const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs, {.threads = 3});
-  const PlanMetrics& m = plan.metrics;
+  const PlanMetrics& m = plan.host();
   EXPECT_EQ(class_bytes(plan, BufferClass::kHostInput), 256);
   EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 0);
   EXPECT_EQ(class_bytes(plan, BufferClass::kTemporary), 256 + 256 + 128);
@@ -59,7 +59,7 @@ TEST(Plan, MetricsWithConstantsWorkspaceAndASharedValue) {
   const std::vector<lower::KernelNeeds> needs = builder.needs;
   const lower::LoweredGraph lowered = std::move(builder).finish();
   const ExecutionPlan plan = must_build(lowered, needs);
-  const PlanMetrics& m = plan.metrics;
+  const PlanMetrics& m = plan.host();
   EXPECT_EQ(class_bytes(plan, BufferClass::kHostInput), 100);
   EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 40);
   EXPECT_EQ(class_bytes(plan, BufferClass::kTemporary), 364);
@@ -81,26 +81,26 @@ TEST(Plan, PrintsAsText) {
   Chain chain;
   chain.builder.needs[3].workspace_bytes = 64;
   const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs);
-  EXPECT_EQ(print(plan), R"(buffers:
-  b0 host_input[0] x: 256 bytes, steps 0-3
-  b1 temporary a: 256 bytes at 0, steps 0-1
-  b2 temporary b: 256 bytes at 256, steps 1-2
-  b3 temporary c: 128 bytes at 0, steps 2-3
-  b4 output[0] y: 256 bytes, steps 3-3
-  b5 workspace g3.workspace: 64 bytes at 128, steps 3-3
+  EXPECT_EQ(print(plan), R"(instances:
+  i0 host_input[0] x: 256 bytes, host, steps 0-3
+  i1 temporary a: 256 bytes, host at 0, steps 0-1
+  i2 temporary b: 256 bytes, host at 256, steps 1-2
+  i3 temporary c: 128 bytes, host at 0, steps 2-3
+  i4 output[0] y: 256 bytes, host, steps 3-3
+  i5 workspace g3.workspace: 64 bytes, host at 128, steps 3-3
 steps:
-  0 g0 reads b0 writes b1
-  1 g1 reads b1 writes b2
-  2 g2 reads b2 writes b3
-  3 g3 reads b3 writes b4 workspace b5
-metrics:
+  0 run g0 on host reads i0 writes i1
+  1 run g1 on host reads i1 writes i2
+  2 run g2 on host reads i2 writes i3
+  3 run g3 on host reads i3 writes i4 workspace i5
+metrics of host:
   host_input 256
   parameter 0
   temporary 640
   output 256
   workspace 64
   arena 512 (requested 704, lower bound 512 at step 1)
-  arena buffers 4 (reused 2, largest 256, overlapping pairs 3)
+  arena instances 4 (reused 2, in place 0, largest 256, overlapping pairs 3)
   scratch 128 per thread
   peak 1152
 )");
@@ -109,10 +109,10 @@ metrics:
 TEST(Plan, WithoutReuseEveryBufferHasMemoryOfItsOwn) {
   Chain chain;
   const ExecutionPlan plan = must_build(chain.lowered, chain.builder.needs, {.reuse = false});
-  EXPECT_EQ(plan.metrics.arena_bytes, 640);
-  EXPECT_EQ(plan.metrics.requested_bytes, 640);
-  EXPECT_EQ(plan.metrics.lower_bound_bytes, 512);
-  EXPECT_EQ(plan.metrics.reused, 0);
+  EXPECT_EQ(plan.host().arena_bytes, 640);
+  EXPECT_EQ(plan.host().requested_bytes, 640);
+  EXPECT_EQ(plan.host().lower_bound_bytes, 512);
+  EXPECT_EQ(plan.host().reused, 0);
   EXPECT_EQ(find_decision(plan, "plan:placement")->reason, "reuse_off");
 }
 
@@ -145,9 +145,9 @@ TEST(Plan, TheOrderWithTheSmallerArenaIsKept) {
 
   const ExecutionPlan plan = must_build(lowered, needs);
   std::vector<uint32_t> order;
-  for (const PlannedStep& step : plan.steps) order.push_back(step.group);
+  for (const Step& step : plan.steps) order.push_back(step.group);
   EXPECT_EQ(order, (std::vector<uint32_t>{0, 2, 1, 3, 4}));
-  EXPECT_EQ(plan.metrics.arena_bytes, 1152);
+  EXPECT_EQ(plan.host().arena_bytes, 1152);
   EXPECT_EQ(plan.decisions[0].to_string(),
             "plan:order -> memory_aware_order [smaller_arena] arena 2112 bytes in program order, "
             "1152 in memory-aware order");
@@ -178,9 +178,9 @@ TEST(Plan, AChainOfEqualValuesTakesTurnsInTwoPlaces) {
   builder.output(value);
   const std::vector<lower::KernelNeeds> needs = builder.needs;
   const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
-  EXPECT_EQ(plan.metrics.arena_bytes, 512);
-  EXPECT_EQ(plan.metrics.reused, 7);
-  EXPECT_EQ(plan.metrics.peak_step, 1) << "the first of many";
+  EXPECT_EQ(plan.host().arena_bytes, 512);
+  EXPECT_EQ(plan.host().reused, 7);
+  EXPECT_EQ(plan.host().peak_step, 1) << "the first of many";
 }
 
 // The greedy order runs g1 before g0 but gains nothing.
@@ -206,22 +206,85 @@ TEST(Plan, PackedConstantsAreParametersOfTheirGroups) {
   const ir::ValueId a = builder.group({x, v, w}, {{"a", 64}});
   const ir::ValueId b = builder.group({a, w}, {{"b", 64}});
   builder.output(builder.group({b, w}, {{"y", 64}}));
-  builder.needs[0].packed = {{w, 256}, {v, 128}};
-  builder.needs[1].packed = {{w, 512}};
+  builder.needs[0].packed = {{w, 256, "a"}, {v, 128, "a"}};
+  builder.needs[1].packed = {{w, 512, "b"}};
   const std::vector<lower::KernelNeeds> needs = builder.needs;
   const lower::LoweredGraph lowered = std::move(builder).finish();
   const ExecutionPlan plan = must_build(lowered, needs);
   std::vector<std::string> parameters;
-  for (const PlannedBuffer& buffer : plan.buffers) {
+  for (const Instance& buffer : plan.instances) {
     if (buffer.cls != BufferClass::kParameter) continue;
     EXPECT_EQ(buffer.io_index, parameters.size());
-    EXPECT_EQ(buffer.value, buffer.name == "w" ? w : ir::kNoId);
+    EXPECT_EQ(buffer.value, buffer.name[0] == 'w' ? w : v);
+    EXPECT_EQ(buffer.packing.empty(), buffer.name == "w");
     parameters.push_back(buffer.name + " " + std::to_string(buffer.bytes));
   }
   EXPECT_EQ(parameters, (std::vector<std::string>{"w 100", "w.packed[g0] 256", "v.packed[g0] 128",
                                                   "w.packed[g1] 512"}));
   EXPECT_EQ(plan.steps[0].reads, (std::vector<uint32_t>{0, 2, 3}));
   EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 100 + 256 + 128 + 512);
+}
+
+TEST(Plan, ConstantsPackedAlikeArePackedOnce) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 64);
+  const ir::ValueId w = builder.constant("w", 100);
+  const ir::ValueId a = builder.group({x, w}, {{"a", 64}});
+  const ir::ValueId b = builder.group({a, w}, {{"b", 64}});
+  builder.output(builder.group({b, w}, {{"y", 64}}));
+  builder.needs[0].packed = {{w, 256, "panels of 8"}};
+  builder.needs[1].packed = {{w, 256, "panels of 16"}};
+  builder.needs[2].packed = {{w, 256, "panels of 8"}};
+  std::vector<lower::KernelNeeds> needs = builder.needs;
+  const lower::LoweredGraph lowered = std::move(builder).finish();
+  const ExecutionPlan plan = must_build(lowered, needs);
+  EXPECT_EQ(class_bytes(plan, BufferClass::kParameter), 2 * 256);
+  EXPECT_EQ(plan.steps[0].reads.back(), plan.steps[2].reads.back());
+  EXPECT_NE(plan.steps[0].reads.back(), plan.steps[1].reads.back());
+  needs[2].packed[0].bytes = 512;
+  EXPECT_EQ(build_plan(lowered, needs, {}).status().message(),
+            "plan: groups 'g0' and 'g2' pack 'w' alike, into 256 bytes and into 512");
+  needs[2].packed[0].packing = "";
+  EXPECT_EQ(build_plan(lowered, needs, {}).status().message(),
+            "plan: group 'g2' does not say how it packs 'w'");
+}
+
+// x → a → b → c → y, all of 256 bytes and computed element by element.
+TEST(Plan, ResultsAreWrittenInPlaceWhereThatSavesMemory) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 256);
+  const ir::ValueId a = builder.elementwise({x}, "a");
+  const ir::ValueId b = builder.elementwise({a}, "b");
+  const ir::ValueId c = builder.elementwise({b}, "c");
+  builder.output(builder.elementwise({c}, "y"));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const lower::LoweredGraph lowered = std::move(builder).finish();
+  const ExecutionPlan plan = must_build(lowered, needs);
+  const PlanMetrics& m = plan.host();
+  EXPECT_EQ(m.arena_bytes, 256);
+  EXPECT_EQ(m.lower_bound_bytes, 256);
+  EXPECT_EQ(m.in_place, 2);
+  EXPECT_EQ(m.reused, 2);
+  EXPECT_TRUE(plan.steps[0].in_place.empty());  // x is the caller's
+  EXPECT_EQ(plan.steps[1].in_place, (std::vector<loop::InPlacePair>{{1, 2}}));
+  EXPECT_TRUE(plan.steps[3].in_place.empty());  // y is the caller's
+  const Decision* decision = find_decision(plan, "buffer:b");
+  ASSERT_NE(decision, nullptr);
+  EXPECT_EQ(decision->to_string(),
+            "buffer:b -> offset 0 [in_place] 256 bytes, steps 1-2, in place of a");
+  EXPECT_EQ(must_build(lowered, needs, {.reuse = false}).host().in_place, 0);
+}
+
+TEST(Plan, WhatIsReadLaterIsNotWrittenOver) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 256);
+  const ir::ValueId a = builder.elementwise({x}, "a");
+  const ir::ValueId b = builder.elementwise({a}, "b");
+  builder.output(builder.elementwise({a, b}, "y"));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.host().in_place, 0);
+  EXPECT_EQ(plan.host().arena_bytes, 512);
 }
 
 TEST(Plan, OutputsThatAreReadStayOutputs) {
@@ -233,12 +296,12 @@ TEST(Plan, OutputsThatAreReadStayOutputs) {
   builder.output(a);
   const std::vector<lower::KernelNeeds> needs = builder.needs;
   const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
-  EXPECT_EQ(plan.metrics.arena_bytes, 0);
-  EXPECT_EQ(plan.metrics.buffers, 0);
-  EXPECT_EQ(plan.buffers[1].name, "a");
-  EXPECT_EQ(plan.buffers[1].cls, BufferClass::kOutput);
-  EXPECT_EQ(plan.buffers[1].io_index, 1U);
-  EXPECT_EQ(plan.buffers[2].io_index, 0U);
+  EXPECT_EQ(plan.host().arena_bytes, 0);
+  EXPECT_EQ(plan.host().buffers, 0);
+  EXPECT_EQ(plan.instances[1].name, "a");
+  EXPECT_EQ(plan.instances[1].cls, BufferClass::kOutput);
+  EXPECT_EQ(plan.instances[1].io_index, 1U);
+  EXPECT_EQ(plan.instances[2].io_index, 0U);
 }
 
 TEST(Plan, EmptyBuffersTakeOneUnit) {
@@ -248,9 +311,9 @@ TEST(Plan, EmptyBuffersTakeOneUnit) {
   builder.output(builder.group({a}, {{"y", 0}}));
   const std::vector<lower::KernelNeeds> needs = builder.needs;
   const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
-  EXPECT_EQ(plan.metrics.arena_bytes, 64);
-  EXPECT_EQ(plan.metrics.peak_bytes, 64);
-  EXPECT_EQ(plan.metrics.largest_bytes, 0);
+  EXPECT_EQ(plan.host().arena_bytes, 64);
+  EXPECT_EQ(plan.host().peak_bytes, 64);
+  EXPECT_EQ(plan.host().largest_bytes, 0);
 }
 
 TEST(Plan, ABudgetUnderThePeakIsRefusedByName) {
@@ -259,10 +322,11 @@ TEST(Plan, ABudgetUnderThePeakIsRefusedByName) {
       build_plan(chain.lowered, chain.builder.needs, {.threads = 3, .memory_budget = 1});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::kBudgetExceeded);
-  EXPECT_EQ(refused.status().message(),
-            "memory budget: expected a peak of at most 1 bytes, found 1408: host_input 256, "
-            "parameter 0, output 256, arena 512 (temporary 640 and workspace 0 before reuse), "
-            "scratch 384 (3 threads of 128)");
+  EXPECT_EQ(
+      refused.status().message(),
+      "memory budget of host: expected a peak of at most 1 bytes, found 1408: host_input 256, "
+      "parameter 0, output 256, arena 512 (temporary 640 and workspace 0 before reuse), "
+      "scratch 384 (3 threads of 128)");
   const PlanOptions exact{.threads = 3, .memory_budget = 1408};
   EXPECT_TRUE(build_plan(chain.lowered, chain.builder.needs, exact).ok());
   const PlanOptions one_less{.threads = 3, .memory_budget = 1407};
@@ -308,7 +372,7 @@ TEST(Plan, RefusesGroupsThatContradictOneAnother) {
       {[](Lowered& l, Needs&) { std::swap(l.groups[0], l.groups[1]); },
        "plan: group 'g1' reads 'a', which no earlier group writes"},
       {[](Lowered&, Needs& n) {
-         n[0].packed = {{0, 64}};
+         n[0].packed = {{0, 64, "a"}};
        },
        "plan: group 'g0' packs what is no constant"},
   };

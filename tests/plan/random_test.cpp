@@ -6,6 +6,7 @@
 #include <random>
 
 #include "lowered_builder.h"
+#include "plan/liveness.h"
 #include "plan/plan.h"
 
 namespace pyc::plan {
@@ -67,9 +68,12 @@ struct RandomCase {
     lower::KernelNeeds& needs = builder.needs.back();
     if (below(4) == 0) needs.workspace_bytes = below(2000);
     if (below(4) == 0) needs.scratch_bytes = below(1000);
+    if (below(2) == 0) needs.in_place = builder.equal_sizes();
     for (const ir::ValueId constant : constants_) {
       const bool reads_it = std::find(reads.begin(), reads.end(), constant) != reads.end();
-      if (reads_it && below(2) == 0) needs.packed.push_back({constant, below(1000)});
+      if (!reads_it || below(2) != 0) continue;
+      const int64_t bytes = 200 * below(5);
+      needs.packed.push_back({constant, bytes, std::to_string(bytes)});
     }
   }
 
@@ -77,7 +81,7 @@ struct RandomCase {
   std::vector<ir::ValueId> constants_;
 };
 
-bool is_arena(const PlannedBuffer& b) {
+bool is_arena(const Instance& b) {
   return b.cls == BufferClass::kTemporary || b.cls == BufferClass::kWorkspace;
 }
 
@@ -88,7 +92,7 @@ std::pair<int, int> uses(const ExecutionPlan& plan, uint32_t buffer) {
   int first = -1;
   int last = -1;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlannedStep& step = plan.steps[s];
+    const Step& step = plan.steps[s];
     const bool used = std::count(step.reads.begin(), step.reads.end(), buffer) > 0 ||
                       std::count(step.writes.begin(), step.writes.end(), buffer) > 0 ||
                       step.workspace == buffer;
@@ -101,48 +105,64 @@ std::pair<int, int> uses(const ExecutionPlan& plan, uint32_t buffer) {
 
 void expect_lifetimes(const ExecutionPlan& plan) {
   const int end = static_cast<int>(plan.steps.size()) - 1;
-  for (uint32_t b = 0; b < plan.buffers.size(); ++b) {
-    const PlannedBuffer& buffer = plan.buffers[b];
+  for (uint32_t b = 0; b < plan.instances.size(); ++b) {
+    const Instance& buffer = plan.instances[b];
     const auto [first, last] = uses(plan, b);
+    const Lifetime life = lifetime(plan, buffer);
     switch (buffer.cls) {
       case BufferClass::kHostInput:
       case BufferClass::kParameter:
-        ASSERT_EQ(buffer.first_step, 0);
-        ASSERT_EQ(buffer.last_step, end);
+        ASSERT_EQ(life.first, 0);
+        ASSERT_EQ(life.last, end);
         break;
       case BufferClass::kOutput:
-        ASSERT_EQ(buffer.first_step, first);
-        ASSERT_EQ(buffer.last_step, end);
+        ASSERT_EQ(life.first, first);
+        ASSERT_EQ(life.last, end);
         break;
       case BufferClass::kTemporary:
       case BufferClass::kWorkspace:
-        ASSERT_EQ(buffer.first_step, first) << buffer.name;
-        ASSERT_EQ(buffer.last_step, last) << buffer.name;
+        ASSERT_EQ(life.first, first) << buffer.name;
+        ASSERT_EQ(life.last, last) << buffer.name;
         break;
     }
   }
 }
 
 // Plays the run step by step and byte by byte (in units of 64): nobody's memory is taken while it
-// is live. Gives the largest number of bytes live at once.
+// is live, but by what its last step writes in place. Gives the largest number of bytes in use at
+// once.
 int64_t play(const ExecutionPlan& plan) {
-  std::vector<uint32_t> owner(static_cast<size_t>(plan.metrics.arena_bytes / 64), ir::kNoId);
+  std::vector<uint32_t> owner(static_cast<size_t>(plan.host().arena_bytes / 64), ir::kNoId);
   int64_t most = 0;
   for (int s = 0; s < static_cast<int>(plan.steps.size()); ++s) {
-    int64_t live = 0;
-    for (uint32_t b = 0; b < plan.buffers.size(); ++b) {
-      const PlannedBuffer& buffer = plan.buffers[b];
-      if (!is_arena(buffer) || s < buffer.first_step || s > buffer.last_step) continue;
-      live += padded(buffer.bytes);
-      EXPECT_EQ(buffer.offset % 64, 0);
-      EXPECT_LE(buffer.offset + padded(buffer.bytes), plan.metrics.arena_bytes);
-      for (int64_t unit = 0; unit < padded(buffer.bytes) / 64; ++unit) {
-        uint32_t& taken = owner.at(static_cast<size_t>(buffer.offset / 64 + unit));
-        EXPECT_TRUE(s == buffer.first_step || taken == b) << buffer.name << " lost its memory";
-        taken = b;
+    std::vector<bool> in_use(owner.size(), false);
+    const auto each_unit = [&](bool first_time, const auto& visit) {
+      for (uint32_t b = 0; b < plan.instances.size(); ++b) {
+        const Instance& buffer = plan.instances[b];
+        const Lifetime life = lifetime(plan, buffer);
+        if (!is_arena(buffer) || s < life.first || s > life.last) continue;
+        if ((s == life.first) != first_time) continue;
+        EXPECT_EQ(buffer.offset % 64, 0);
+        EXPECT_LE(buffer.offset + padded(buffer.bytes), plan.host().arena_bytes);
+        for (int64_t unit = 0; unit < padded(buffer.bytes) / 64; ++unit) {
+          visit(b, static_cast<size_t>(buffer.offset / 64 + unit));
+        }
       }
-    }
-    most = std::max(most, live);
+    };
+    each_unit(false, [&](uint32_t b, size_t unit) {
+      EXPECT_EQ(owner.at(unit), b) << plan.instances[b].name << " lost its memory";
+      in_use[unit] = true;
+    });
+    each_unit(true, [&](uint32_t b, size_t unit) {
+      const auto& pairs = plan.steps[static_cast<size_t>(s)].in_place;
+      const bool in_place =
+          std::count(pairs.begin(), pairs.end(), loop::InPlacePair{owner.at(unit), b}) > 0;
+      EXPECT_TRUE(in_place || !in_use[unit]) << plan.instances[b].name << " takes memory in use";
+      in_use[unit] = true;
+      owner.at(unit) = b;
+    });
+    most =
+        std::max(most, 64 * static_cast<int64_t>(std::count(in_use.begin(), in_use.end(), true)));
   }
   return most;
 }
@@ -151,6 +171,7 @@ TEST(RandomPlans, KeepEveryPromise) {
   int64_t arenas = 0;
   int64_t bounds = 0;
   int reordered = 0;
+  int64_t in_place = 0;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     RandomCase random(seed);
@@ -161,9 +182,9 @@ TEST(RandomPlans, KeepEveryPromise) {
     expect_lifetimes(*plan);
     const int64_t most = play(*plan);
     ASSERT_FALSE(HasFailure());
-    ASSERT_EQ(plan->metrics.lower_bound_bytes, most);
-    ASSERT_GE(plan->metrics.arena_bytes, most);
-    ASSERT_LE(plan->metrics.arena_bytes, plan->metrics.requested_bytes);
+    ASSERT_EQ(plan->host().lower_bound_bytes, most);
+    ASSERT_GE(plan->host().arena_bytes, most);
+    ASSERT_LE(plan->host().arena_bytes, plan->host().requested_bytes);
 
     const auto again = build_plan(lowered, random.builder.needs, options);
     ASSERT_TRUE(again.ok());
@@ -173,15 +194,17 @@ TEST(RandomPlans, KeepEveryPromise) {
         build_plan(lowered, random.builder.needs, {.threads = options.threads, .reuse = false});
     ASSERT_TRUE(plain.ok());
     play(*plain);
-    ASSERT_EQ(plain->metrics.arena_bytes, plain->metrics.requested_bytes);
-    ASSERT_EQ(plain->metrics.requested_bytes, plan->metrics.requested_bytes);
-    ASSERT_EQ(plain->metrics.reused, 0);
+    ASSERT_EQ(plain->host().arena_bytes, plain->host().requested_bytes);
+    ASSERT_EQ(plain->host().requested_bytes, plan->host().requested_bytes);
+    ASSERT_EQ(plain->host().reused, 0);
 
-    arenas += plan->metrics.arena_bytes;
-    bounds += plan->metrics.lower_bound_bytes;
+    arenas += plan->host().arena_bytes;
+    bounds += plan->host().lower_bound_bytes;
     if (plan->decisions[0].chosen == "memory_aware_order") ++reordered;
+    in_place += plan->host().in_place;
   }
   EXPECT_GT(reordered, 0);
+  EXPECT_GT(in_place, 0);
   EXPECT_LT(static_cast<double>(arenas), 1.02 * static_cast<double>(bounds));
   RecordProperty("arena_per_mille_of_bound", static_cast<int>(arenas * 1000 / bounds));
 }

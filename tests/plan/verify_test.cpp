@@ -40,16 +40,15 @@ TEST_F(Verify, AcceptsWhatBuildPlanMade) {
 
 TEST_F(Verify, ScheduleRefusesSwappedDependentSteps) {
   std::swap(plan_.steps[1], plan_.steps[2]);
-  EXPECT_EQ(schedule(), "[read_before_write] step 1 (g2) reads 'b', which step 2 (g1) writes");
-}
-
-TEST_F(Verify, ScheduleRefusesAStepThatRunsTwice) {
-  plan_.steps.push_back(plan_.steps[1]);
-  EXPECT_EQ(schedule(), "[duplicate_step] group 'g1' runs at step 1 and at step 4");
+  EXPECT_EQ(schedule(), "[wrong_contents] step 1 (g2) reads i2 'b', which holds nothing yet");
 }
 
 TEST_F(Verify, ScheduleRefusesAMissingStep) {
   plan_.steps.erase(plan_.steps.begin() + 2);
+  EXPECT_EQ(
+      schedule(),
+      "[wrong_contents] step 2 (g3) reads i3 'c', which holds what step 0 left in its memory");
+  plan_.steps.pop_back();
   EXPECT_EQ(schedule(), "[missing_step] group 'g2' never runs");
 }
 
@@ -60,57 +59,67 @@ TEST_F(Verify, ScheduleRefusesAGroupThatIsNone) {
 
 TEST_F(Verify, ScheduleRefusesABufferThatIsNone) {
   plan_.steps[0].reads = {17};
-  EXPECT_EQ(schedule(), "[unknown_buffer] step 0 names a buffer that is none of the 6");
+  EXPECT_EQ(schedule(), "[unknown_instance] step 0 names an instance that is none of the 6");
   EXPECT_EQ(allocation(), schedule());
 }
 
 TEST_F(Verify, ScheduleRefusesOperandsThatAreNotTheGroups) {
   plan_.steps[1].reads = {0};
-  EXPECT_EQ(schedule(), "[missing_read] step 1 does not name 'a', which group 'g1' reads");
+  EXPECT_EQ(schedule(), "[missing_read] step 1 (g1) does not name 'a', which its group reads");
   plan_.steps[1].reads = {1};
   plan_.steps[1].writes = {3};
-  EXPECT_EQ(schedule(), "[missing_write] step 1 does not name 'b', which group 'g1' writes");
+  EXPECT_EQ(schedule(), "[missing_write] step 1 (g1) does not name 'b', which its group writes");
 }
 
 TEST_F(Verify, ScheduleRefusesABufferWrittenTwice) {
   plan_.steps[2].writes.push_back(2);
-  EXPECT_EQ(schedule(), "[double_write] steps 1 and 2 write 'b'");
+  EXPECT_EQ(schedule(), "[double_write] step 2 (g2) writes 2 instances, its group 1");
 }
 
-TEST_F(Verify, ScheduleRefusesValuesWithoutOrWithTwoBuffers) {
-  plan_.buffers[1].value = 100;
-  EXPECT_EQ(schedule(), "[unknown_value] buffer 'a' holds no value");
-  plan_.buffers[1].value = plan_.buffers[2].value;
-  EXPECT_EQ(schedule(), "[duplicate_buffer] 'b' has two buffers");
+TEST_F(Verify, ScheduleRefusesInstancesOfNoOrAnotherValue) {
+  const ir::ValueId a = plan_.instances[1].value;
+  plan_.instances[1].value = 100;
+  EXPECT_EQ(schedule(), "[unknown_value] i1 'a' holds no value");
+  plan_.instances[1].value = ir::kNoId;
+  EXPECT_EQ(schedule(), "[unknown_value] i1 'a' holds no value");
+  plan_.instances[1].value = a;
+  plan_.instances[0].value = a;
+  EXPECT_EQ(schedule(), "[wrong_value] i0 'x' is no input");
 }
 
 TEST_F(Verify, ScheduleRefusesAnOutputStoredElsewhere) {
-  plan_.buffers[4].cls = BufferClass::kTemporary;
-  EXPECT_EQ(schedule(), "[wrong_output] the storage of output 0 is not its buffer");
+  plan_.instances[4].cls = BufferClass::kTemporary;
+  EXPECT_EQ(schedule(), "[wrong_output] output 0 has no instance");
+  plan_.instances[4].cls = BufferClass::kOutput;
+  plan_.instances[4].place = 1;
+  plan_.places.push_back({"other"});
+  EXPECT_EQ(schedule(), "[wrong_place] step 3 (g3) runs on host but i4 'y' lies in other");
 }
 
 TEST_F(Verify, AllocationRefusesOverlap) {
-  plan_.buffers[2].offset = 192;
-  EXPECT_EQ(allocation(), "[overlap] 'a' and 'b' share memory at offset 192 at step 1");
+  plan_.instances[2].offset = 192;
+  EXPECT_EQ(allocation(),
+            "[overlap] i1 'a' and i2 'b' share memory at offset 192: step 1 uses both");
 }
 
 TEST_F(Verify, AllocationCountsTheUnitOfAnEmptyBuffer) {
-  plan_.buffers[5].bytes = 0;
-  plan_.buffers[5].offset = plan_.buffers[3].offset;
-  EXPECT_EQ(allocation(), "[overlap] 'c' and 'g3.workspace' share memory at offset 0 at step 3");
+  plan_.instances[5].bytes = 0;
+  plan_.instances[5].offset = plan_.instances[3].offset;
+  EXPECT_EQ(allocation(),
+            "[overlap] i3 'c' and i5 'g3.workspace' share memory at offset 0: step 3 uses both");
 }
 
 TEST_F(Verify, AllocationRefusesMisalignment) {
-  plan_.buffers[3].offset = 32;
-  EXPECT_EQ(allocation(), "[misaligned] 'c' at offset 32 is not 64-byte aligned");
+  plan_.instances[3].offset = 32;
+  EXPECT_EQ(allocation(), "[misaligned] i3 'c' at offset 32 is not 64-byte aligned");
 }
 
 TEST_F(Verify, AllocationRefusesABufferBeyondTheArena) {
-  plan_.buffers[2].offset = 320;
-  EXPECT_EQ(allocation(), "[out_of_arena] 'b' takes 256 bytes at offset 320 of an arena of 512");
-  plan_.buffers[2].offset = 256;
-  plan_.metrics.arena_bytes = 448;
-  EXPECT_EQ(allocation(), "[out_of_arena] 'b' takes 256 bytes at offset 256 of an arena of 448");
+  plan_.instances[2].offset = 320;
+  EXPECT_EQ(allocation(), "[out_of_arena] i2 'b' takes 256 bytes at offset 320 of an arena of 512");
+  plan_.instances[2].offset = 256;
+  plan_.host().arena_bytes = 448;
+  EXPECT_EQ(allocation(), "[out_of_arena] i2 'b' takes 256 bytes at offset 256 of an arena of 448");
 }
 
 TEST_F(Verify, AllocationRefusesWrongClasses) {
@@ -119,52 +128,38 @@ TEST_F(Verify, AllocationRefusesWrongClasses) {
     BufferClass cls;
     const char* message;
   } cases[] = {
-      {0, BufferClass::kTemporary, "[wrong_class] 'x' has class temporary but is only read"},
-      {0, BufferClass::kOutput, "[wrong_class] 'x' has class output but is only read"},
+      {0, BufferClass::kTemporary, "[wrong_class] i0 'x' has class temporary but is only read"},
+      {0, BufferClass::kOutput, "[wrong_class] i0 'x' has class output but is only read"},
       {1, BufferClass::kParameter,
-       "[wrong_class] 'a' has class parameter but is written by a step"},
-      {1, BufferClass::kWorkspace,
-       "[wrong_class] 'a' has class workspace but is written by a step"},
-      {1, BufferClass::kOutput, "[wrong_class] 'a' has class output but a place in the arena"},
+       "[wrong_class] i1 'a' has class parameter but is written by a step"},
+      {1, BufferClass::kWorkspace, "[unknown_value] i1 'a' holds no value"},
+      {1, BufferClass::kOutput, "[wrong_class] i1 'a' has class output but a place in the arena"},
       {4, BufferClass::kTemporary,
-       "[wrong_class] 'y' has class temporary but no place in the arena"},
-      {5, BufferClass::kTemporary,
-       "[wrong_class] 'g3.workspace' has class temporary but is a workspace"},
+       "[wrong_class] i4 'y' has class temporary but no place in the arena"},
+      {5, BufferClass::kTemporary, "[unknown_value] i5 'g3.workspace' holds no value"},
   };
   for (const auto& c : cases) {
-    const BufferClass original = std::exchange(plan_.buffers[c.buffer].cls, c.cls);
+    const BufferClass original = std::exchange(plan_.instances[c.buffer].cls, c.cls);
     EXPECT_EQ(allocation(), c.message);
-    plan_.buffers[c.buffer].cls = original;
+    plan_.instances[c.buffer].cls = original;
   }
 }
 
 TEST_F(Verify, AllocationRefusesWrongNumbersOfInputsAndOutputs) {
-  plan_.buffers[4].io_index = 1;
-  EXPECT_EQ(allocation(), "[wrong_index] 'y' cannot be output 1 of 1");
+  plan_.instances[4].io_index = 1;
+  EXPECT_EQ(allocation(), "[wrong_index] i4 'y' cannot be output 1 of 1");
 }
 
-TEST_F(Verify, AllocationRefusesUseOutsideALifetime) {
-  plan_.buffers[1].last_step = 0;
-  EXPECT_EQ(allocation(), "[not_live] step 1 uses 'a', which lives from step 0 to step 0");
-  plan_.buffers[1].last_step = 1;
-  plan_.buffers[5].first_step = plan_.buffers[5].last_step = 2;
-  EXPECT_EQ(allocation(),
-            "[not_live] step 3 uses 'g3.workspace', which lives from step 2 to step 2");
-}
-
-TEST_F(Verify, AllocationRefusesLifetimesThatAreNone) {
-  plan_.buffers[1].last_step = 4;
-  EXPECT_EQ(allocation(), "[bad_lifetime] 'a' lives from step 0 to step 4 of 4");
-  plan_.buffers[1].last_step = 1;
-  plan_.buffers[1].first_step = -1;
-  EXPECT_EQ(allocation(), "[bad_lifetime] 'a' lives from step -1 to step 1 of 4");
-  plan_.buffers[1].first_step = 2;
-  EXPECT_EQ(allocation(), "[bad_lifetime] 'a' lives from step 2 to step 1 of 4");
+TEST_F(Verify, AllocationRefusesUsesThatAreNotTheSteps) {
+  plan_.instances[1].uses = {0};
+  EXPECT_EQ(allocation(), "[wrong_uses] i1 'a' is used at steps 0 1, not at 0");
+  plan_.instances[1].uses = {0, 1, 4};
+  EXPECT_EQ(allocation(), "[wrong_uses] i1 'a' is used at steps 0 1, not at 0 1 4");
 }
 
 TEST_F(Verify, AllocationRefusesNegativeSizes) {
-  plan_.buffers[0].bytes = -1;
-  EXPECT_EQ(allocation(), "[negative_size] 'x' has -1 bytes");
+  plan_.instances[0].bytes = -1;
+  EXPECT_EQ(allocation(), "[negative_size] i0 'x' has -1 bytes");
 }
 
 TEST_F(Verify, AllocationRefusesWrongMetrics) {
@@ -186,6 +181,7 @@ TEST_F(Verify, AllocationRefusesWrongMetrics) {
        "[wrong_metrics] largest_bytes: expected 256, found 1"},
       {[](PlanMetrics& m) { m.buffers = 5; }, "[wrong_metrics] buffers: expected 4, found 5"},
       {[](PlanMetrics& m) { m.reused = 0; }, "[wrong_metrics] reused: expected 2, found 0"},
+      {[](PlanMetrics& m) { m.in_place = 1; }, "[wrong_metrics] in_place: expected 0, found 1"},
       {[](PlanMetrics& m) { m.overlap_pairs = 0; },
        "[wrong_metrics] overlap_pairs: expected 3, found 0"},
       {[](PlanMetrics& m) { m.peak_step = 2; }, "[wrong_metrics] peak_step: expected 1, found 2"},
@@ -199,10 +195,10 @@ TEST_F(Verify, AllocationRefusesWrongMetrics) {
        "[wrong_metrics] scratch_bytes: expected a multiple of 64, found 100"},
   };
   for (const auto& c : cases) {
-    const PlanMetrics original = plan_.metrics;
-    c.spoil(plan_.metrics);
+    const PlanMetrics original = plan_.host();
+    c.spoil(plan_.host());
     EXPECT_EQ(allocation(), c.message);
-    plan_.metrics = original;
+    plan_.host() = original;
   }
 }
 

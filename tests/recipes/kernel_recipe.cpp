@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "driver/compile.h"
-#include "driver/seeded_run.h"
+#include "session/model.h"
+#include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
@@ -22,9 +23,9 @@ Ran run(const char* text, CompileOptions options) {
   options.threads = 2;
   options.lanes = 4;
   options.cache = false;
-  auto model = compile(*parse_model(text), options);
+  auto model = session::compile(*parse_model(text), options);
   if (!model.ok()) return {model.status().to_string(), ""};
-  const auto seeded = SeededRun::create(**model, 1);
+  const auto seeded = tooling::SeededRun::create(**model, 1);
   const Status status = (*model)->run(seeded->inputs(), seeded->outputs());
   if (!status.ok()) return {status.to_string(), ""};
   Ran out{seeded->digest(0).hex(), ""};

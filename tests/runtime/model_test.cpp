@@ -66,7 +66,7 @@ TEST(Model, RefusesAnAccountThatIsNotWhatItAllocates) {
   const auto program = make_two_step_program();
   MemoryReport memory = planned_memory(*program, 1);
   memory.arena_bytes -= 64;
-  const auto model = Model::create(program, make_pool(1), {}, memory);
+  const auto model = Model::create(*load(program), make_pool(1), {}, memory);
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), Code::kInternal);
   EXPECT_EQ(model.status().message(),
@@ -75,7 +75,7 @@ TEST(Model, RefusesAnAccountThatIsNotWhatItAllocates) {
 
 TEST(Model, RefusesMissingParts) {
   EXPECT_EQ(Model::create(nullptr, make_pool(1), {}, {}).status().code(), Code::kNullPointer);
-  EXPECT_EQ(Model::create(make_two_step_program(), nullptr, {}, {}).status().code(),
+  EXPECT_EQ(Model::create(*load(make_two_step_program()), nullptr, {}, {}).status().code(),
             Code::kNullPointer);
 }
 
@@ -83,28 +83,35 @@ TEST(Model, NoMemoryIsAStatus) {
   if (kSanitized) GTEST_SKIP() << "sanitizers abort on huge allocations";
   const auto program = make_two_step_program();
   program->arena_bytes = int64_t{1} << 52;
-  const auto model = Model::create(program, make_pool(1), {}, planned_memory(*program, 1));
+  const auto model = Model::create(*load(program), make_pool(1), {}, planned_memory(*program, 1));
   ASSERT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), Code::kOutOfMemory);
 }
 
-TEST(Model, RefusesBrokenPrograms) {
+TEST(LoadEngine, RefusesBrokenPrograms) {
   struct Broken {
     void (*spoil)(Program& program);
     const char* message;
   };
   const Broken programs[] = {
-      {[](Program& p) { p.steps[0].fn = nullptr; }, "program: step 'g0': no kernel"},
-      {[](Program& p) { p.steps[1].parallel = -1; }, "program: step 'g1': -1 parallel points"},
-      {[](Program& p) { p.steps[0].buffers[0].index = 1; },
+      {[](Program& p) { p.places.clear(); }, "program: it has no place to run in"},
+      {[](Program& p) { p.places[0].space = "moon"; },
+       "program: its first place is in the space 'moon', expected 'host'"},
+      {[](Program& p) { p.steps[1].place = 1; }, "program: step 'g1': place 1 of 1 does not exist"},
+      {[](Program& p) { p.steps[0].kernel().object = nullptr; }, "program: step 'g0': no code"},
+      {[](Program& p) { p.steps[0].kernel().buffers[0].index = 1; },
        "program: step 'g0': buffer 0 does not exist"},
-      {[](Program& p) { p.steps[0].buffers[1].index = 1; },
+      {[](Program& p) { p.steps[0].kernel().buffers[0].offset = kTensorBytes + 4; },
+       "program: step 'g0': buffer 0 does not exist"},
+      {[](Program& p) { p.steps[0].kernel().buffers[1].offset = -4; },
        "program: step 'g0': buffer 1 does not exist"},
-      {[](Program& p) { p.steps[1].buffers[1].index = 7; },
+      {[](Program& p) { p.steps[0].kernel().buffers[1].index = 1; },
+       "program: step 'g0': buffer 1 does not exist"},
+      {[](Program& p) { p.steps[1].kernel().buffers[1].index = 7; },
        "program: step 'g1': buffer 1 does not exist"},
-      {[](Program& p) { p.steps[1].buffers[0].offset = p.arena_bytes; },
+      {[](Program& p) { p.steps[1].kernel().buffers[0].offset = p.arena_bytes; },
        "program: step 'g1': buffer 0 does not exist"},
-      {[](Program& p) { p.steps[1].buffers[0].offset = -64; },
+      {[](Program& p) { p.steps[1].kernel().buffers[0].offset = -64; },
        "program: step 'g1': buffer 0 does not exist"},
       {[](Program& p) { p.parameters[0].data = nullptr; }, "program: parameter 0 has no data"},
       {[](Program& p) { p.inputs[0].bytes = 1; },
@@ -122,11 +129,70 @@ TEST(Model, RefusesBrokenPrograms) {
   for (const Broken& broken : programs) {
     const auto program = make_two_step_program();
     broken.spoil(*program);
-    const auto model = Model::create(program, make_pool(1), {}, planned_memory(*program, 1));
-    ASSERT_FALSE(model.ok()) << broken.message;
-    EXPECT_EQ(model.status().code(), Code::kInternal);
-    EXPECT_EQ(model.status().message(), broken.message);
+    const auto engine = load(program);
+    ASSERT_FALSE(engine.ok()) << broken.message;
+    EXPECT_EQ(engine.status().code(), Code::kInternal);
+    EXPECT_EQ(engine.status().message(), broken.message);
   }
+}
+
+TEST(LoadEngine, RefusesWhatItsLoaderDidNotWrite) {
+  struct Broken {
+    void (*spoil)(Program& program);
+    Code code;
+    const char* message;
+  };
+  const Broken programs[] = {
+      {[](Program& p) { p.places[0].backend = "abacus"; }, Code::kUnsupported,
+       "the program needs the engine 'abacus', which is not here; there are: functions"},
+      {[](Program& p) { p.places.push_back({.backend = "functions"}); }, Code::kUnsupported,
+       "the program runs at 2 places, engines run at one"},
+      {[](Program& p) { p.steps[1].kernel().launch.pop_back(); }, Code::kParseError,
+       "step 'g1': its launch has 7 bytes, expected 8"},
+      {[](Program& p) { p.steps[1].kernel().launch = host_launch(-1); }, Code::kParseError,
+       "step 'g1': its launch has -1 parallel points"},
+      {[](Program& p) { p.steps[0].kernel().symbol = "g"; }, Code::kParseError,
+       "step 'g0': its object has no function 'g'"},
+      {[](Program& p) { p.steps[0].kernel().object = std::make_shared<const std::string>("x"); },
+       Code::kParseError, "step 'g0': no function"},
+  };
+  for (const Broken& broken : programs) {
+    const auto program = make_two_step_program();
+    broken.spoil(*program);
+    const auto engine = load(program);
+    ASSERT_FALSE(engine.ok()) << broken.message;
+    EXPECT_EQ(engine.status().code(), broken.code);
+    EXPECT_EQ(engine.status().message(), broken.message);
+  }
+  EXPECT_EQ(load(nullptr).status().code(), Code::kNullPointer);
+}
+
+// Counts what it loads; the code of all of them is one function.
+class CountingLoader final : public HostLoader {
+ public:
+  std::string_view backend() const override { return "functions"; }
+  mutable int loaded = 0;
+
+ private:
+  Result<std::unique_ptr<const HostCode>> load_object(const std::string&) const override {
+    ++loaded;
+    return std::unique_ptr<const HostCode>(
+        std::make_unique<FunctionCode>(HostFunction{scale_rows, nullptr}));
+  }
+};
+
+TEST(LoadEngine, LoadsASharedObjectOnceForAllModels) {
+  const CountingLoader loader;
+  const Loader* const loaders[] = {&loader};
+  const auto program = make_two_step_program();
+  program->steps[1].kernel() = program->steps[0].kernel();
+  const auto engine = load_engine(program, loaders);
+  ASSERT_TRUE(engine.ok()) << engine.status().to_string();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(Model::create(*engine, make_pool(1), {}, planned_memory(*program, 1)).ok());
+  }
+  EXPECT_EQ(loader.loaded, 1);
+  EXPECT_EQ((*engine)->parallel(1), kRows);
 }
 
 void must_not_run(const pyc_kernel_args*, int64_t, int64_t) { ADD_FAILURE() << "no points"; }
@@ -189,7 +255,7 @@ TEST(Model, EveryThreadHasScratchMemoryOfItsOwn) {
 }
 
 TEST(Model, AProgramWithoutStepsRuns) {
-  const auto program = std::make_shared<Program>();
+  const auto program = make_empty_program();
   const std::unique_ptr<Model> model = make_model(program, make_pool(1));
   EXPECT_TRUE(model->run({}, {}).ok());
   EXPECT_EQ(model->memory().measured_arena_bytes, 0);
@@ -206,7 +272,8 @@ class Faults : public testing::Test {
  protected:
   Faults() {
     const auto program = make_one_step_program(fault_as_told, nullptr, kRows);
-    program->steps[0].faults = {"node 'gather': index out of range", "node 'slice': bad step"};
+    program->steps[0].kernel().faults = {{.message = "node 'gather': index out of range"},
+                                         {.message = "node 'slice': bad step"}};
     program->steps.push_back(program->steps[0]);
     program->steps[1].name = "g1";
     model_ = make_model(program, make_pool(4));
@@ -295,7 +362,7 @@ void halve(const pyc_kernel_args* args, int64_t begin, int64_t end) {
 
 TEST(Model, FloatingPointStateIsSetForTheRunAndGivenBack) {
   const auto program = make_one_step_program(halve, nullptr, kRows);
-  program->steps[0].faults = {"flushes to zero"};
+  program->steps[0].kernel().faults = {{.message = "flushes to zero"}};
   const std::unique_ptr<Model> model = make_model(program, make_pool(3));
   Tensors t;
   std::fill(t.x.begin(), t.x.end(), std::numeric_limits<float>::min());
@@ -325,7 +392,7 @@ TEST(Model, TimesAreThoseOfTheClockHandedIn) {
   const auto clock = std::make_shared<FakeClock>();
   const auto program = make_one_step_program(pass_time, clock.get(), 1);
   program->steps.push_back(program->steps[0]);
-  program->steps[1].parallel = 3;
+  program->steps[1].kernel().launch = host_launch(3);
   const std::unique_ptr<Model> model = make_model(program, make_pool(1), {}, clock);
   Tensors t;
   t.x[0] = 7;
@@ -353,7 +420,7 @@ std::string text(const DecisionLog& log) {
 // A fixed trace of good, refused and failing runs; gives what the model logged.
 std::string replay() {
   const auto program = make_one_step_program(fault_as_told, nullptr, kRows);
-  program->steps[0].faults = {"node 'gather': index out of range"};
+  program->steps[0].kernel().faults = {{.message = "node 'gather': index out of range"}};
   const DecisionLog log = {{"kernel:g0", "plain", "only_candidate", "", {}}};
   const std::unique_ptr<Model> model = make_model(program, make_pool(2), log);
   for (int i = 0; i < 3; ++i) {

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "runtime/host_engine.h"
 #include "runtime/model.h"
 
 namespace pyc::runtime {
@@ -40,28 +42,71 @@ inline void add_first(const pyc_kernel_args* args, int64_t begin, int64_t end) {
   }
 }
 
+// The engine of these tests: an object is the bytes of a HostFunction of this process.
+class FunctionCode final : public HostCode {
+ public:
+  explicit FunctionCode(HostFunction function) : function_(function) {}
+  HostFunction find(std::string_view symbol) const override {
+    return symbol == "f" ? function_ : HostFunction();
+  }
+
+ private:
+  HostFunction function_;
+};
+
+class FunctionLoader final : public HostLoader {
+ public:
+  std::string_view backend() const override { return "functions"; }
+
+ private:
+  Result<std::unique_ptr<const HostCode>> load_object(const std::string& object) const override {
+    HostFunction function;
+    if (object.size() != sizeof(function)) return Status(Code::kParseError, "no function");
+    std::memcpy(&function, object.data(), sizeof(function));
+    return std::unique_ptr<const HostCode>(std::make_unique<FunctionCode>(function));
+  }
+};
+
+inline Step make_step(std::string name, HostFunction function, std::vector<BufferRef> buffers,
+                      int64_t parallel) {
+  const auto* bytes = reinterpret_cast<const char*>(&function);
+  Step step;
+  step.name = std::move(name);
+  step.kernel() = {.symbol = "f",
+                   .object = std::make_shared<const std::string>(bytes, sizeof(function)),
+                   .launch = host_launch(parallel),
+                   .buffers = std::move(buffers)};
+  return step;
+}
+
+inline std::shared_ptr<Program> make_empty_program() {
+  auto program = std::make_shared<Program>();
+  program->places = {{.backend = "functions"}};
+  return program;
+}
+
+inline Result<std::shared_ptr<const Engine>> load(std::shared_ptr<const Program> program) {
+  static const FunctionLoader functions;
+  static const Loader* const loaders[] = {&functions};
+  return load_engine(std::move(program), loaders);
+}
+
 inline IoSpec tensor_spec(std::string name) {
   return {std::move(name), DType::kF32, {kRows, kColumns}, kTensorBytes};
 }
 
 // y = add_first(scale_rows(x)).
 inline std::shared_ptr<Program> make_two_step_program() {
-  auto program = std::make_shared<Program>();
+  auto program = make_empty_program();
   program->inputs = {tensor_spec("x")};
   program->outputs = {tensor_spec("y")};
   const auto scale = std::make_shared<const float>(kScale);
   program->parameters = {{scale, scale.get(), sizeof(float)}};
-  Step first;
-  first.name = "g0";
-  first.fn = scale_rows;
-  first.buffers = {{Where::kInput, 0, 0}, {Where::kParameter, 0, 0}, {Where::kArena, 0, 64}};
-  first.parallel = kRows;
-  Step second;
-  second.name = "g1";
-  second.fn = add_first;
-  second.buffers = {{Where::kArena, 0, 64}, {Where::kOutput, 0, 0}, {Where::kScratch, 0, 0}};
-  second.parallel = kRows;
-  program->steps = {first, second};
+  program->steps = {
+      make_step("g0", {scale_rows, nullptr},
+                {{Where::kInput, 0, 0}, {Where::kParameter, 0, 0}, {Where::kArena, 0, 64}}, kRows),
+      make_step("g1", {add_first, nullptr},
+                {{Where::kArena, 0, 64}, {Where::kOutput, 0, 0}, {Where::kScratch, 0, 0}}, kRows)};
   program->arena_bytes = 64 + kTensorBytes;
   program->scratch_bytes = kColumns * 4;
   return program;
@@ -75,16 +120,11 @@ inline float two_step_result(const std::vector<float>& x, int64_t i) {
 // A program of one step over x and y with `fn` and `self`.
 inline std::shared_ptr<Program> make_one_step_program(pyc_kernel_fn fn, const void* self,
                                                       int64_t parallel) {
-  auto program = std::make_shared<Program>();
+  auto program = make_empty_program();
   program->inputs = {tensor_spec("x")};
   program->outputs = {tensor_spec("y")};
-  Step step;
-  step.name = "g0";
-  step.fn = fn;
-  step.self = self;
-  step.buffers = {{Where::kInput, 0, 0}, {Where::kOutput, 0, 0}};
-  step.parallel = parallel;
-  program->steps = {step};
+  program->steps = {
+      make_step("g0", {fn, self}, {{Where::kInput, 0, 0}, {Where::kOutput, 0, 0}}, parallel)};
   return program;
 }
 
@@ -107,9 +147,11 @@ inline std::unique_ptr<Model> make_model(const std::shared_ptr<const Program>& p
                                          DecisionLog log = {},
                                          std::shared_ptr<Clock> clock = nullptr,
                                          RunContract contract = {}) {
+  auto engine = load(program);
+  EXPECT_TRUE(engine.ok()) << engine.status().to_string();
   Result<std::unique_ptr<Model>> model =
-      Model::create(program, pool, std::move(log), planned_memory(*program, pool->threads()),
-                    std::move(clock), contract);
+      Model::create(std::move(engine).value(), pool, std::move(log),
+                    planned_memory(*program, pool->threads()), std::move(clock), contract);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
   return std::move(model).value();
 }

@@ -164,7 +164,7 @@ TEST(Staging, CountsAgainstTheBudget) {
   memory.peak_bytes = 3 * kTensorBytes;
   for (const int64_t budget : {4 * kTensorBytes - 1, 4 * kTensorBytes}) {
     auto model =
-        Model::create(program, make_pool(1), {}, memory, nullptr, {.memory_budget = budget});
+        Model::create(*load(program), make_pool(1), {}, memory, nullptr, {.memory_budget = budget});
     ASSERT_TRUE(model.ok());
     Tensors t;
     Turned turned(t);
@@ -202,7 +202,7 @@ void fail(const pyc_kernel_args* args, int64_t, int64_t) { *args->fault = 1; }
 
 TEST(Staging, AFailedRunLeavesStagedOutputsUntouched) {
   const auto program = make_one_step_program(fail, nullptr, 1);
-  program->steps[0].faults = {"it fails"};
+  program->steps[0].kernel().faults = {{.message = "it fails"}};
   const std::unique_ptr<Model> model = make_model(program, make_pool(1));
   Tensors t;
   Turned turned(t);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/aligned_buffer.h"
+#include "session/model.h"
 
 namespace pyc::test {
 namespace {
@@ -60,7 +61,7 @@ std::string first_difference(const DrawnGraph& drawn, const std::vector<Bytes>& 
 
 Result<std::vector<Bytes>> run_drawn(const DrawnGraph& drawn,
                                      const driver::CompileOptions& options) {
-  PYC_ASSIGN(const auto model, driver::compile(drawn.graph, options));
+  PYC_ASSIGN(const auto model, session::compile(drawn.graph, options));
   Tensors inputs;
   Tensors outputs;
   for (size_t i = 0; i < model->inputs().size(); ++i) {
@@ -96,7 +97,12 @@ driver::CompileOptions cpu_options(int lanes, int threads) {
 
 std::string difference(const DrawnGraph& drawn,
                        const std::vector<driver::CompileOptions>& settings) {
-  const auto expected = run_drawn(drawn, plain_reference());
+  return difference(drawn, plain_reference(), settings);
+}
+
+std::string difference(const DrawnGraph& drawn, const driver::CompileOptions& plain,
+                       const std::vector<driver::CompileOptions>& settings) {
+  const auto expected = run_drawn(drawn, plain);
   if (!expected.ok()) return "reference: " + expected.status().to_string();
   for (const driver::CompileOptions& o : settings) {
     const auto found = run_drawn(drawn, o);

@@ -22,5 +22,8 @@ driver::CompileOptions cpu_options(int lanes, int threads);
 // "" when the CPU at each of `settings` gives the bits of the plain reference, else what differs.
 std::string difference(const DrawnGraph& drawn,
                        const std::vector<driver::CompileOptions>& settings);
+// The same with those of `plain`.
+std::string difference(const DrawnGraph& drawn, const driver::CompileOptions& plain,
+                       const std::vector<driver::CompileOptions>& settings);
 
 }  // namespace pyc::test

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
+#include <cstdio>
 #include <numeric>
 
 #include "command.h"
@@ -181,8 +184,25 @@ class Bench final : public Command {
     return sum;
   }
 
-  static int64_t measured_peak(const pyc_memory_report& m) {
-    return m.input_bytes + m.parameter_bytes + m.output_bytes + m.measured_arena_bytes;
+  // Of the whole process, as the system counts it; -1 where it does not say.
+  static int64_t resident_bytes() {
+    int64_t pages = -1;
+    if (std::FILE* statm = std::fopen("/proc/self/statm", "r")) {
+      if (std::fscanf(statm, "%*d %" SCNd64, &pages) != 1) pages = -1;
+      std::fclose(statm);
+    }
+    return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
+  }
+
+  static Json known(int64_t bytes) { return bytes < 0 ? Json(nullptr) : Json(bytes); }
+
+  // The peak is planned but for the run's own memory, which the allocator counted.
+  static void print_peak(const pyc_memory_report& m) {
+    say("peak    planned {} B, of it for a run {} B; the allocator handed out {} B\n", m.peak_bytes,
+        m.arena_bytes + m.scratch_bytes, m.measured_arena_bytes);
+    const int64_t resident = resident_bytes();
+    say("process {} resident, besides the peak: code unknown, kept programs unknown\n",
+        resident < 0 ? "unknown" : fmt::format("{} B", resident));
   }
 
   void print_text(const Model& model) const {
@@ -200,8 +220,7 @@ class Bench final : public Command {
       say("breaks  {}\n", model.breaks().summary().summary);
       return;
     }
-    say("peak    planned {} B, measured {} B\n", model.memory().peak_bytes,
-        measured_peak(model.memory()));
+    print_peak(model.memory());
     say("bound   arithmetic {:.0f} %, memory {:.0f} %, other {:.0f} % of the time\n",
         100 * share("arithmetic"), 100 * share("memory"), 100 * share("other"));
     say("roofs   {:.1f} GFLOP/s, {:.1f} GB/s, as PyC reaches them here\n", roofs_.flops_per_ns,
@@ -234,7 +253,10 @@ class Bench final : public Command {
         {"compile_ms_warm", warm_ms_},
         {"memory", memory_json(model.memory())},
         {"planned_peak_bytes", model.memory().peak_bytes},
-        {"measured_peak_bytes", measured_peak(model.memory())},
+        {"process",
+         {{"resident_bytes", known(resident_bytes())},
+          {"code_bytes", nullptr},
+          {"kept_program_bytes", nullptr}}},
         {"roofs", {{"gflops", roofs_.flops_per_ns}, {"gbytes_per_second", roofs_.bytes_per_ns}}},
         {"bound",
          {{"arithmetic", share("arithmetic")},

@@ -16,20 +16,21 @@ class Cache final : public Command {
   std::string examples() const override {
     return "  pyc run tests/models/mlp.ir --cache-dir cache\n"
            "  pyc cache list --cache-dir cache\n"
+           "  pyc cache stats --cache-dir cache\n"
            "  pyc cache verify --cache-dir cache\n"
            "  pyc cache clear --cache-dir cache\n";
   }
   void declare(Options& options) override {
-    options.positional("what", what_, "list, verify or clear");
+    options.positional("what", what_, "list, stats, verify or clear");
     options.text("--cache-dir", folder_, "The cache's folder; default: what PYC_CACHE_DIR names");
   }
 
   int run() override {
     if (what_ == "clear") return clear();
-    if (what_ == "list" || what_ == "verify") return show(what_ == "verify");
+    if (what_ == "list" || what_ == "stats" || what_ == "verify") return show();
     throw Error(PYC_STATUS_UNKNOWN_OPTION,
-                fmt::format("cache: expected list, verify or clear, found '{}'{}", what_,
-                            did_you_mean(what_, {"list", "verify", "clear"})),
+                fmt::format("cache: expected list, stats, verify or clear, found '{}'{}", what_,
+                            did_you_mean(what_, {"list", "stats", "verify", "clear"})),
                 "");
   }
 
@@ -40,7 +41,10 @@ class Cache final : public Command {
     return kExitOk;
   }
 
-  int show(bool verify) const {
+  // The entries, but for stats, and what they are together.
+  int show() const {
+    const bool verify = what_ == "verify";
+    const bool each = what_ != "stats";
     const CacheFiles files(folder_, verify);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
@@ -52,6 +56,7 @@ class Cache final : public Command {
       const double age_s = static_cast<double>(now_ns - file.used_ns) / 1e9;
       bytes += file.bytes;
       unusable += *file.problem == '\0' ? 0 : 1;
+      if (!each) continue;
       rows.push_back({{"file", file.name},
                       {"bytes", file.bytes},
                       {"unused_s", age_s},
@@ -61,7 +66,9 @@ class Cache final : public Command {
             *file.problem == '\0' ? "" : ": ", file.problem);
       }
     }
-    if (json) {
+    if (json && !each) {
+      print(Json{{"count", files.size()}, {"bytes", bytes}});
+    } else if (json) {
       print(Json{{"entries", std::move(rows)}, {"bytes", bytes}, {"unusable", unusable}});
     } else {
       say("{} entries, {}", files.size(), bytes_text(bytes));

@@ -37,7 +37,7 @@ std::vector<std::string> dtype_list(uint64_t bits) {
 }
 
 std::string dtypes_text(uint64_t bits) {
-  if (bits == 0) return "–";
+  if (bits == 0) return "not tried";  // no small graph of the op is known
   std::vector<std::string> parts;
   for (const Named& set : kNamed) {
     if ((bits & set.bits) != set.bits) continue;
@@ -57,16 +57,12 @@ class Capabilities final : public Command {
  public:
   std::string name() const override { return "capabilities"; }
   std::string summary() const override {
-    return "Show which device computes which op for which dtypes";
+    return "Show which device compiles which op for which dtypes";
   }
   std::string examples() const override {
-    return "  pyc capabilities\n  pyc capabilities --op matmul\n"
-           "  pyc capabilities --markdown > docs/capabilities.md\n";
+    return "  pyc capabilities\n  pyc capabilities --op matmul\n";
   }
-  void declare(Options& options) override {
-    options.text("--op", op_, "Only this op");
-    options.flag("--markdown", markdown_, "Print the page docs/capabilities.md");
-  }
+  void declare(Options& options) override { options.text("--op", op_, "Only this op"); }
 
   int run() override {
     const Progress progress("asking every device for every op");
@@ -110,16 +106,6 @@ class Capabilities final : public Command {
   }
 
   void print_table() const {
-    if (markdown_) {
-      say("# Capabilities\n\n"
-          "Written by `pyc capabilities --markdown`; a test keeps this page equal to it. A device "
-          "computes an op for a dtype "
-          "when the\nop's type rule takes it as the main element type and a small graph of the op "
-          "compiles for the device up to "
-          "its plan.\n\"–\": no use of the op was found that way. *floats*: f8e4m3fn f8e5m2 f16 "
-          "bf16 f32 f64; *signed*: "
-          "i8 i16 i32 i64; *unsigned*:\nu8 u16 u32 u64; *all*: these and bool.\n\n");
-    }
     say("| device | runs | strict determinism |\n|---|---|---|\n");
     for (const pyc_device_info& d : devices_) {
       const auto yes = [](int32_t flag) { return flag != 0 ? "yes" : "no"; };
@@ -154,7 +140,6 @@ class Capabilities final : public Command {
   }
 
   std::string op_;
-  bool markdown_ = false;
   std::vector<pyc_device_info> devices_;
   std::vector<Row> rows_;
 };

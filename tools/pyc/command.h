@@ -211,6 +211,8 @@ class ShapeChoice {
 Model settled_model(const ModelFile& file, CompileOptions& compile, const InputOptions& inputs);
 // The model as one graph.
 Graph settled_graph(const ModelFile& file, CompileOptions& compile);
+// The model as a .pycm file.
+void compile_settled(const ModelFile& file, CompileOptions& compile, const std::string& path);
 // The model as one graph with the shapes of `options`; nothing when parts of it are no tensor code.
 std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& options);
 
@@ -224,6 +226,8 @@ std::vector<pyc_tensor_view> views_of(const std::vector<AnyValue>& values);
 // Text for people.
 std::string shape_text(const int64_t* shape, int64_t rank);  // "[2,3]"
 std::string type_text(const pyc_value_info& info);           // "f32[2,3]"
+// What runs the artefact: "x86_avx2", "any machine with the device reference".
+std::string machine_text(const pyc_artifact_info& info);
 std::string bytes_text(int64_t bytes);
 // ", did you mean 'x'?", or "".
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);

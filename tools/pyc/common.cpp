@@ -81,6 +81,11 @@ std::string type_text(const pyc_value_info& info) {
   return pyc_dtype_name(info.dtype) + shape_text(info.shape, info.rank);
 }
 
+std::string machine_text(const pyc_artifact_info& info) {
+  return *info.target == '\0' ? fmt::format("any machine with the device {}", info.device)
+                              : info.target;
+}
+
 std::string bytes_text(int64_t bytes) {
   if (bytes < 10'000) return fmt::format("{} B", bytes);
   if (bytes < 10'000'000) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024.0);

@@ -14,7 +14,8 @@ class Compile final : public Command {
   std::string examples() const override {
     return "  pyc compile tests/models/mlp.ir -o mlp.pycm\n"
            "  pyc run mlp.pycm\n"
-           "  pyc compile tests/models/mlp.ir -o mlp.pycm --target x86_avx512\n";
+           "  pyc compile tests/models/mlp.ir -o mlp.pycm --target x86_avx512\n"
+           "  pyc compile tests/open_models/branch_loop.ir -o branch.pycm --shape x=2,4\n";
   }
   void declare(Options& options) override {
     model_.declare(options, ModelOptions::Offer::kAhead);
@@ -27,21 +28,24 @@ class Compile final : public Command {
     }
     model_.finish();
     const Progress progress("compiling " + model_.model);
-    settled_graph(ModelFile::load(model_.model), model_.compile)
-        .compile_to_file(output_, model_.compile);
+    compile_settled(ModelFile::load(model_.model), model_.compile, output_);
     const Artifact artifact(output_);
     const pyc_artifact_info info = artifact.info();
     if (json) {
       print(Json{{"file", output_},
+                 {"device", info.device},
                  {"target", info.target},
                  {"fingerprint", info.fingerprint},
+                 {"programs", info.program_count},
                  {"steps", info.step_count},
                  {"file_bytes", info.file_bytes},
                  {"code_bytes", info.code_bytes},
                  {"parameter_bytes", info.parameter_bytes}});
     } else {
-      say("{}: for {}, {} steps, code {}, parameters {}\n", output_, info.target, info.step_count,
-          bytes_text(info.code_bytes), bytes_text(info.parameter_bytes));
+      const std::string programs =
+          info.program_count == 1 ? "" : fmt::format("{} programs, ", info.program_count);
+      say("{}: for {}, {}{} steps, code {}, parameters {}\n", output_, machine_text(info), programs,
+          info.step_count, bytes_text(info.code_bytes), bytes_text(info.parameter_bytes));
     }
     return kExitOk;
   }

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <sstream>
 #include <vector>
 
 #include "command.h"
@@ -28,6 +30,7 @@ struct Request {
   CompileOptions compile;
   pyc_tolerance tolerance{sizeof(pyc_tolerance), 1e-3, 1e-7, 0.0};
   std::string explained;  // file: case, tab, reason
+  std::string ignored;    // file: device, tab, case, tab, reason
   int64_t jobs = 2;
   int64_t time_limit = 600;
 };
@@ -55,12 +58,54 @@ std::vector<std::string> find_cases(const Request& command) {
   return cases;
 }
 
+// The text that `work` returns in a process of its own. A GPU's driver does not survive a fork, so
+// this process, whose children run the cases, never starts it.
+std::string in_child(const std::function<std::string()>& work) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const pid_t pid = ::fork();
+  if (pid < 0) throw std::runtime_error("no process");
+  if (pid == 0) {
+    ::close(ends[0]);
+    std::string text;
+    int code = 0;
+    try {
+      text = work();
+    } catch (const std::exception& e) {
+      text = e.what();
+      code = 1;
+    }
+    const bool whole = ::write(ends[1], text.data(), text.size()) == ssize_t(text.size());
+    ::_exit(whole ? code : 1);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    throw Error(PYC_STATUS_UNSUPPORTED, text, "");
+  }
+  return text;
+}
+
 // Compiles once before any fork, so that children find the device's code generator loaded.
 void load_compiler(const Request& command) {
   const Graph graph = Graph::parse("graph @g(%x: f32[1]) -> (%y) {\n  %y = relu(%x)\n}\n");
   CompileOptions options = command.compile;
   options.set("cache", false);
-  const Model model(graph, options);
+  if (options.text("device") != "cuda") {
+    const Model model(graph, options);
+    return;
+  }
+  in_child([&] {
+    const Model model(graph, options);
+    return std::string();
+  });
 }
 
 // The work of one child process: the result as a line of JSON.
@@ -88,6 +133,29 @@ std::map<std::string, std::string> read_explained(const std::string& path) {
     const size_t tab = line.find('\t');
     if (line.empty() || line[0] == '#' || tab == std::string::npos) continue;
     reasons[line.substr(0, tab)] = line.substr(tab + 1);
+  }
+  return reasons;
+}
+
+// The cases that are not run on a device, with the reason.
+std::map<std::string, std::string> read_ignored(const std::string& path,
+                                                const std::string& device) {
+  std::map<std::string, std::string> reasons;
+  if (path.empty()) return reasons;
+  std::ifstream file(path);
+  if (!file) throw Error(PYC_STATUS_NOT_FOUND, "there is no file '" + path + "'", "");
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.empty() || line[0] == '#') continue;
+    const size_t tab = line.find('\t');
+    const size_t second = line.find('\t', tab + 1);
+    if (tab == std::string::npos || second == std::string::npos || second + 1 == line.size()) {
+      throw Error(PYC_STATUS_PARSE_ERROR,
+                  fmt::format("{}:{}: expected device, tab, case, tab, reason", path, number), "");
+    }
+    if (line.substr(0, tab) != device) continue;
+    reasons[line.substr(tab + 1, second - tab - 1)] = line.substr(second + 1);
   }
   return reasons;
 }
@@ -189,6 +257,48 @@ class Pool {
   size_t done_ = 0;
 };
 
+constexpr const char* kAll = "all";
+
+std::vector<std::string> device_words() {
+  std::vector<std::string> words = device_names();
+  words.emplace_back(kAll);
+  return words;
+}
+
+// Those that run here.
+std::vector<std::string> running_devices() {
+  const std::string lines = in_child([] {
+    std::string text;
+    for (size_t i = 0; i < pyc_device_count(); ++i) {
+      auto device = sized<pyc_device_info>();
+      check([&](pyc_error** error) { return pyc_device(i, &device, error); });
+      if (device.runs != 0) text += std::string(device.name) + "\n";
+    }
+    return text;
+  });
+  std::vector<std::string> names;
+  std::istringstream in(lines);
+  for (std::string name; std::getline(in, name);) names.push_back(name);
+  return names;
+}
+
+// How the cases went on one device.
+struct Tally {
+  std::map<std::string, size_t> verdicts;  // passed, failed, refused, explained, ignored
+  int64_t compared = 0;
+  Json cases = Json::array();
+
+  void add(Json result) {
+    ++verdicts[result["verdict"].string()];
+    if (result.contains("compared")) compared += result["compared"].integer();
+    cases.push_back(std::move(result));
+  }
+  size_t count(const char* verdict) const {
+    const auto found = verdicts.find(verdict);
+    return found == verdicts.end() ? 0 : found->second;
+  }
+};
+
 class Conformance final : public Command {
  public:
   std::string name() const override { return "conformance"; }
@@ -202,7 +312,8 @@ class Conformance final : public Command {
   void declare(Options& options) override {
     options.positional("folder", request_.folder,
                        "Searched for cases, each run in its own process");
-    options.choice("--device", device_, "Device to run on", device_names());
+    options.choice("--device", device_, "Device to run on; all: one after the other",
+                   device_words());
     options.integer("--threads", threads_, "Threads per case; 0: one per core", 0, 1024);
     options.number("--rtol", request_.tolerance.rtol, "Allowed difference, relative");
     options.number("--atol", request_.tolerance.atol, "Allowed difference, absolute");
@@ -210,6 +321,8 @@ class Conformance final : public Command {
                    "Allowed difference as a part of the largest expected magnitude");
     options.text("--explained", request_.explained,
                  "File of cases whose failing is explained: case, tab, reason");
+    options.text("--ignored", request_.ignored,
+                 "File of cases not to run: device, tab, case, tab, reason");
     options.text("--filter", request_.filter, "Only cases with this in their path");
     options.integer("--jobs", request_.jobs, "Cases at a time", 1, 256);
     options.integer("--time-limit", request_.time_limit, "Seconds per case", 1, 86400);
@@ -217,49 +330,86 @@ class Conformance final : public Command {
   int run() override;
 
  private:
+  Tally run_on(const std::string& device, const std::vector<std::string>& cases);
+  std::string name_of(const std::string& folder) const {
+    return fs::relative(folder, request_.folder).string();
+  }
+  void say_case(const std::string& folder, const Json& result) const;
+
   Request request_;
   std::string device_ = "cpu";
   int64_t threads_ = 1;
 };
 
-int Conformance::run() {
-  request_.compile.set("device", device_);
+void Conformance::say_case(const std::string& folder, const Json& result) const {
+  const std::string verdict = result["verdict"].string();
+  if (verdict == "passed" || this->json) return;
+  const std::string detail = result.contains("detail") ? result["detail"].string() : "";
+  say("{} {} [{}] {}\n", verdict, folder, result["reason"].string(), detail);
+}
+
+Tally Conformance::run_on(const std::string& device, const std::vector<std::string>& cases) {
+  request_.compile.set("device", device);
   request_.compile.set("threads", threads_);
-  const std::vector<std::string> cases = find_cases(request_);
   const std::map<std::string, std::string> explained = read_explained(request_.explained);
+  const std::map<std::string, std::string> ignored = read_ignored(request_.ignored, device);
+  Tally tally;
+  std::vector<std::string> to_run;
+  for (const std::string& folder : cases) {
+    const auto reason = ignored.find(name_of(folder));
+    if (reason == ignored.end()) {
+      to_run.push_back(folder);
+      continue;
+    }
+    Json result{{"verdict", "ignored"}, {"reason", reason->second}, {"case", reason->first}};
+    say_case(folder, result);
+    tally.add(std::move(result));
+  }
   load_compiler(request_);
-  const std::vector<Json> results = Pool(request_, cases).run();
-  size_t counts[4] = {};  // passed, failed, refused, explained
-  int64_t compared = 0;
-  Json list = Json::array();
-  for (size_t i = 0; i < cases.size(); ++i) {
+  const std::vector<Json> results = Pool(request_, to_run).run();
+  for (size_t i = 0; i < to_run.size(); ++i) {
     Json r = results[i];
-    r["case"] = fs::relative(cases[i], request_.folder).string();
+    r["case"] = name_of(to_run[i]);
     const auto reason = explained.find(r["case"].string());
     if (r["verdict"] == "failed" && r["reason"] == "mismatch" && reason != explained.end()) {
       r["verdict"] = "explained";
       r["reason"] = reason->second;
     }
-    const std::string verdict = r["verdict"].string();
-    const int v = verdict == "passed" ? 0 : verdict == "failed" ? 1 : verdict == "refused" ? 2 : 3;
-    ++counts[v];
-    if (r.contains("compared")) compared += r["compared"].integer();
-    if (v != 0 && !this->json) {
-      say("{} {} [{}] {}\n", verdict, cases[i], r["reason"].string(), r["detail"].string());
+    say_case(to_run[i], r);
+    tally.add(std::move(r));
+  }
+  return tally;
+}
+
+int Conformance::run() {
+  const std::vector<std::string> cases = find_cases(request_);
+  const bool all = device_ == kAll;
+  Json reports = Json::array();
+  size_t failed = 0;
+  for (const std::string& device : all ? running_devices() : std::vector{device_}) {
+    if (all && !this->json) say("device {}\n", device);
+    const Tally tally = run_on(device, cases);
+    failed += tally.count("failed");
+    if (this->json) {
+      reports.push_back(Json{{"passed", tally.count("passed")},
+                             {"failed", tally.count("failed")},
+                             {"refused", tally.count("refused")},
+                             {"explained", tally.count("explained")},
+                             {"ignored", tally.count("ignored")},
+                             {"compared", tally.compared},
+                             {"device", device},
+                             {"cases", tally.cases}});
+      continue;
     }
-    list.push_back(std::move(r));
+    say("{} outputs compared\n", tally.compared);
+    for (const char* verdict : {"explained", "ignored"}) {
+      if (tally.count(verdict) > 0) say("{} {}\n", tally.count(verdict), verdict);
+    }
+    say("{} passed, {} failed, {} refused\n", tally.count("passed"), tally.count("failed"),
+        tally.count("refused"));
   }
-  if (this->json) {
-    const Json report{{"passed", counts[0]},    {"failed", counts[1]},  {"refused", counts[2]},
-                      {"explained", counts[3]}, {"compared", compared}, {"device", device_},
-                      {"cases", list}};
-    say("{}\n", Lines{report.text(1)});
-  } else {
-    say("{} outputs compared\n", compared);
-    if (counts[3] > 0) say("{} explained\n", counts[3]);
-    say("{} passed, {} failed, {} refused\n", counts[0], counts[1], counts[2]);
-  }
-  return counts[1] == 0 ? kExitOk : kExitDifferent;
+  if (this->json) say("{}\n", Lines{all ? reports.text(1) : reports.items()[0].text(1)});
+  return failed == 0 ? kExitOk : kExitDifferent;
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace pyc::tool {
 namespace {
 
+constexpr std::string_view kCuda = "cuda";
+
 struct Check {
   std::string what;
   bool ok = false;
@@ -70,7 +72,8 @@ class Doctor final : public Command {
     for (size_t i = 0; i < pyc_device_count(); ++i) {
       auto device = sized<pyc_device_info>();
       check([&](pyc_error** e) { return pyc_device(i, &device, e); });
-      checks.push_back(check_device(device));
+      const bool absent = device.name == kCuda && cuda.available == 0;
+      if (!absent) checks.push_back(check_device(device));
     }
     bool ok = true;
     for (const Check& c : checks) ok = ok && c.ok;
@@ -90,24 +93,27 @@ class Doctor final : public Command {
       say("{}  {}: {}\n", c.ok ? "works " : "BROKEN", c.what, c.detail);
     }
     if (cuda.available == 0) say("absent  device cuda: {}\n", cuda.reason);
+    say("gpu     {}\n", cuda.found);
     say("{}\n", ok ? "all that is here works" : "something is broken");
   }
 
   static void print_json(const pyc_cpu_info& cpu, const pyc_cuda_info& cuda,
                          const std::vector<Check>& checks, bool ok) {
-    Json report = {{"version", pyc_version()},
-                   {"abi", pyc_abi_version()},
-                   {"cpu",
-                    {{"arch", cpu.arch},
-                     {"features", cpu.features},
-                     {"cores", cpu.cores},
-                     {"vector_bytes", cpu.vector_bytes},
-                     {"l1_bytes", cpu.l1_bytes},
-                     {"l2_bytes", cpu.l2_bytes},
-                     {"l3_bytes", cpu.l3_bytes}}},
-                   {"cuda", {{"available", cuda.available != 0}, {"reason", cuda.reason}}},
-                   {"ok", ok},
-                   {"checks", Json::array()}};
+    Json report = {
+        {"version", pyc_version()},
+        {"abi", pyc_abi_version()},
+        {"cpu",
+         {{"arch", cpu.arch},
+          {"features", cpu.features},
+          {"cores", cpu.cores},
+          {"vector_bytes", cpu.vector_bytes},
+          {"l1_bytes", cpu.l1_bytes},
+          {"l2_bytes", cpu.l2_bytes},
+          {"l3_bytes", cpu.l3_bytes}}},
+        {"cuda",
+         {{"available", cuda.available != 0}, {"reason", cuda.reason}, {"found", cuda.found}}},
+        {"ok", ok},
+        {"checks", Json::array()}};
     for (const Check& c : checks) {
       report["checks"].push_back({{"what", c.what}, {"ok", c.ok}, {"detail", c.detail}});
     }

@@ -14,20 +14,24 @@ class Dump final : public Command {
   std::string examples() const override {
     return "  pyc dump tests/models/mlp.ir --stage loop\n"
            "  pyc dump tests/models/mlp.ir --stage asm --target x86_avx512\n"
-           "  pyc dump model.onnx --stage open\n";
+           "  pyc dump tests/models/mlp.ir --stage cuda --device cuda --target sm_90a\n"
+           "  pyc dump model.onnx --stage open\n"
+           "  pyc dump model.onnx --stage segments --shape x=2x3\n";
   }
   void declare(Options& options) override {
     model_.declare(options, ModelOptions::Offer::kAhead);
     options.choice("--stage", stage_, "Which",
-                   {"open", "graph", "passes", "groups", "loop", "plan", "llvm", "asm"});
+                   {"open", "segments", "graph", "passes", "groups", "loop", "plan", "llvm", "asm",
+                    "cuda", "ptx"});
   }
 
   int run() override {
     model_.finish();
     const Progress progress("compiling " + model_.model);
     const ModelFile file = ModelFile::load(model_.model);
-    const std::string text = stage_ == "open"
-                                 ? file.text(model_.compile)
+    const std::string text = stage_ == "open" ? file.text(model_.compile)
+                             : stage_ == "segments"
+                                 ? file.segments(model_.compile)
                                  : settled_graph(file, model_.compile).dump(stage_, model_.compile);
     if (json) {
       print(Json{{"stage", stage_}, {"text", text}});

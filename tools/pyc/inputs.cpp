@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "command.h"
+#include "report.h"
 #include "say.h"
 
 namespace pyc::tool {
@@ -202,9 +203,22 @@ void ShapeChoice::note() const {
   say(stderr, "note: open dims are taken as {} (--dim NAME=N, --shape INPUT=N,N choose)\n", text);
 }
 
+namespace {
+
+// That another device than the one asked for took its place.
+void note_device(const Model& model) {
+  for_each_decision(model, [](const pyc_decision& d, const auto&) {
+    if (std::string_view(d.what) == "device") {
+      say(stderr, "note: runs on the {}: {}\n", d.chosen, d.detail);
+    }
+  });
+}
+
+}  // namespace
+
 Model settled_model(const ModelFile& file, CompileOptions& compile, const InputOptions& inputs) {
   ShapeChoice shapes(file, compile, &inputs);
-  return shapes.settle([&] {
+  Model settled = shapes.settle([&] {
     Model model = file.compile(compile);
     // Whether an open model takes the shapes shows when it runs.
     if (shapes.guessed() && model.is_open()) {
@@ -212,10 +226,19 @@ Model settled_model(const ModelFile& file, CompileOptions& compile, const InputO
     }
     return model;
   });
+  note_device(settled);
+  return settled;
 }
 
 Graph settled_graph(const ModelFile& file, CompileOptions& compile) {
   return ShapeChoice(file, compile, nullptr).settle([&] { return file.graph(compile); });
+}
+
+void compile_settled(const ModelFile& file, CompileOptions& compile, const std::string& path) {
+  ShapeChoice(file, compile, nullptr).settle([&] {
+    file.compile_to_file(path, compile);
+    return true;
+  });
 }
 
 void InputOptions::declare(Options& options) {

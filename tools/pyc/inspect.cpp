@@ -75,6 +75,7 @@ class Inspect final : public Command {
     const pyc_artifact_info info = artifact.info();
     if (json) {
       Json report = {{"version", info.version},
+                     {"device", info.device},
                      {"target", info.target},
                      {"runs_here", *info.missing == '\0'},
                      {"determinism", info.determinism},
@@ -105,7 +106,7 @@ class Inspect final : public Command {
     const std::string here = *info.missing == '\0'
                                  ? "this machine runs it"
                                  : fmt::format("not this machine's: {}", info.missing);
-    say("made    by PyC {} for {} ({}), determinism {}\n", info.version, info.target, here,
+    say("made    by PyC {} for {} ({}), determinism {}\n", info.version, machine_text(info), here,
         info.determinism);
     say("holds   {} steps, code {}, parameters {}, file {}\nprint   {}\n", info.step_count,
         bytes_text(info.code_bytes), bytes_text(info.parameter_bytes), bytes_text(info.file_bytes),

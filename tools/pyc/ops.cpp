@@ -40,6 +40,7 @@ Json op_json(const Op& op) {
               {"max_inputs", op.info.max_inputs < 0 ? Json(nullptr) : Json(op.info.max_inputs)},
               {"outputs", op.info.outputs},
               {"composite", op.info.composite != 0},
+              {"no_gradient", op.info.no_gradient == nullptr ? Json(nullptr) : op.info.no_gradient},
               {"attributes", Json::array()}};
   for (const pyc_attribute_info& a : op.attributes) {
     out["attributes"].push_back({{"name", a.name},
@@ -49,12 +50,19 @@ Json op_json(const Op& op) {
   return out;
 }
 
+std::string remarks(const pyc_op_info& info) {
+  std::string text = info.composite != 0 ? " *Composite.*" : "";
+  if (info.no_gradient != nullptr) text += fmt::format(" *No gradient: {}.*", info.no_gradient);
+  return text;
+}
+
 void print_markdown(const std::vector<Op>& ops) {
   say("# Ops\n\n"
       "Written by `pyc ops --markdown` from the table of ops; a test keeps this page equal to it. "
       "An attribute with `=` may be\n"
-      "left out. *Composite* ops stand for a graph of others. Which dtypes each device computes: "
-      "[capabilities](capabilities.md).\n\n"
+      "left out. *Composite* ops stand for a graph of others. An op can be differentiated "
+      "([training](training.md)) unless it\n"
+      "says why not. Which dtypes each device computes: [capabilities](capabilities.md).\n\n"
       "| op | inputs | outputs | attributes | meaning |\n|---|---|---|---|---|\n");
   for (const Op& op : ops) {
     std::string attributes;
@@ -62,7 +70,7 @@ void print_markdown(const std::vector<Op>& ops) {
       attributes += fmt::format("{}`{}`", attributes.empty() ? "" : ", ", attribute_text(a));
     }
     say("| `{}` | {} | {} | {} | {}{} |\n", op.info.name, arity_text(op.info), op.info.outputs,
-        attributes, op.info.summary, op.info.composite != 0 ? " *Composite.*" : "");
+        attributes, op.info.summary, remarks(op.info));
   }
 }
 

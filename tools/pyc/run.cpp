@@ -122,7 +122,8 @@ class Run final : public Command {
     for_each_decision(model, [](const pyc_decision& d, const auto& alternatives) {
       const std::string_view what = d.what;
       if (what.starts_with("kernel:") || what.starts_with("fusion:") ||
-          what.starts_with("compile") || what.starts_with("graph_break")) {
+          what.starts_with("compile") || what.starts_with("graph_break") ||
+          what.starts_with("order:") || what == "device") {
         say("  {}\n", Lines{decision_text(d, alternatives)});
       }
     });

@@ -4,15 +4,13 @@
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <system_error>
-#include <thread>
 
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/kernel_generator.h"
-#include "base/exceptions.h"
-#include "runtime/code_module.h"
+#include "backends/cpu/loader.h"
+#include "backends/cpu/registers.h"
+#include "base/all_cores.h"
 
 namespace pyc::backends {
 namespace {
@@ -36,8 +34,7 @@ struct Unit {
   const cpu::CpuPlan* plan = nullptr;
   std::string symbol;
   std::shared_ptr<const std::string> object;
-  std::shared_ptr<const runtime::CodeModule> module;  // null for a foreign target
-  int64_t ns = 0;                                     // thread_ns it took
+  int64_t ns = 0;  // thread_ns it took
 };
 
 // Time this thread was running: what other programs take from it is not the kernel's.
@@ -48,75 +45,80 @@ int64_t thread_ns() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-Status compile_unit(const cpu::CodegenTarget& target, bool load, Unit& unit) {
+Status compile_unit(const cpu::CodegenTarget& target, Unit& unit) {
   const int64_t start = thread_ns();
   PYC_ASSIGN(std::string object,
              unit.plan->emit(*unit.group, target, unit.symbol, cpu::Form::kObject));
-  if (load) {
-    PYC_ASSIGN(unit.module, runtime::CodeModule::load(object));
-  } else {
-    unit.object = std::make_shared<const std::string>(std::move(object));
-  }
+  unit.object = std::make_shared<const std::string>(std::move(object));
   unit.ns = thread_ns() - start;
   return {};
 }
 
-// Calls work(i) for all i below `count`, on all cores; which thread takes which never shows in the
-// result. Gives the first refusal in the order of i.
-template <class Work>
-Status on_all_cores(size_t count, const Work& work) {
-  std::vector<Status> statuses(count);
-  std::atomic<size_t> next{0};
-  const auto take = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        statuses[i] = work(i);
-      } catch (...) {  // may be on a helper thread: nothing may leave it
-        statuses[i] = status_of_exception();
-      }
-    }
-  };
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> helpers;
-  for (size_t t = 1; t < std::min(cores, count); ++t) {
-    try {
-      helpers.emplace_back(take);
-    } catch (const std::system_error&) {
-      break;  // no more threads to be had: this one does the rest
-    }
-  }
-  take();
-  helpers.clear();
-  for (Status& status : statuses) {
-    if (!status.ok()) return std::move(status);
-  }
-  return {};
-}
-
-Status compile_units(const cpu::CodegenTarget& target, bool load, std::vector<Unit>& units) {
+Status compile_units(const cpu::CodegenTarget& target, std::vector<Unit>& units) {
   return on_all_cores(units.size(), [&](size_t i) {
-    return compile_unit(target, load, units[i])
-        .with_context("compiling group " + units[i].group->name);
+    return compile_unit(target, units[i]).with_context("compiling group " + units[i].group->name);
   });
 }
 
-CompiledGroup make_group(const ir::Graph& graph, const lower::Group& group,
-                         const cpu::CpuPlan& plan, const Unit& unit) {
+CompiledGroup make_group(const lower::Group& group, const cpu::CpuPlan& plan, const Unit& unit) {
   CompiledGroup out;
-  out.object = unit.object;
-  if (unit.module) out.owners.push_back(unit.module);
   out.steps = plan.steps(group, unit.symbol);
-  for (CompiledStep& step : out.steps) {
-    if (unit.module) step.fn = unit.module->lookup(step.symbol);
-  }
-  out.packed = plan.packed(graph, group);
+  for (CompiledStep& step : out.steps) step.object = unit.object;
   return out;
+}
+
+// Packs each constant once per packing, for all groups that ask for it.
+Status pack_constants(const lower::LoweredGraph& lowered, std::span<const Candidate> chosen,
+                      std::vector<CompiledGroup>& groups) {
+  struct Job {
+    size_t group;
+    size_t index;
+    runtime::Parameter made;
+  };
+  std::vector<Job> jobs;
+  std::map<std::pair<ir::ValueId, std::string>, size_t> known;
+  std::vector<std::vector<size_t>> job_of(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto& packed = chosen[g].needs.packed;
+    for (size_t i = 0; i < packed.size(); ++i) {
+      const auto [it, is_new] =
+          known.try_emplace({packed[i].source, packed[i].packing}, jobs.size());
+      if (is_new) jobs.push_back({g, i, {}});
+      job_of[g].push_back(it->second);
+    }
+  }
+  PYC_TRY(on_all_cores(jobs.size(), [&](size_t j) -> Status {
+    const size_t g = jobs[j].group;
+    jobs[j].made = plan_of(chosen[g]).pack(*lowered.graph, lowered.groups[g], jobs[j].index);
+    return {};
+  }));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const size_t j : job_of[g]) groups[g].packed.push_back(jobs[j].made);
+  }
+  return {};
 }
 
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
-  Capabilities capabilities() const override { return {.ahead = true}; }
+  Capabilities capabilities() const override {
+    const auto targets = target_names();
+    return {.targets = {targets.begin(), targets.end()}, .stages = {"llvm", "asm"}};
+  }
+  std::string native_target() const override {
+    return std::string(pyc::native_target(host_target()));
+  }
+
+  // Measured on Neoverse-V1; elsewhere scaled by the width of its vectors.
+  lower::LayoutFacts layout_facts(const BackendOptions& options) const override {
+    const cpu::CodegenTarget target = target_of(options);
+    const double width = static_cast<double>(cpu::registers_of(target).native_lanes) / 4.0;
+    return {.tile_product = 2.0 / cpu::tile_flops_per_ns(target),
+            .generic_product = 0.1 / width,
+            .read = 0.05 / width,
+            .strided_read = 0.6,
+            .packed_read = 0.15 / width};
+  }
 
   std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                     const BackendOptions& options) const override {
@@ -154,18 +156,21 @@ class CpuBackend final : public Backend {
       }
       unit_of.push_back(it->second);
     }
-    PYC_TRY(compile_units(target_of(options), options.target.empty(), units));
+    PYC_TRY(compile_units(target_of(options), units));
     stats->kernels = static_cast<int64_t>(lowered.groups.size());
     stats->distinct = static_cast<int64_t>(units.size());
     for (const Unit& unit : units) stats->slowest_ns = std::max(stats->slowest_ns, unit.ns);
 
     std::vector<CompiledGroup> out(lowered.groups.size());
     PYC_TRY(on_all_cores(out.size(), [&](size_t g) -> Status {
-      out[g] = make_group(*lowered.graph, lowered.groups[g], plan_of(chosen[g]), units[unit_of[g]]);
+      out[g] = make_group(lowered.groups[g], plan_of(chosen[g]), units[unit_of[g]]);
       return {};
     }));
+    PYC_TRY(pack_constants(lowered, chosen, out));
     return out;
   }
+
+  const runtime::Loader& loader() const override { return cpu::loader(); }
 
   Result<std::string> dump(const lower::LoweredGraph& lowered, size_t g, const Candidate& chosen,
                            const BackendOptions& options, std::string_view stage) const override {

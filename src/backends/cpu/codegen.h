@@ -39,8 +39,8 @@ inline constexpr std::string_view kDefaultSymbol = "pyc_kernel";
 // one public symbol is a pyc_kernel_fn. The kernel must pass loop::verify_kernel. Refuses
 // (kUnsupported) targets that lack exactly rounded fma or that LLVM does not know. Objects refer to
 // nothing outside themselves. Equal arguments give equal bytes.
-// The code takes it that a kernel's buffers do not overlap. An output may be the very memory of an
-// input if each element is read only by the iterations that store it.
+// The code takes it that a kernel's buffers do not overlap, but for a written one that is in place
+// of a read one.
 Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target);
 Result<std::string> emit_assembly(const loop::Kernel& kernel, const CodegenTarget& target);
 Result<std::string> emit_object(const loop::Kernel& kernel, const CodegenTarget& target,

@@ -30,8 +30,10 @@ std::span<const KernelGenerator* const> kernel_generators() {
 
 std::vector<backends::Operand> kernel_operands(const lower::Group& group) {
   std::vector<backends::Operand> out;
-  for (const ir::ValueId v : group.buffer_values) {
+  for (size_t b = 0; b < group.buffer_values.size(); ++b) {
+    const ir::ValueId v = group.buffer_values[b];
     backends::Operand operand;
+    operand.offset = group.buffer_offset_bytes(b);
     operand.kind =
         v == ir::kNoId ? backends::Operand::Kind::kScratch : backends::Operand::Kind::kValue;
     operand.value = v;

@@ -31,11 +31,11 @@ class CpuPlan : public backends::KernelPlan {
   virtual std::string key(const lower::Group& group) const = 0;
   virtual Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
                                    const std::string& symbol, Form form) const = 0;
-  // Run in order; their functions are found by symbol.
+  // Run in order; their functions are found by symbol in the emitted object.
   virtual std::vector<backends::CompiledStep> steps(const lower::Group& group,
                                                     const std::string& symbol) const = 0;
-  // One per KernelNeeds::packed; its data is null when there is no memory.
-  virtual std::vector<runtime::Parameter> packed(const ir::Graph&, const lower::Group&) const {
+  // Entry `index` of KernelNeeds::packed; its data is null when there is no memory.
+  virtual runtime::Parameter pack(const ir::Graph&, const lower::Group&, size_t) const {
     return {};
   }
 };

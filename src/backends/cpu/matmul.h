@@ -5,12 +5,16 @@
 // (docs/NUMERICS.md, contractions): one fma chain per segment of 256, joined in order. Tiles,
 // blocks, packing, lanes and threads never enter.
 //
+// Operands need not lie in memory as matrices: a convolution's windows, halves and anything else
+// that lower/ finds to be a product are evaluated from their expressions while they are packed.
+//
 // How it runs. A tile of `tile_rows` rows and `tile_columns` columns stays in registers over one
 // segment; between segments its totals lie on the stack. A task computes one block of tiles: some
 // rows × some panels of one batch entry. It walks the tiles of its rows and, for each, all its
 // panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
 // k into blocks, copying A's rows and prefetching either were measured and cost more than they
-// gave; what pays is to fetch the block to come of a B that is larger than the cache.
+// gave; what pays is to fetch the block to come of a B that is larger than the cache (x86), and to
+// pack all rows of a long k in a step of its own (aarch64).
 
 #include <cstdint>
 #include <string>
@@ -30,9 +34,17 @@ inline constexpr int64_t kMatmulSegment = 256;
 // What a matmul kernel is made from; all of it follows from the arguments of plan_matmul.
 struct MatmulPlan {
   enum class Weights : uint8_t {
-    kPackedAhead,  // a constant, packed by pack_b when the model is compiled
-    kPackedAtRun,  // packed by the kernel's first step into the workspace
-    kInPlace,      // read where it lies
+    kPackedAhead,   // a constant, packed by pack_b when the model is compiled
+    kPackedAtRun,   // packed by the kernel's first step into the workspace
+    kPackedByTask,  // each task packs the block it reads into scratch
+    kInPlace,       // read where it lies
+  };
+  enum class Rows : uint8_t {
+    kPackedAhead,  // a constant, packed by pack_a when the model is compiled
+    kPackedAtRun,  // k lies together; packed by a step of its own into the workspace
+    kInPlace,      // k lies together
+    kCopied,       // each tile's rows are copied to scratch, by their strides
+    kComputed,     // or evaluated into it
   };
 
   std::string name;  // "f32_matmul__neon_8x8"
@@ -54,7 +66,15 @@ struct MatmulPlan {
   int64_t n_blocks = 1;
   int64_t batch = 1;
 
-  bool pack_a = false;  // k does not lie together: each tile's rows are copied to scratch
+  Rows rows = Rows::kInPlace;
+  // Of an A that is packed ahead or at run: the matmul step's operand, strides in elements, how
+  // many matrices there are, the size of all and where in the workspace they begin.
+  uint32_t a_slot = 0;
+  std::vector<int64_t> a_batch_strides;
+  int64_t a_matrices = 1;
+  int64_t a_bytes = 0;
+  int64_t a_workspace = 0;
+
   Weights weights = Weights::kPackedAhead;
   uint32_t b_slot = 0;         // the matmul step's operand that is B as the tiles read it
   int64_t b_matrices = 1;      // distinct ones
@@ -66,8 +86,13 @@ struct MatmulPlan {
   bool fetch_b = false;
 
   int64_t packed_bytes = 0;   // of B, with padding; 0 when read in place
-  int64_t scratch_bytes = 0;  // of a thread: one tile's rows
+  int64_t scratch_bytes = 0;  // of a thread: one tile's rows, then the task's block of B
+  int64_t b_scratch = 0;      // where that block begins, in bytes
 
+  // A as the tiles read it: [step of `unroll` k][row][unroll], tile after tile.
+  bool a_packed() const { return rows != Rows::kInPlace; }
+  int64_t padded_k() const { return (k + unroll - 1) / unroll * unroll; }
+  bool a_placed() const { return rows == Rows::kPackedAhead || rows == Rows::kPackedAtRun; }
   int64_t tasks() const { return batch * m_blocks * n_blocks; }
 };
 
@@ -76,27 +101,34 @@ struct MatmulPlan {
 // "lanes_not_supported".
 std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target);
 
-// The group must not be rejected. `b_is_constant`: the value of buffer contraction->b.buffer is a
-// constant whose bytes are at hand when the model is compiled. `threads` steers the sizes of tasks.
-MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const CodegenTarget& target,
-                       int threads);
+// Which operands are loads of constants, whose bytes are at hand when the model is compiled.
+struct MatmulConstants {
+  bool a = false;
+  bool b = false;
+};
 
-// Workspace for a B packed at run time, scratch per thread, and the packed constant, whose source
-// is group.buffer_values[contraction->b.buffer]. A constant that the epilogue reads too is packed
-// at run time like any other B.
+// The group must not be rejected. `threads` steers the sizes of tasks.
+MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
+                       const CodegenTarget& target, int threads);
+
+// Workspace for operands packed at run time, scratch per thread, and the packed constants, first
+// B's, then A's, whose source is group.buffer_values of the operand's buffer. A constant that the
+// epilogue reads too is packed at run time like anything else.
 lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& plan);
 
 // Estimated time of one run: the slowest of arithmetic, memory and the busiest thread's tasks.
 double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads);
 
-// B in the plan's layout, from the contraction's buffer `b_data`: panels of tile_columns columns,
-// each [k][tile_columns], columns beyond n zero. Requires weights == kPackedAhead. Its data is null
-// when there is no memory.
+// A constant operand in the plan's layout, from the bytes of its buffer. B: panels of tile_columns
+// columns, each [k][tile_columns], columns beyond n zero; requires weights == kPackedAhead. A: see
+// a_packed; requires rows == kPackedAhead. Data is null when there is no memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data);
+runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& contraction,
+                          const void* a_data);
 
-// How the step that packs B at run time does it.
+// How the step that packs a linear B at run time does it.
 inline Packing packing_of(const MatmulPlan& plan, const lower::Contraction& contraction) {
   return {.n = plan.n,
           .k = plan.k,
@@ -116,11 +148,14 @@ struct MatmulStep {
   int64_t parallel = 1;
 };
 
-// [pack B,] multiply. The multiply step's operands are the group's kernel buffers in their order
-// (kValue of group.buffer_values), where B's own place holds the packed B unless the kernel also
-// reads B as it is; then packed B is appended as one more operand. Packed B is
-// {kPacked, packed = 0} for a constant and {kWorkspace, offset = 0} otherwise. The pack step's
-// operands are {kValue of B, kWorkspace}. No operand may overlap one that is written.
+// [pack A,] [pack B,] multiply. The multiply step's operands are the group's kernel buffers in
+// their order (kValue of group.buffer_values), where a packed operand stands in the place of its
+// buffer unless the kernel also reads that as it is (or the operand is no load of one), or it is an
+// A packed at run time; then it is appended. A packed constant is kPacked, numbered as in
+// matmul_needs; what is packed at run time kWorkspace. The operands of a step that packs are
+// {kValue, kWorkspace} for a linear operand, else the kernel's buffers, the workspace in place of
+// those it does not read, and the workspace. No operand may overlap one that is written, but in
+// place.
 std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan& plan,
                                      const std::string& symbol = std::string(kDefaultSymbol));
 

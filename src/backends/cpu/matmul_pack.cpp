@@ -2,44 +2,121 @@
 
 #include "backends/cpu/matmul.h"
 #include "base/aligned_buffer.h"
+#include "base/convert.h"
 
 namespace pyc::cpu {
+namespace {
+
+std::shared_ptr<AlignedBuffer> floats(int64_t count) {
+  Result<AlignedBuffer> made = AlignedBuffer::create(static_cast<size_t>(count) * sizeof(float));
+  return made.ok() ? std::make_shared<AlignedBuffer>(std::move(made).value()) : nullptr;
+}
+
+// A constant operand's buffer as f32, and where its elements lie.
+class Source {
+ public:
+  Source(const lower::Contraction& c, const lower::Contraction::Operand& operand, loop::VarId row,
+         const void* data)
+      : base_(c.base_of(operand)),
+        rows_(c.offsets_of(operand, row)),
+        ks_(c.offsets_of(operand, c.k_var)) {
+    matrices_ = {base_};
+    for (size_t i = 0; i < c.batch.size(); ++i) {
+      if (!loop::depends_on(c.kernel->pool, operand.value, c.batch_vars[i])) continue;
+      std::vector<int64_t> next;
+      const std::vector<int64_t> part = c.offsets_of(operand, c.batch_vars[i]);
+      for (const int64_t m : matrices_) {
+        for (const int64_t p : part) next.push_back(m + p);
+      }
+      matrices_ = std::move(next);
+    }
+    if (operand.dtype == DType::kF32) {
+      data_ = static_cast<const float*>(data);
+      return;
+    }
+    const int64_t elements = c.kernel->buffers[operand.buffer].elements;
+    wide_ = floats(elements);
+    if (wide_ == nullptr) return;
+    auto* out = reinterpret_cast<float*>(wide_->data());
+    const auto* in = static_cast<const std::byte*>(data);
+    for (int64_t i = 0; i < elements; ++i) {
+      const Word w = load_word(in + i * dtype_size(operand.dtype), operand.dtype);
+      store_word(out + i, DType::kF32, convert_word(w, operand.dtype, DType::kF32));
+    }
+    data_ = out;
+  }
+
+  bool ok() const { return data_ != nullptr; }
+  // The distinct matrices, in the order of the batch.
+  const std::vector<int64_t>& matrices() const { return matrices_; }
+  // Elements [row, row + count) at k.
+  void row_at(int64_t matrix, int64_t row, int64_t count, int64_t k, float* out) const {
+    const float* from = data_ + matrix + ks_[static_cast<size_t>(k)];
+    for (int64_t j = 0; j < count; ++j) out[j] = from[rows_[static_cast<size_t>(row + j)]];
+  }
+
+ private:
+  int64_t base_;
+  std::vector<int64_t> rows_;
+  std::vector<int64_t> ks_;
+  std::vector<int64_t> matrices_;
+  std::shared_ptr<AlignedBuffer> wide_;
+  const float* data_ = nullptr;
+};
+
+runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer, int64_t bytes) {
+  runtime::Parameter parameter;
+  parameter.data = buffer->data();
+  parameter.bytes = bytes;
+  parameter.owner = std::move(buffer);
+  return parameter;
+}
+
+}  // namespace
 
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data) {
-  const lower::Contraction::Operand& b = contraction.b;
-  const auto bytes = static_cast<size_t>(plan.packed_bytes);
-  Result<AlignedBuffer> made = AlignedBuffer::create(bytes);
-  if (!made.ok()) return {};
-  auto buffer = std::make_shared<AlignedBuffer>(std::move(made).value());
+  const Source source(contraction, contraction.b, contraction.n_var, b_data);
+  std::shared_ptr<AlignedBuffer> buffer = floats(plan.packed_bytes / 4);
+  if (buffer == nullptr || !source.ok()) return {};
   auto* out = reinterpret_cast<float*>(buffer->data());
-  for (int64_t matrix = 0; matrix < plan.b_matrices; ++matrix) {
-    const float* source = static_cast<const float*>(b_data) + b.base;
-    int64_t rest = matrix;
-    for (size_t i = contraction.batch.size(); i-- > 0;) {
-      if (b.batch_strides[i] == 0) continue;
-      source += rest % contraction.batch[i] * b.batch_strides[i];
-      rest /= contraction.batch[i];
-    }
+  for (const int64_t matrix : source.matrices()) {
     for (int64_t panel = 0; panel < plan.panels; ++panel) {
       const int64_t column = panel * plan.tile_columns;
       const int64_t columns = std::min<int64_t>(plan.tile_columns, plan.n - column);
       for (int64_t k = 0; k < plan.k; ++k, out += plan.tile_columns) {
-        const float* row = source + column * b.row_stride + k * b.k_stride;
-        if (b.row_stride == 1) {
-          std::copy_n(row, columns, out);
-        } else {
-          for (int64_t j = 0; j < columns; ++j) out[j] = row[j * b.row_stride];
-        }
+        source.row_at(matrix, column, columns, k, out);
         std::fill(out + columns, out + plan.tile_columns, 0.0f);
       }
     }
   }
-  runtime::Parameter parameter;
-  parameter.data = buffer->data();
-  parameter.bytes = plan.packed_bytes;
-  parameter.owner = std::move(buffer);
-  return parameter;
+  return parameter_of(std::move(buffer), plan.packed_bytes);
+}
+
+runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& contraction,
+                          const void* a_data) {
+  const Source source(contraction, contraction.a, contraction.m_var, a_data);
+  std::shared_ptr<AlignedBuffer> buffer = floats(plan.a_bytes / 4);
+  if (buffer == nullptr || !source.ok()) return {};
+  auto* out = reinterpret_cast<float*>(buffer->data());
+  std::fill_n(out, plan.a_bytes / 4, 0.0f);
+  std::vector<float> column(static_cast<size_t>(plan.tile_rows));
+  for (const int64_t matrix : source.matrices()) {
+    int64_t row = 0;
+    for (int64_t tile = 0; tile < plan.row_tiles; ++tile) {
+      const int64_t rows = tile < plan.tall_tiles ? plan.tile_rows : plan.tile_rows - 1;
+      for (int64_t k = 0; k < plan.k; ++k) {
+        source.row_at(matrix, row, rows, k, column.data());
+        float* step = out + (k / plan.unroll) * plan.unroll * rows + k % plan.unroll;
+        for (int64_t i = 0; i < rows; ++i) {
+          step[i * plan.unroll] = column[static_cast<size_t>(i)];
+        }
+      }
+      row += rows;
+      out += rows * plan.padded_k();
+    }
+  }
+  return parameter_of(std::move(buffer), plan.a_bytes);
 }
 
 }  // namespace pyc::cpu

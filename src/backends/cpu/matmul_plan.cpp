@@ -5,16 +5,20 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <span>
+#include <unordered_set>
 
 #include "backends/cpu/kernel_generator.h"
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/registers.h"
+#include "base/hash.h"
 
 namespace pyc::cpu {
 namespace {
 
 using loop::ExprId;
 using loop::kNone;
+using Operand = lower::Contraction::Operand;
 
 // What a block of B may take of the second-level cache.
 constexpr int64_t kBlockBytes = 256 << 10;
@@ -23,28 +27,66 @@ constexpr int64_t kLargeBytes = 512 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
 
+// From this length on, the rows of a tile do not stay in the first-level cache: where they lie,
+// they come as so many streams, and those a multiple of 16 KB apart fall into the same few sets.
+constexpr int64_t kLongRow = 2048;
+// Fewer panels than this do not pay for packing A.
+constexpr int64_t kPanelsForRows = 16;
+
+// Tasks enough for every thread when each packs a part of B of its own.
+constexpr int64_t kTasksPerThread = 4;
+
 // What a task costs beside its tiles.
 constexpr double kTaskOverheadNs = 100.0;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-bool reads_buffer(const loop::Kernel& kernel, ExprId id, uint32_t buffer) {
-  if (id == kNone) return false;
-  const loop::ExprNode& n = kernel.pool.node(id);
-  if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer) return true;
-  return reads_buffer(kernel, n.a, buffer) || reads_buffer(kernel, n.b, buffer) ||
-         reads_buffer(kernel, n.c, buffer);
+// What evaluating a row of A costs against a product with as many rows of one column, and by how
+// much tiles are slower whose panels come from beyond the second-level cache.
+constexpr double kComputedRows = 6.0;
+constexpr double kFarPanels = 1.1;
+
+// What a packed constant or computed operand costs to write, against copying it.
+constexpr double kComputedFactor = 2.0;
+
+// Whether one of the expressions reads the buffer.
+class Reads {
+ public:
+  Reads(const loop::Pool& pool, uint32_t buffer) : pool_(pool), buffer_(buffer) {}
+
+  bool in(ExprId id) {
+    if (id == kNone || !seen_.insert(id).second) return false;
+    const loop::ExprNode& n = pool_.node(id);
+    if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer_) return true;
+    return in(n.a) || in(n.b) || in(n.c);
+  }
+
+ private:
+  const loop::Pool& pool_;
+  uint32_t buffer_;
+  std::unordered_set<ExprId> seen_;
+};
+
+// Whether an operand's buffer is also read as it is: by the epilogue, or by the other operand.
+bool reads_elsewhere(const lower::Contraction& c, uint32_t buffer, const Operand& other) {
+  Reads reads(c.kernel->pool, buffer);
+  if (reads.in(other.value)) return true;
+  return std::any_of(c.kernel->stores.begin(), c.kernel->stores.end(),
+                     [&](const loop::Store& s) { return reads.in(s.value) || reads.in(s.offset); });
 }
 
-// Whether B is also read as it is: by the epilogue, or as A.
-bool reads_b_elsewhere(const lower::Group& group) {
-  const lower::Contraction& c = *group.contraction;
-  if (c.a.buffer == c.b.buffer) return true;
-  return std::any_of(group.kernel.stores.begin(), group.kernel.stores.end(),
-                     [&](const loop::Store& s) {
-                       return reads_buffer(group.kernel, s.value, c.b.buffer) ||
-                              reads_buffer(group.kernel, s.offset, c.b.buffer);
-                     });
+// The dims of the batch that the operand depends on have matrices of their own; elements between
+// those of neighbours, and how many there are.
+int64_t batch_strides(const lower::Contraction& c, const Operand& operand, int64_t elements,
+                      std::vector<int64_t>& strides) {
+  int64_t matrices = 1;
+  strides.assign(c.batch.size(), 0);
+  for (size_t i = c.batch.size(); i-- > 0;) {
+    if (!loop::depends_on(c.kernel->pool, operand.value, c.batch_vars[i])) continue;
+    strides[i] = matrices * elements;
+    matrices *= c.batch[i];
+  }
+  return matrices;
 }
 
 // Most rows a tile of `columns` columns can have without spilling. On aarch64 a row of A takes a
@@ -103,13 +145,19 @@ void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
   if (p.lanes != r.native_lanes) p.name += fmt::format("_l{}", p.lanes);
 }
 
-void choose_weights(const lower::Group& group, bool b_is_constant, MatmulPlan& p) {
+bool is_linear(const Operand& operand) { return operand.form == lower::Contraction::Form::kLinear; }
+
+void choose_weights(const lower::Group& group, bool constant, int threads, MatmulPlan& p) {
   const lower::Contraction& c = *group.contraction;
   using Weights = MatmulPlan::Weights;
-  const bool elsewhere = reads_b_elsewhere(group);
-  const bool readable = c.b.row_stride == 1 && p.n % p.tile_columns == 0 && c.b.k_stride > 0;
+  const bool elsewhere = c.b.buffer == kNone || reads_elsewhere(c, c.b.buffer, c.a);
+  const bool readable =
+      is_linear(c.b) && c.b.row_stride == 1 && p.n % p.tile_columns == 0 && c.b.k_stride > 0;
   const bool small = p.k * c.b.k_stride * 4 <= kInPlaceBytes || p.m <= p.tile_rows;
-  if (b_is_constant && !elsewhere) {
+  p.b_slot = elsewhere ? static_cast<uint32_t>(group.kernel.buffers.size()) : c.b.buffer;
+  p.b_panel_stride = p.k * p.tile_columns;
+  p.b_k_stride = p.tile_columns;
+  if (constant && !elsewhere) {
     p.weights = Weights::kPackedAhead;
   } else if (readable && small) {
     p.weights = Weights::kInPlace;
@@ -118,28 +166,77 @@ void choose_weights(const lower::Group& group, bool b_is_constant, MatmulPlan& p
     p.b_k_stride = c.b.k_stride;
     p.b_batch_strides = c.b.batch_strides;
     return;
+  } else if ((!is_linear(c.b) || p.rows == MatmulPlan::Rows::kPackedAhead) &&
+             p.batch * p.panels >= kTasksPerThread * threads) {
+    p.weights = Weights::kPackedByTask;
+    p.b_batch_strides.assign(c.batch.size(), 0);
+    return;
   } else {
     p.weights = Weights::kPackedAtRun;
   }
-  p.b_slot = elsewhere ? static_cast<uint32_t>(group.kernel.buffers.size()) : c.b.buffer;
-  p.b_panel_stride = p.k * p.tile_columns;
-  p.b_k_stride = p.tile_columns;
-  p.b_batch_strides.assign(c.batch.size(), 0);
-  for (size_t i = c.batch.size(); i-- > 0;) {
-    if (c.b.batch_strides[i] == 0) continue;
-    p.b_batch_strides[i] = p.b_matrices * p.panels * p.b_panel_stride;
-    p.b_matrices *= c.batch[i];
-  }
+  p.b_matrices = batch_strides(c, c.b, p.panels * p.b_panel_stride, p.b_batch_strides);
   p.packed_bytes = p.b_matrices * p.panels * p.b_panel_stride * 4;
+}
+
+void place_rows(const lower::Contraction& c, MatmulPlan& p) {
+  p.a_matrices = batch_strides(c, c.a, p.m * p.padded_k(), p.a_batch_strides);
+  p.a_bytes = p.a_matrices * p.m * p.padded_k() * 4;
+}
+
+void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
+  const lower::Contraction& c = *group.contraction;
+  using Rows = MatmulPlan::Rows;
+  if (constant && c.a.buffer != kNone && !reads_elsewhere(c, c.a.buffer, c.b)) {
+    p.rows = Rows::kPackedAhead;
+    p.a_slot = c.a.buffer;
+    place_rows(c, p);
+    return;
+  }
+  if (!is_linear(c.a)) {
+    p.rows = Rows::kComputed;
+  } else if (c.a.k_stride != 1) {
+    p.rows = Rows::kCopied;
+  }
+}
+
+constexpr int64_t kLine = 64;
+
+// Packs long rows. On x86 not measured.
+void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulPlan& p) {
+  using Weights = MatmulPlan::Weights;
+  const lower::Contraction& c = *group.contraction;
+  if (!target.is_aarch64() || p.rows != MatmulPlan::Rows::kInPlace) return;
+  if (p.k < kLongRow || p.tile_rows <= 2 || p.panels < kPanelsForRows) return;
+  p.rows = MatmulPlan::Rows::kPackedAtRun;
+  place_rows(c, p);
+  const bool b_given = p.weights == Weights::kPackedAhead || p.weights == Weights::kPackedAtRun;
+  p.a_slot = static_cast<uint32_t>(group.kernel.buffers.size());
+  if (b_given) p.a_slot = std::max(p.a_slot, p.b_slot + 1);
+  if (p.weights == Weights::kPackedAtRun) p.a_workspace = ceil_div(p.packed_bytes, kLine) * kLine;
+}
+
+void choose_scratch(MatmulPlan& p) {
+  if (p.rows == MatmulPlan::Rows::kCopied || p.rows == MatmulPlan::Rows::kComputed) {
+    p.scratch_bytes = p.tile_rows * p.padded_k() * 4;
+  }
+  if (p.weights != MatmulPlan::Weights::kPackedByTask) return;
+  p.b_scratch = ceil_div(p.scratch_bytes, kLine) * kLine;
+  p.scratch_bytes = p.b_scratch + ceil_div(p.panels, p.n_blocks) * p.b_panel_stride * 4;
 }
 
 // The number of blocks in m and n whose busiest thread has least to do.
 void choose_blocks(int threads, MatmulPlan& p) {
   const int64_t panel_bytes = p.k * p.tile_columns * 4;
   const int64_t panels_per_block = std::max<int64_t>(1, kBlockBytes / panel_bytes);
-  const int64_t fewest = ceil_div(p.panels, panels_per_block);
+  // Rows that every block of columns evaluates anew had better have one with more of B than fits.
+  const bool computed = p.rows == MatmulPlan::Rows::kComputed;
+  const int64_t fewest = computed ? 1 : ceil_div(p.panels, panels_per_block);
+  const double rows_cost = computed ? kComputedRows / p.tile_columns : 0.05;
   double best = std::numeric_limits<double>::max();
-  for (int64_t m_blocks = 1; m_blocks <= std::min<int64_t>(p.row_tiles, 4 * threads); ++m_blocks) {
+  // What a task packs, no other task reads.
+  const bool by_task = p.weights == MatmulPlan::Weights::kPackedByTask;
+  const int64_t most = by_task ? 1 : std::min<int64_t>(p.row_tiles, 4 * threads);
+  for (int64_t m_blocks = 1; m_blocks <= most; ++m_blocks) {
     for (int64_t n_blocks = fewest; n_blocks <= std::min(p.panels, fewest + 4 * threads);
          ++n_blocks) {
       const int64_t tasks = p.batch * m_blocks * n_blocks;
@@ -147,7 +244,8 @@ void choose_blocks(int threads, MatmulPlan& p) {
       const double tiles = static_cast<double>(ceil_div(p.row_tiles, m_blocks));
       const double panels = static_cast<double>(ceil_div(p.panels, n_blocks));
       // In units of one tile over the whole k; reading A and B anew costs a little each.
-      const double task = tiles * panels + 0.05 * tiles + 0.1 * panels + 0.1;
+      const double far = panels > static_cast<double>(panels_per_block) ? kFarPanels : 1.0;
+      const double task = tiles * panels * far + rows_cost * tiles + 0.1 * panels + 0.1;
       const double time = task * static_cast<double>(per_thread);
       if (time < best * 0.999) {
         best = time;
@@ -158,14 +256,32 @@ void choose_blocks(int threads, MatmulPlan& p) {
   }
 }
 
+// All that a packed operand's bytes depend on but the source's and the layout.
+std::string operand_text(const lower::Group& group, const lower::Contraction::Operand& operand,
+                         loop::VarId row, int64_t rows) {
+  const lower::Contraction& c = *group.contraction;
+  std::string text = fmt::format("{} {}x{} from {}", dtype_name(operand.dtype), rows, c.k,
+                                 group.buffer_offset(operand.buffer) + c.base_of(operand));
+  // Where elements lie, along every variable that moves them.
+  const auto along = [&](loop::VarId var) {
+    if (var == kNone || !loop::depends_on(c.kernel->pool, operand.value, var)) return;
+    const std::vector<int64_t> offsets = c.offsets_of(operand, var);
+    const Digest digest = hash128(std::as_bytes(std::span(offsets)));
+    text += fmt::format(" {}:{}", offsets.size(), digest.hex());
+  };
+  along(row);
+  text += " k";
+  along(c.k_var);
+  for (const loop::VarId var : c.batch_vars) along(var);
+  return text;
+}
+
 }  // namespace
 
 std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target) {
   if (!group.contraction) return "no_contraction";
   const lower::Contraction& c = *group.contraction;
-  if (c.dtype != DType::kF32 || c.a.dtype != DType::kF32 || c.b.dtype != DType::kF32) {
-    return "dtype_not_f32";
-  }
+  if (c.dtype != DType::kF32) return "dtype_not_f32";
   if (c.k <= 0) return "k_is_zero";
   if (c.m <= 0 || c.n <= 0 || c.batch_size() <= 0) return "empty";
   if (c.segment != kMatmulSegment) return "segment_not_256";
@@ -176,8 +292,8 @@ std::string matmul_rejected(const lower::Group& group, const CodegenTarget& targ
   return "";
 }
 
-MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const CodegenTarget& target,
-                       int threads) {
+MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
+                       const CodegenTarget& target, int threads) {
   const lower::Contraction& c = *group.contraction;
   MatmulPlan p;
   p.m = c.m;
@@ -186,10 +302,11 @@ MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const Code
   p.batch = c.batch_size();
   p.segments = ceil_div(c.k, kMatmulSegment);
   choose_tile(target, p);
-  choose_weights(group, b_is_constant, p);
-  p.pack_a = c.a.k_stride != 1;
-  if (p.pack_a) p.scratch_bytes = p.tile_rows * ceil_div(p.k, p.unroll) * p.unroll * 4;
+  choose_rows(group, constants.a, p);
+  choose_weights(group, constants.b, std::max(threads, 1), p);
+  gather_rows(group, target, p);
   choose_blocks(std::max(threads, 1), p);
+  choose_scratch(p);
   // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
   p.fetch_b = !target.is_aarch64() && p.weights == MatmulPlan::Weights::kPackedAhead &&
               p.packed_bytes > kLargeBytes && p.row_tiles >= 2 * p.m_blocks;
@@ -197,17 +314,25 @@ MatmulPlan plan_matmul(const lower::Group& group, bool b_is_constant, const Code
 }
 
 lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& plan) {
+  const lower::Contraction& c = *group.contraction;
   lower::KernelNeeds needs;
   needs.scratch_bytes = plan.scratch_bytes;
-  switch (plan.weights) {
-    case MatmulPlan::Weights::kPackedAhead:
-      needs.packed.push_back({group.buffer_values[group.contraction->b.buffer], plan.packed_bytes});
-      break;
-    case MatmulPlan::Weights::kPackedAtRun:
-      needs.workspace_bytes = plan.packed_bytes;
-      break;
-    case MatmulPlan::Weights::kInPlace:
-      break;
+  // Tiles take points in an order of their own, but each point's epilogue runs once.
+  needs.in_place = loop::pointwise_pairs(group.kernel);
+  if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
+    needs.packed.push_back({group.buffer_values[c.b.buffer], plan.packed_bytes,
+                            fmt::format("f32 panels of {} columns of {}", plan.tile_columns,
+                                        operand_text(group, c.b, c.n_var, plan.n))});
+  }
+  if (plan.weights == MatmulPlan::Weights::kPackedAtRun) needs.workspace_bytes = plan.packed_bytes;
+  if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
+    needs.workspace_bytes = plan.a_workspace + plan.a_bytes;
+  }
+  if (plan.rows == MatmulPlan::Rows::kPackedAhead) {
+    needs.packed.push_back(
+        {group.buffer_values[c.a.buffer], plan.a_bytes,
+         fmt::format("f32 tiles, {} of {} rows, by {} of {}", plan.tall_tiles, plan.tile_rows,
+                     plan.unroll, operand_text(group, c.a, c.m_var, plan.m))});
   }
   return needs;
 }
@@ -225,8 +350,21 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double bytes = static_cast<double>(group.bytes);
   double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
   ns += rounds * kTaskOverheadNs + kStepOverheadNs;
+  const auto packing_ns = [&](double elements, bool computed) {
+    return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);
+  };
+  const double k = static_cast<double>(plan.k);
+  const bool b_computed = !is_linear(group.contraction->b);
   if (plan.weights == MatmulPlan::Weights::kPackedAtRun) {
-    ns += static_cast<double>(plan.packed_bytes) / (kBytesPerNs / 4) / threads + kStepOverheadNs;
+    ns += packing_ns(static_cast<double>(plan.packed_bytes) / 4, b_computed) + kStepOverheadNs;
+  } else if (plan.weights == MatmulPlan::Weights::kPackedByTask) {
+    ns += packing_ns(static_cast<double>(plan.batch) * columns * k, b_computed);
+  }
+  if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
+    ns += packing_ns(static_cast<double>(plan.a_bytes) / 4, false) + kStepOverheadNs;
+  }
+  if (plan.rows == MatmulPlan::Rows::kComputed) {
+    ns += packing_ns(static_cast<double>(plan.batch * plan.n_blocks) * rows * k, true);
   }
   return ns;
 }
@@ -236,21 +374,42 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
   using backends::Operand;
   using Weights = MatmulPlan::Weights;
   const auto value = [&](size_t buffer) {
-    return Operand{Operand::Kind::kValue, group.buffer_values[buffer], 0, 0};
+    return Operand{Operand::Kind::kValue, group.buffer_values[buffer],
+                   group.buffer_offset_bytes(buffer), 0};
   };
   const Operand workspace{Operand::Kind::kWorkspace, ir::kNoId, 0, 0};
-  const Operand packed{Operand::Kind::kPacked, ir::kNoId, 0, 0};
+  const Operand rows{Operand::Kind::kWorkspace, ir::kNoId, plan.a_workspace, 0};
   std::vector<MatmulStep> steps;
+  const lower::Contraction& c = *group.contraction;
+  if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
+    steps.push_back(
+        {symbol + "_rows", {value(c.a.buffer), rows}, plan.a_matrices * plan.row_tiles});
+  }
   if (plan.weights == Weights::kPackedAtRun) {
-    steps.push_back({symbol + "_pack",
-                     {value(group.contraction->b.buffer), workspace},
-                     plan.b_matrices * plan.panels});
+    MatmulStep pack{symbol + "_pack", {}, plan.b_matrices * plan.panels};
+    if (is_linear(c.b)) {
+      pack.operands = {value(c.b.buffer)};
+    } else {
+      for (uint32_t i = 0; i < group.buffer_values.size(); ++i) {
+        const bool read = Reads(c.kernel->pool, i).in(c.b.value);
+        pack.operands.push_back(read ? value(i) : workspace);
+      }
+    }
+    pack.operands.push_back(workspace);
+    steps.push_back(std::move(pack));
   }
   MatmulStep multiply{symbol, {}, plan.tasks()};
   for (size_t i = 0; i < group.buffer_values.size(); ++i) multiply.operands.push_back(value(i));
-  if (plan.weights != Weights::kInPlace) {
+  Operand packed{Operand::Kind::kPacked, ir::kNoId, 0, 0};
+  if (plan.weights == Weights::kPackedAhead || plan.weights == Weights::kPackedAtRun) {
     multiply.operands.resize(std::max<size_t>(multiply.operands.size(), plan.b_slot + 1));
     multiply.operands[plan.b_slot] = plan.weights == Weights::kPackedAhead ? packed : workspace;
+    packed.packed += plan.weights == Weights::kPackedAhead ? 1 : 0;
+  }
+  if (plan.rows == MatmulPlan::Rows::kPackedAhead) multiply.operands[plan.a_slot] = packed;
+  if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
+    multiply.operands.resize(plan.a_slot + 1);
+    multiply.operands[plan.a_slot] = rows;
   }
   steps.push_back(std::move(multiply));
   return steps;
@@ -258,8 +417,8 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 
 std::string matmul_key(const lower::Group& group, const MatmulPlan& plan) {
   return fmt::format("{} {}x{} blocks {} {} pack {} {}\n{}", plan.name, plan.row_tiles, plan.panels,
-                     plan.m_blocks, plan.n_blocks, plan.pack_a, static_cast<int>(plan.weights),
-                     loop::print(group.kernel));
+                     plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
+                     static_cast<int>(plan.weights), loop::print(*group.contraction->kernel));
 }
 
 }  // namespace pyc::cpu

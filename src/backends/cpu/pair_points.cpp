@@ -1,7 +1,8 @@
 #include "backends/cpu/pair_points.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "loop/renamed.h"
 
 namespace pyc::cpu {
 
@@ -31,64 +32,9 @@ bool has_form(const loop::Kernel& kernel) {
                      [&](const loop::Stmt& s) { return is_row_loop(kernel, s); });
 }
 
-// Expressions with other variables and buffers in them.
-class Renamed {
- public:
-  explicit Renamed(loop::Pool& pool) : pool_(pool) {}
-
-  void set_var(VarId var, ExprId value) { vars_[var] = value; }
-  void set_buffer(uint32_t buffer, uint32_t other) { buffers_[buffer] = other; }
-  uint32_t buffer(uint32_t b) const {
-    const auto it = buffers_.find(b);
-    return it == buffers_.end() ? b : it->second;
-  }
-
-  ExprId operator()(ExprId id) {
-    if (id == kNone) return kNone;
-    if (const auto it = known_.find(id); it != known_.end()) return it->second;
-    const ExprId made = make(id);
-    known_[id] = made;
-    return made;
-  }
-
- private:
-  ExprId make(ExprId id) {
-    const loop::ExprNode n = pool_.node(id);  // making others moves it
-    if (n.op == Op::kConst) return id;
-    if (n.op == Op::kVar) {
-      const auto it = vars_.find(static_cast<VarId>(n.imm));
-      return it == vars_.end() ? id : it->second;
-    }
-    const ExprId a = (*this)(n.a);
-    const ExprId b = (*this)(n.b);
-    const ExprId c = (*this)(n.c);
-    switch (n.op) {
-      case Op::kLoad:
-        return pool_.load(buffer(static_cast<uint32_t>(n.imm)), n.dtype, a, b, c);
-      case Op::kTable:
-        return pool_.table_load(static_cast<uint32_t>(n.imm), a);
-      case Op::kFma:
-        return pool_.fma(a, b, c);
-      case Op::kSelect:
-        return pool_.select(a, b, c);
-      case Op::kConvert:
-        return pool_.convert(a, n.dtype);
-      case Op::kBitcast:
-        return pool_.bitcast(a, n.dtype);
-      default:
-        return b == kNone ? pool_.unary(n.op, a) : pool_.binary(n.op, a, b);
-    }
-  }
-
-  loop::Pool& pool_;
-  std::unordered_map<VarId, ExprId> vars_;
-  std::unordered_map<uint32_t, uint32_t> buffers_;
-  std::unordered_map<ExprId, ExprId> known_;
-};
-
 // Adds one point's stores and reductions of `from` to the loop `to`.
-void add_point(const loop::Kernel& kernel, const loop::Loop& from, Renamed& point, bool new_results,
-               loop::Kernel& out, loop::Loop& to) {
+void add_point(const loop::Kernel& kernel, const loop::Loop& from, loop::Renamed& point,
+               bool new_results, loop::Kernel& out, loop::Loop& to) {
   for (const loop::Stmt& s : from.body) {
     const loop::Store& store = kernel.stores[s.index];
     to.body.push_back({loop::StmtKind::kStore, static_cast<uint32_t>(out.stores.size())});
@@ -130,8 +76,8 @@ std::optional<loop::Kernel> pair_points(const loop::Kernel& kernel) {
   const VarId pair = out.pool.new_var(info.name, info.dtype, info.extent / 2);
   out.parallel = {pair};
   const ExprId first = out.pool.binary(Op::kMul, out.pool.var(pair), out.pool.integer(2));
-  Renamed even(out.pool);
-  Renamed odd(out.pool);
+  loop::Renamed even(out.pool);
+  loop::Renamed odd(out.pool);
   even.set_var(old, first);
   odd.set_var(old, out.pool.binary(Op::kAdd, first, out.pool.integer(1)));
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {

@@ -6,8 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "backends/reference/loader.h"
 #include "base/clock.h"
-#include "eval/interpreter.h"
+#include "runtime/host_engine.h"
 
 namespace pyc::backends {
 namespace {
@@ -27,6 +28,7 @@ class ReferenceBackend final : public Backend {
     interpret.name = kInterpret;
     interpret.cost_ns = kNsPerFlop * std::max(1.0, group.flops) / std::max(1, options.threads);
     interpret.needs.scratch_bytes = group.kernel.scratch_bytes();
+    interpret.order = group.order;
     return {interpret};
   }
 
@@ -34,6 +36,8 @@ class ReferenceBackend final : public Backend {
                                              std::span<const Candidate> chosen,
                                              const BackendOptions& options,
                                              CompileStats* stats) const override;
+
+  const runtime::Loader& loader() const override { return reference::loader(); }
 
   Result<std::string> dump(const lower::LoweredGraph&, size_t, const Candidate&,
                            const BackendOptions&, std::string_view stage) const override {
@@ -43,15 +47,17 @@ class ReferenceBackend final : public Backend {
   }
 };
 
-CompiledStep make_step(const lower::Group& group, const eval::Interpreter& interpreter) {
+CompiledStep make_step(const lower::Group& group, std::shared_ptr<const std::string> text) {
   CompiledStep step;
-  step.fn = eval::run_interpreted;
-  step.self = &interpreter;
-  step.parallel = group.kernel.parallel_size();
-  for (const ir::ValueId value : group.buffer_values) {
+  step.symbol = reference::kSymbol;
+  step.object = std::move(text);
+  step.launch = runtime::host_launch(group.kernel.parallel_size());
+  for (size_t b = 0; b < group.buffer_values.size(); ++b) {
+    const ir::ValueId value = group.buffer_values[b];
     Operand operand;
     operand.kind = value == ir::kNoId ? Operand::Kind::kScratch : Operand::Kind::kValue;
     operand.value = value;
+    operand.offset = group.buffer_offset_bytes(b);
     step.operands.push_back(operand);
   }
   return step;
@@ -67,7 +73,7 @@ Result<std::vector<CompiledGroup>> ReferenceBackend::compile(const lower::Lowere
                               lowered.groups.size(), chosen.size()));
   }
   CompileStats counted;
-  std::map<std::string, std::shared_ptr<const eval::Interpreter>> interpreters;  // by kernel text
+  std::map<std::string, std::shared_ptr<const std::string>> texts;
   std::vector<CompiledGroup> compiled;
   for (size_t g = 0; g < lowered.groups.size(); ++g) {
     const lower::Group& group = lowered.groups[g];
@@ -75,19 +81,16 @@ Result<std::vector<CompiledGroup>> ReferenceBackend::compile(const lower::Lowere
       return Status(Code::kInvalidArgument, fmt::format("reference: group '{}': no candidate '{}'",
                                                         group.name, chosen[g].name));
     }
-    std::shared_ptr<const eval::Interpreter>& interpreter = interpreters[loop::print(group.kernel)];
+    const int64_t start = now_ns();
+    std::string text = loop::print(group.kernel);
+    std::shared_ptr<const std::string>& object = texts[text];
     ++counted.kernels;
-    if (interpreter == nullptr) {
-      const int64_t start = now_ns();
-      auto made = eval::Interpreter::create(group.kernel);
-      if (!made.ok()) return std::move(made).status().with_context("group '" + group.name + "'");
-      interpreter = std::move(made).value();
+    if (object == nullptr) {
+      object = std::make_shared<const std::string>(std::move(text));
       ++counted.distinct;
       counted.slowest_ns = std::max(counted.slowest_ns, now_ns() - start);
     }
-    CompiledGroup& out = compiled.emplace_back();
-    out.steps.push_back(make_step(group, *interpreter));
-    out.owners.push_back(interpreter);
+    compiled.emplace_back().steps.push_back(make_step(group, object));
   }
   if (stats != nullptr) *stats = counted;
   return compiled;

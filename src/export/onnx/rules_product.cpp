@@ -24,23 +24,29 @@ void dequantize(Emitter& e) {
   e.emit("DequantizeLinear", e.all_inputs(), attrs);
 }
 
+bool has_window(Emitter& e) {
+  return e.integer("left_window") >= 0 || e.integer("right_window") >= 0;
+}
+
+void add_window(Emitter& e, NodeAttrs& attrs) {
+  if (!has_window(e)) return;
+  e.need(25);
+  attrs.emplace_back("left_window_size", e.integer("left_window"));
+  attrs.emplace_back("right_window_size", e.integer("right_window"));
+}
+
 void attention(Emitter& e) {
   NodeAttrs attrs = e.attrs("is_causal=causal softcap qk_matmul_output_mode=qk_output");
   if (e.real("scale") != 0.0) attrs.emplace_back("scale", static_cast<float>(e.real("scale")));
   const Names in = e.optional_inputs(3, {"mask", "past_key", "past_value", "nonpad_kv_seqlen"});
   if (in.size() == 7) e.need(24);
-  if (e.integer("left_window") >= 0 || e.integer("right_window") >= 0) {
-    e.need(25);
-    attrs.emplace_back("left_window_size", e.integer("left_window"));
-    attrs.emplace_back("right_window_size", e.integer("right_window"));
-  }
+  add_window(e, attrs);
   e.write("Attention", in, e.read_outputs(), attrs);
 }
 
 // What attention expands to: ONNX's with the same meaning, where there is one.
 void attend(Emitter& e) {
-  const bool placed =
-      e.flag("causal") || e.integer("left_window") >= 0 || e.integer("right_window") >= 0;
+  const bool placed = e.flag("causal") || has_window(e);
   const double scale = e.real("scale");
   if (e.read_outputs().size() > 1) return e.refuse("ONNX has no maxima and sums of rows");
   if (placed && e.integer("past") != 0)
@@ -54,11 +60,7 @@ void attend(Emitter& e) {
   for (size_t i = 0; i < 3; ++i) in[i] = e.wide_in(i);
   if (in.size() > 3 && !in[3].empty()) in[3] = e.wide_in(3);
   if (in.size() == 7) e.need(24);
-  if (e.integer("left_window") >= 0 || e.integer("right_window") >= 0) {
-    e.need(25);
-    attrs.emplace_back("left_window_size", e.integer("left_window"));
-    attrs.emplace_back("right_window_size", e.integer("right_window"));
-  }
+  add_window(e, attrs);
   e.write("Attention", in, e.read_outputs(), attrs);
 }
 

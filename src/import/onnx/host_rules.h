@@ -56,8 +56,8 @@ inline std::vector<std::string> attr_strings(const HostCall& call, std::string_v
   return v == nullptr ? std::vector<std::string>{} : *v;
 }
 
-inline const ir::OpenGraph* attr_graph(const HostCall& call, std::string_view name) {
-  const auto* v = call.attr<std::shared_ptr<const ir::OpenGraph>>(name);
+inline const open::OpenGraph* attr_graph(const HostCall& call, std::string_view name) {
+  const auto* v = call.attr<std::shared_ptr<const open::OpenGraph>>(name);
   return v == nullptr ? nullptr : v->get();
 }
 

@@ -16,9 +16,9 @@
 namespace pyc::onnx {
 namespace {
 
-using ir::kAbsentId;
-using ir::OpenGraph;
-using ir::OpenId;
+using open::kAbsentId;
+using open::OpenGraph;
+using open::OpenId;
 
 constexpr int kMaxFunctionDepth = 32;
 constexpr int kMaxRegionDepth = 64;
@@ -77,6 +77,7 @@ class Importer {
   ModelInfo& info() { return info_; }
 
  private:
+  Status describe_model();
   Status list_functions();
   Status charge(size_t bytes);
   Result<OpenId> new_value(OpenGraph& graph, std::string_view name);
@@ -88,7 +89,7 @@ class Importer {
   Status add_unsupported(const NodeProto& node, const std::string& name, int64_t opset);
   Status add_constant(const NodeProto& node, Scope& scope);
   Status add_function(const NodeProto& node, const FunctionProto& function, Scope& scope);
-  Result<ir::OpenAttr> convert(const AttributeProto& attr, Scope& scope);
+  Result<open::OpenAttr> convert(const AttributeProto& attr, Scope& scope);
   Result<OpenId> define(Scope& scope, std::string_view name);
   Result<OpenId> find(Scope& scope, std::string_view name);
   Result<std::vector<OpenId>> read(Scope& scope, std::span<const std::string_view> names,
@@ -119,7 +120,7 @@ Status Importer::charge(size_t bytes) {
 
 Result<OpenId> Importer::new_value(OpenGraph& graph, std::string_view name) {
   // Lists grow by doubling; the name is known by a map too.
-  PYC_TRY(charge(2 * sizeof(ir::OpenValue) + name.size() + 64));
+  PYC_TRY(charge(2 * sizeof(open::OpenValue) + name.size() + 64));
   graph.values.push_back({.name = std::string(name), .type = {}, .constant = std::nullopt});
   return static_cast<OpenId>(graph.values.size() - 1);
 }
@@ -137,7 +138,7 @@ DynValue number_tensor(DType dtype, Shape shape, std::span<const T> values) {
 }
 
 // The value of a Constant node's attribute: value, value_int, value_floats, …
-Result<DynValue> constant_value(const ir::OpenAttr& attr) {
+Result<DynValue> constant_value(const open::OpenAttr& attr) {
   if (const auto* t = std::get_if<DynValue>(&attr)) return *t;
   if (const auto* i = std::get_if<int64_t>(&attr)) return DynValue::of_int(*i);
   if (const auto* is = std::get_if<std::vector<int64_t>>(&attr)) return DynValue::of_ints(*is);
@@ -286,11 +287,11 @@ Status Importer::add_inputs(const GraphProto& proto, Scope& scope, bool main) {
     const auto it = scope.names.find(input.name);
     if (it != scope.names.end()) {
       // Old models list their initializers as inputs.
-      ir::OpenValue declared{.name = std::string(input.name), .type = {}, .constant = {}};
+      open::OpenValue declared{.name = std::string(input.name), .type = {}, .constant = {}};
       const auto& constant = scope.graph->values[it->second].constant;
       if (main && constant) {
         PYC_ASSIGN(declared.type, decode_type(input.type));
-        PYC_TRY(ir::check_accepts(declared, *constant));
+        PYC_TRY(open::check_accepts(declared, *constant));
         continue;
       }
       return {Code::kVerifyFailed, fmt::format("input '{}' is defined twice", input.name)};
@@ -321,8 +322,8 @@ Status Importer::fill(const GraphProto& proto, Scope& scope, bool main) {
     if (!type.ok() && type.status().code() != Code::kUnsupported) {
       return std::move(type).status().with_context(fmt::format("output '{}'", output.name));
     }
-    ir::OpenType& known = scope.graph->values[id].type;
-    const bool wanted = main || known.kind == ir::OpenType::Kind::kUnknown;
+    open::OpenType& known = scope.graph->values[id].type;
+    const bool wanted = main || known.kind == open::OpenType::Kind::kUnknown;
     if (wanted && type.ok()) known = std::move(*type);
     scope.graph->outputs.push_back(id);
   }
@@ -348,7 +349,7 @@ Status Importer::list_functions() {
   return {};
 }
 
-Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
+Result<open::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
   enum : int32_t { kFloat = 1, kInt, kString, kTensor, kGraph, kFloats, kInts, kStrings };
   constexpr int32_t kSparse = 11;
   constexpr int32_t kType = 13;
@@ -363,27 +364,27 @@ Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
            : a.f != 0           ? kFloat
                                 : kInt;
   }
-  PYC_TRY(charge(2 * sizeof(ir::OpenAttr) + a.s.size() + 8 * a.floats.size() + 8 * a.ints.size() +
+  PYC_TRY(charge(2 * sizeof(open::OpenAttr) + a.s.size() + 8 * a.floats.size() + 8 * a.ints.size() +
                  64 * a.strings.size()));
-  if (type == kFloat) return ir::OpenAttr(static_cast<double>(a.f));
-  if (type == kInt) return ir::OpenAttr(a.i);
-  if (type == kString) return ir::OpenAttr(std::string(a.s));
-  if (type == kFloats) return ir::OpenAttr(std::vector<double>(a.floats.begin(), a.floats.end()));
-  if (type == kInts) return ir::OpenAttr(a.ints);
+  if (type == kFloat) return open::OpenAttr(static_cast<double>(a.f));
+  if (type == kInt) return open::OpenAttr(a.i);
+  if (type == kString) return open::OpenAttr(std::string(a.s));
+  if (type == kFloats) return open::OpenAttr(std::vector<double>(a.floats.begin(), a.floats.end()));
+  if (type == kInts) return open::OpenAttr(a.ints);
   if (type == kStrings) {
-    return ir::OpenAttr(std::vector<std::string>(a.strings.begin(), a.strings.end()));
+    return open::OpenAttr(std::vector<std::string>(a.strings.begin(), a.strings.end()));
   }
   if (type == kTensor && a.t.size() == 1) {
     PYC_ASSIGN(DynValue value, decode_tensor(a.t[0], source_));
-    return ir::OpenAttr(std::move(value));
+    return open::OpenAttr(std::move(value));
   }
   if (type == kSparse && a.sparse.size() == 1) {
     PYC_ASSIGN(DynValue value, decode_sparse(a.sparse[0], source_));
-    return ir::OpenAttr(std::move(value));
+    return open::OpenAttr(std::move(value));
   }
   if (type == kType && a.tp.size() == 1) {
-    PYC_ASSIGN(ir::OpenType value, decode_type(a.tp[0]));
-    return ir::OpenAttr(std::move(value));
+    PYC_ASSIGN(open::OpenType value, decode_type(a.tp[0]));
+    return open::OpenAttr(std::move(value));
   }
   if (type == kGraph && a.g.size() == 1) {
     if (scope.regions >= kMaxRegionDepth) {
@@ -397,7 +398,7 @@ Result<ir::OpenAttr> Importer::convert(const AttributeProto& a, Scope& scope) {
                 .depth = scope.depth,
                 .regions = scope.regions + 1};
     PYC_TRY(fill(a.g[0], inner, false));
-    return ir::OpenAttr(std::shared_ptr<const OpenGraph>(std::move(region)));
+    return open::OpenAttr(std::shared_ptr<const OpenGraph>(std::move(region)));
   }
   return Status(Code::kUnsupported,
                 fmt::format("attribute '{}' has a kind ({}) that is not supported", a.name, type));
@@ -465,8 +466,8 @@ Status Importer::add_op(const NodeProto& node, Scope& scope) {
   }
   PYC_TRY(check_opset(domain, opset->second));
   if (domain.empty() && node.op == "Constant") return add_constant(node, scope);
-  const ir::OpenOp* rule = find_rule(domain, node.op, opset->second);
-  ir::OpenNode made;
+  const open::OpenOp* rule = find_rule(domain, node.op, opset->second);
+  open::OpenNode made;
   made.op = rule;
   made.name = !node.name.empty()      ? std::string(node.name)
               : !node.outputs.empty() ? std::string(node.outputs[0])
@@ -571,16 +572,29 @@ Status Importer::add_node(const NodeProto& node, Scope& scope) {
   if (++nodes_ > kMaxNodes) {
     return {Code::kBudgetExceeded, fmt::format("the model has more than {} nodes", kMaxNodes)};
   }
-  Status affordable = charge(2 * sizeof(ir::OpenNode) + node.name.size() +
+  Status affordable = charge(2 * sizeof(open::OpenNode) + node.name.size() +
                              sizeof(OpenId) * (node.inputs.size() + node.outputs.size()));
   if (!affordable.ok()) return std::move(affordable).with_context(describe(node));
   if (const FunctionProto* f = function_of(node)) return add_function(node, *f, scope);
   return add_op(node, scope);
 }
 
-Result<std::shared_ptr<const OpenGraph>> Importer::run() {
+Status Importer::describe_model() {
   info_.ir_version = model_.ir_version;
-  info_.producer = std::string(model_.producer);
+  info_.producer = model_.producer;
+  info_.domain = model_.domain;
+  info_.version = model_.version;
+  info_.graph_name = model_.graph.name;
+  info_.description = model_.description;
+  for (const MetadataEntry& entry : model_.metadata) {
+    PYC_TRY(charge(2 * sizeof(info_.metadata[0]) + entry.key.size() + entry.value.size()));
+    info_.metadata.emplace_back(entry.key, entry.value);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const OpenGraph>> Importer::run() {
+  PYC_TRY(describe_model());
   PYC_ASSIGN(opsets_, opsets_of(model_.opsets));
   for (const auto& [domain, version] : opsets_) info_.opsets[domain] = version;
   if (!model_.has_graph) return Status(Code::kParseError, "there is no graph in the file");

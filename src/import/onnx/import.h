@@ -10,7 +10,7 @@
 
 #include "base/shared_bytes.h"
 #include "base/status.h"
-#include "ir/open_graph.h"
+#include "open/open_graph.h"
 
 namespace pyc::onnx {
 
@@ -30,7 +30,12 @@ struct UnsupportedNode {
 struct ModelInfo {
   int64_t ir_version = 0;
   std::string producer;
-  std::map<std::string, int64_t> opsets;     // by domain
+  std::string domain;
+  int64_t version = 0;  // of the model, as its maker counts
+  std::string graph_name;
+  std::string description;
+  std::vector<std::pair<std::string, std::string>> metadata;  // keys and values, as in the file
+  std::map<std::string, int64_t> opsets;                      // by domain
   std::map<std::string, int64_t> ops;        // how often each op occurs, regions included
   std::vector<UnsupportedNode> unsupported;  // every one, regions included
   int64_t parameter_bytes = 0;
@@ -38,7 +43,7 @@ struct ModelInfo {
 };
 
 struct Imported {
-  std::shared_ptr<const ir::OpenGraph> graph;
+  std::shared_ptr<const open::OpenGraph> graph;
   ModelInfo info;
 };
 

@@ -440,6 +440,23 @@ FunctionProto Reader::read_function(pbf_reader r) {
   return f;
 }
 
+MetadataEntry read_metadata(pbf_reader r) {
+  MetadataEntry entry;
+  while (r.next()) {
+    switch (r.tag()) {
+      case 1:
+        entry.key = text(r);
+        break;
+      case 2:
+        entry.value = text(r);
+        break;
+      default:
+        r.skip();
+    }
+  }
+  return entry;
+}
+
 ModelProto Reader::read_model(pbf_reader r) {
   ModelProto m;
   while (r.next()) {
@@ -449,6 +466,18 @@ ModelProto Reader::read_model(pbf_reader r) {
         break;
       case 2:
         m.producer = text(r);
+        break;
+      case 4:
+        m.domain = text(r);
+        break;
+      case 5:
+        m.version = r.get_int64();
+        break;
+      case 6:
+        m.description = text(r);
+        break;
+      case 14:
+        add(m.metadata, read_metadata(r.get_message()));
         break;
       case 7:
         m.graph = read_graph(r.get_message(), 0);

@@ -109,9 +109,19 @@ struct FunctionProto {
   std::vector<OpsetId> opsets;
 };
 
+// A line of what a model says of itself.
+struct MetadataEntry {
+  std::string_view key;
+  std::string_view value;
+};
+
 struct ModelProto {
   int64_t ir_version = 0;
   std::string_view producer;
+  std::string_view domain;
+  int64_t version = 0;
+  std::string_view description;
+  std::vector<MetadataEntry> metadata;
   std::vector<OpsetId> opsets;
   bool has_graph = false;
   GraphProto graph;

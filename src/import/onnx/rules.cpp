@@ -12,7 +12,7 @@ namespace {
 
 struct Entry {
   int since;
-  ir::OpenOp op;
+  open::OpenOp op;
 };
 using Table = std::map<std::string, std::vector<Entry>, std::less<>>;  // versions ascending
 
@@ -39,9 +39,9 @@ Table make_table() {
                              shape_rules(), string_rules(), tree_rules(), window_rules()}) {
     for (const Rule& rule : family) {
       const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
-      add(table[key_of(rule.domain, rule.op)],
-          {rule.since,
-           {prefix + std::string(rule.op), rule.close, rule.host, rule.random, nullptr}});
+      add(table[key_of(rule.domain, rule.op)], {rule.since,
+                                                {prefix + std::string(rule.op), rule.close,
+                                                 rule.host, rule.random, nullptr, rule.foresee}});
     }
   }
   for (const ComplexRule& rule : complex_rules()) {
@@ -61,7 +61,7 @@ const Table& table() {
   return made;
 }
 
-const ir::OpenOp* find_by_name(std::string_view name, int64_t version) {
+const open::OpenOp* find_by_name(std::string_view name, int64_t version) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return nullptr;
   const std::string_view domain = name.substr(0, dot);
@@ -76,11 +76,11 @@ std::string suggest_name(std::string_view name) {
 
 }  // namespace
 
-const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version) {
+const open::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version) {
   if (domain == "ai.onnx") domain = "";
   const auto it = table().find(key_of(domain, op));
   if (it == table().end()) return nullptr;
-  const ir::OpenOp* best = nullptr;
+  const open::OpenOp* best = nullptr;
   for (const Entry& e : it->second) {
     if (e.since <= version) best = &e.op;
   }
@@ -103,8 +103,8 @@ std::optional<int64_t> newest_opset(std::string_view domain) {
   return it == kNewest.end() ? std::nullopt : std::optional(it->second);
 }
 
-const ir::OpenOps& open_ops() {
-  static constexpr ir::OpenOps ops = {.find = find_by_name, .suggest = suggest_name};
+const open::OpenOps& open_ops() {
+  static constexpr open::OpenOps ops = {.find = find_by_name, .suggest = suggest_name};
   return ops;
 }
 

@@ -12,18 +12,18 @@
 #include <string>
 #include <string_view>
 
-#include "ir/close.h"
-#include "ir/open_graph.h"
-#include "ir/open_text.h"
+#include "open/close.h"
+#include "open/open_graph.h"
+#include "open/text.h"
 
 namespace pyc::onnx {
 
 using ir::Attrs;
-using ir::CloseContext;
-using ir::HostCall;
 using ir::Shape;
 using ir::TensorType;
 using ir::ValueId;
+using open::CloseContext;
+using open::HostCall;
 using Ints = std::vector<int64_t>;
 
 struct Rule {
@@ -32,7 +32,8 @@ struct Rule {
   Status (*host)(HostCall& call) = nullptr;
   int since = 1;
   std::string_view domain = "";
-  bool random = false;  // ir::OpenOp::random
+  bool random = false;                          // open::OpenOp::random
+  Status (*foresee)(HostCall& call) = nullptr;  // open::OpenOp::foresee
 };
 using Rules = std::span<const Rule>;
 
@@ -44,14 +45,14 @@ struct ComplexRule {
 std::span<const ComplexRule> complex_rules();
 
 // Null when there is none. The newest rule whose `since` is not over `version`.
-const ir::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
+const open::OpenOp* find_rule(std::string_view domain, std::string_view op, int64_t version);
 // The first version of the op in `domain` that has a rule; 0: none has.
 int first_version(std::string_view domain, std::string_view op);
 // The newest version of a domain's operators that PyC knows the meaning of; nothing for a domain
 // that it knows nothing of.
 std::optional<int64_t> newest_opset(std::string_view domain);
 // The rules by the names ops have in the text of open graphs: onnx.Relu, ai.onnx.ml.Scaler.
-const ir::OpenOps& open_ops();
+const open::OpenOps& open_ops();
 // The operators of `domain` that have a rule, sorted.
 std::vector<std::string_view> rule_names(std::string_view domain);
 // The known op whose name is nearest, or "".

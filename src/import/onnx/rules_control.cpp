@@ -15,11 +15,11 @@ constexpr int64_t kMaxNodesInFull = 512;
 
 // At most kMaxNodesInFull + 1. Regions count as if each were the body of a loop written out in
 // full: loops in loops must not multiply.
-int64_t nodes_in(const ir::OpenGraph& graph) {
+int64_t nodes_in(const open::OpenGraph& graph) {
   auto count = static_cast<int64_t>(graph.nodes.size());
-  for (const ir::OpenNode& node : graph.nodes) {
+  for (const open::OpenNode& node : graph.nodes) {
     const bool loops = node.op->name == "onnx.Loop" || node.op->name == "onnx.Scan";
-    for (const ir::OpenGraph* region : ir::regions_of(node)) {
+    for (const open::OpenGraph* region : open::regions_of(node)) {
       count += (loops ? kMaxTrips : 1) * nodes_in(*region);
     }
     if (count > kMaxNodesInFull) return kMaxNodesInFull + 1;
@@ -27,7 +27,7 @@ int64_t nodes_in(const ir::OpenGraph& graph) {
   return count;
 }
 
-bool worth_unrolling(const ir::OpenGraph& body, int64_t trips) {
+bool worth_unrolling(const open::OpenGraph& body, int64_t trips) {
   return trips > 0 && trips <= kMaxTrips && trips * nodes_in(body) <= kMaxNodesInFull;
 }
 
@@ -36,8 +36,8 @@ host::Body body_of(HostCall& call) {
       [&call](std::vector<DynValue> inputs) { return call.run_region("body", std::move(inputs)); };
 }
 
-std::vector<ir::OpenType> types_of(const ir::OpenGraph& body, size_t first) {
-  std::vector<ir::OpenType> types;
+std::vector<open::OpenType> types_of(const open::OpenGraph& body, size_t first) {
+  std::vector<open::OpenType> types;
   for (size_t i = first; i < body.outputs.size(); ++i) {
     types.push_back(body.values[body.outputs[i]].type);
   }
@@ -61,7 +61,7 @@ ValueId stacked(CloseContext& c, std::vector<ValueId> parts, int64_t axis, bool 
 
 Status if_close(CloseContext& c) {
   const bool taken = c.int_value(c.input(0)) != 0;
-  const ir::OpenGraph* branch = c.attr_graph(taken ? "then_branch" : "else_branch");
+  const open::OpenGraph* branch = c.attr_graph(taken ? "then_branch" : "else_branch");
   if (branch == nullptr) return c.refused(Code::kInvalidArgument, "a branch is missing");
   const std::vector<ValueId> results = c.region(*branch, {});
   for (size_t i = 0; i < std::min(results.size(), c.outputs()); ++i) c.set(i, results[i]);
@@ -73,8 +73,34 @@ Status if_host(HostCall& call) {
   return give_all(call, call.run_region(taken ? "then_branch" : "else_branch", {}));
 }
 
+bool same_type(const DynValue& a, const DynValue& b) {
+  return a.is_tensor() && b.is_tensor() && a.dtype == b.dtype && a.shape == b.shape;
+}
+
+DynValue type_of(DType dtype, Ints shape) {
+  DynValue type;
+  type.kind = DynValue::Kind::kTensor;
+  type.dtype = dtype;
+  type.shape = std::move(shape);
+  return type;
+}
+
+// Without its content, which is another one at the next iteration.
+DynValue only_type(const DynValue& value) {
+  return value.is_tensor() ? type_of(value.dtype, value.shape) : value;
+}
+
+Status if_foresee(HostCall& call) {
+  PYC_ASSIGN(const std::vector<DynValue> one, call.run_region("then_branch", {}));
+  PYC_ASSIGN(const std::vector<DynValue> other, call.run_region("else_branch", {}));
+  for (size_t i = 0; i < std::min(one.size(), other.size()); ++i) {
+    if (same_type(one[i], other[i])) call.set_output(i, one[i]);
+  }
+  return {};
+}
+
 Status loop_close(CloseContext& c) {
-  const ir::OpenGraph* body = c.attr_graph("body");
+  const open::OpenGraph* body = c.attr_graph("body");
   if (body == nullptr) return c.status().ok() ? no_body() : c.status();
   const bool has_condition = c.has(1);
   if (!c.has(0) || !c.is_known(c.input(0)) || (has_condition && !c.is_known(c.input(1)))) {
@@ -111,7 +137,7 @@ Status loop_close(CloseContext& c) {
 }
 
 Status loop_host(HostCall& call) {
-  const ir::OpenGraph* body = attr_graph(call, "body");
+  const open::OpenGraph* body = attr_graph(call, "body");
   if (body == nullptr) return no_body();
   host::LoopSpec spec;
   if (call.has(0)) {
@@ -128,6 +154,20 @@ Status loop_host(HostCall& call) {
   spec.scans = body->outputs.size() - fixed;
   spec.scan_elements = types_of(*body, fixed);
   return give_all(call, host::run_loop(spec, body_of(call)));
+}
+
+// How often the body runs is not known: types of what is carried follow if the body keeps them.
+Status loop_foresee(HostCall& call) {
+  std::vector<DynValue> carried;
+  for (const DynValue& value : inputs_from(call, 2)) carried.push_back(only_type(value));
+  std::vector<DynValue> inputs{type_of(DType::kI64, {}), type_of(DType::kBool, {})};
+  inputs.insert(inputs.end(), carried.begin(), carried.end());
+  PYC_ASSIGN(const std::vector<DynValue> outputs, call.run_region("body", std::move(inputs)));
+  if (outputs.size() < 1 + carried.size()) return {};
+  for (size_t i = 0; i < carried.size(); ++i) {
+    if (same_type(carried[i], outputs[1 + i])) call.set_output(i, carried[i]);
+  }
+  return {};
 }
 
 // The i-th entry of a list attribute, 0 when there is no list; lists are as long as `count`.
@@ -150,7 +190,7 @@ struct ScanCounts {
   size_t inputs = 0;
   size_t outputs = 0;
 };
-Result<ScanCounts> scan_counts(const ir::OpenGraph& body, int64_t scanned, size_t inputs) {
+Result<ScanCounts> scan_counts(const open::OpenGraph& body, int64_t scanned, size_t inputs) {
   if (scanned < 1 || scanned > static_cast<int64_t>(inputs)) {
     return Status(Code::kInvalidArgument,
                   fmt::format("num_scan_inputs {} does not fit {} inputs", scanned, inputs));
@@ -211,7 +251,7 @@ int64_t scan_length(CloseContext& c, size_t first, Ints& axes) {
 }
 
 Status scan_close(CloseContext& c) {
-  const ir::OpenGraph* body = c.attr_graph("body");
+  const open::OpenGraph* body = c.attr_graph("body");
   if (body == nullptr) return c.status().ok() ? no_body() : c.status();
   if (c.version() < 9) return c.use_host();
   PYC_ASSIGN(const ScanCounts counts,
@@ -243,7 +283,7 @@ Status scan_close(CloseContext& c) {
 }
 
 // Opset 8: batches, and the lengths of the sequences as the first input.
-Status scan8_host(HostCall& call, const ir::OpenGraph& body) {
+Status scan8_host(HostCall& call, const open::OpenGraph& body) {
   const std::vector<DynValue> inputs = inputs_from(call, 1);
   PYC_ASSIGN(const ScanCounts counts,
              scan_counts(body, call.attr_int("num_scan_inputs", 0), inputs.size()));
@@ -264,7 +304,7 @@ Status scan8_host(HostCall& call, const ir::OpenGraph& body) {
 }
 
 Status scan_host(HostCall& call) {
-  const ir::OpenGraph* body = attr_graph(call, "body");
+  const open::OpenGraph* body = attr_graph(call, "body");
   if (body == nullptr) return no_body();
   if (call.node().version < 9) return scan8_host(call, *body);
   const std::vector<DynValue> inputs = inputs_from(call, 0);
@@ -285,18 +325,66 @@ Status scan_host(HostCall& call) {
   return give_all(call, host::run_scan(spec, body_of(call)));
 }
 
+// A type with one axis less, or with one more of this size; nothing when there is no such axis.
+std::optional<DynValue> without_axis(const DynValue& type, int64_t axis) {
+  const auto rank = static_cast<int64_t>(type.shape.size());
+  if (!type.is_tensor() || axis < -rank || axis >= rank) return std::nullopt;
+  DynValue out = type_of(type.dtype, type.shape);
+  out.shape.erase(out.shape.begin() + (axis < 0 ? axis + rank : axis));
+  return out;
+}
+std::optional<DynValue> with_axis(const DynValue& type, int64_t axis, int64_t size) {
+  const auto rank = static_cast<int64_t>(type.shape.size()) + 1;
+  if (!type.is_tensor() || axis < -rank || axis >= rank) return std::nullopt;
+  DynValue out = type_of(type.dtype, type.shape);
+  out.shape.insert(out.shape.begin() + (axis < 0 ? axis + rank : axis), size);
+  return out;
+}
+
+// From opset 9 on. What does not fit is left to the run, which says why.
+Status scan_foresee(HostCall& call) {
+  const open::OpenGraph* body = attr_graph(call, "body");
+  if (body == nullptr || call.node().version < 9) return {};
+  PYC_ASSIGN(const ScanCounts counts,
+             scan_counts(*body, call.attr_int("num_scan_inputs", 0), call.inputs()));
+  PYC_ASSIGN(const ScanLists lists,
+             scan_lists(counts, [&](std::string_view name) { return attr_ints(call, name); }));
+  std::vector<DynValue> inputs;
+  for (size_t i = 0; i < counts.states; ++i) inputs.push_back(only_type(call.input(i)));
+  int64_t trips = 0;
+  for (size_t k = 0; k < counts.inputs; ++k) {
+    const DynValue& scanned = call.input(counts.states + k);
+    std::optional<DynValue> cut = without_axis(scanned, lists.in_axes[k]);
+    if (!cut) return {};
+    const auto rank = static_cast<int64_t>(scanned.shape.size());
+    const int64_t axis = lists.in_axes[k] < 0 ? lists.in_axes[k] + rank : lists.in_axes[k];
+    trips = scanned.shape[static_cast<size_t>(axis)];
+    inputs.push_back(std::move(*cut));
+  }
+  PYC_ASSIGN(const std::vector<DynValue> outputs, call.run_region("body", std::move(inputs)));
+  if (outputs.size() != counts.states + counts.outputs || trips == 0) return {};
+  for (size_t i = 0; i < counts.states; ++i) {
+    if (same_type(call.input(i), outputs[i])) call.set_output(i, outputs[i]);
+  }
+  for (size_t k = 0; k < counts.outputs; ++k) {
+    std::optional<DynValue> all = with_axis(outputs[counts.states + k], lists.out_axes[k], trips);
+    if (all) call.set_output(counts.states + k, std::move(*all));
+  }
+  return {};
+}
+
 Status sequence_map(HostCall& call) {
-  const ir::OpenGraph* body = attr_graph(call, "body");
+  const open::OpenGraph* body = attr_graph(call, "body");
   if (body == nullptr) return no_body();
   return give_all(call,
                   host::map_sequence(inputs_from(call, 0), body->outputs.size(), body_of(call)));
 }
 
 constexpr Rule kControlRules[] = {
-    {"If", if_close, if_host},
-    {"Loop", loop_close, loop_host},
-    {"Scan", scan_close, scan_host, 8},
-    {"SequenceMap", nullptr, sequence_map},
+    {.op = "If", .close = if_close, .host = if_host, .foresee = if_foresee},
+    {.op = "Loop", .close = loop_close, .host = loop_host, .foresee = loop_foresee},
+    {.op = "Scan", .close = scan_close, .host = scan_host, .since = 8, .foresee = scan_foresee},
+    {.op = "SequenceMap", .host = sequence_map},
 };
 
 }  // namespace

@@ -150,7 +150,7 @@ Status attention(CloseContext& c) {
   return c.status();
 }
 
-ValueId through_region(CloseContext& c, const ir::OpenGraph& region, ValueId v) {
+ValueId through_region(CloseContext& c, const open::OpenGraph& region, ValueId v) {
   const std::vector<ValueId> out = c.region(region, std::span(&v, 1));
   if (c.ok() && out.size() != 1) c.refuse(Code::kInvalidArgument, "a region gives one output");
   return c.ok() ? out[0] : v;
@@ -183,11 +183,11 @@ Status flex_attention(CloseContext& c) {
       c.attr_float("scale", 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(qs[3], 1))));
   ValueId scores = c.op("matmul", {c.cast(q, wide), c.transpose(c.cast(k, wide), {0, 1, 3, 2})});
   scores = c.op("mul", {scores, c.scalar_like(scores, scale)});
-  if (const ir::OpenGraph* mod = c.attr_graph("score_mod")) {
+  if (const open::OpenGraph* mod = c.attr_graph("score_mod")) {
     scores = through_region(c, *mod, scores);
   }
   ValueId probs = c.op("softmax", {scores}, {{"axis", int64_t{-1}}});
-  if (const ir::OpenGraph* mod = c.attr_graph("prob_mod")) {
+  if (const open::OpenGraph* mod = c.attr_graph("prob_mod")) {
     probs = through_region(c, *mod, probs);
   }
   return c.give(c.cast(c.op("matmul", {probs, c.cast(v, wide)}), t));

@@ -313,25 +313,25 @@ Result<DynValue> decode_sparse(const SparseTensorProto& sparse, const Source& so
   return dense.value;
 }
 
-Result<ir::OpenType> decode_type(const TypeProto& type) {
-  ir::OpenType out;
+Result<open::OpenType> decode_type(const TypeProto& type) {
+  open::OpenType out;
   if (type.kind == TypeProto::Kind::kNone) return out;
   if (type.kind == TypeProto::Kind::kOther) {
     return Status(Code::kUnsupported, "maps, opaque and sparse tensor types are not supported");
   }
   if (type.kind != TypeProto::Kind::kTensor) {
-    out.kind = type.kind == TypeProto::Kind::kSequence ? ir::OpenType::Kind::kSequence
-                                                       : ir::OpenType::Kind::kOptional;
+    out.kind = type.kind == TypeProto::Kind::kSequence ? open::OpenType::Kind::kSequence
+                                                       : open::OpenType::Kind::kOptional;
     if (!type.element.empty()) {
-      PYC_ASSIGN(ir::OpenType element, decode_type(type.element[0]));
-      out.element = std::make_shared<const ir::OpenType>(std::move(element));
+      PYC_ASSIGN(open::OpenType element, decode_type(type.element[0]));
+      out.element = std::make_shared<const open::OpenType>(std::move(element));
     }
     return out;
   }
   if (type.elem_type == kOnnxString) {
-    out.kind = ir::OpenType::Kind::kStrings;
+    out.kind = open::OpenType::Kind::kStrings;
   } else {
-    out.kind = ir::OpenType::Kind::kTensor;
+    out.kind = open::OpenType::Kind::kTensor;
     out.dtype = dtype_of(type.elem_type);
     if (!out.dtype && type.elem_type != 0) {
       return Status(Code::kUnsupported, fmt::format("element type {} is not supported",
@@ -368,13 +368,13 @@ Result<DynValue> convert_value(const ValueProto& v, bool sequence, const Source&
 
 }  // namespace
 
-Result<DynValue> decode_value(const SharedBytes& bytes, const ir::OpenType& declared) {
+Result<DynValue> decode_value(const SharedBytes& bytes, const open::OpenType& declared) {
   const Source source{.file = bytes, .folder = "", .external_allowed = false};
-  if (declared.kind == ir::OpenType::Kind::kSequence) {
+  if (declared.kind == open::OpenType::Kind::kSequence) {
     PYC_ASSIGN(const ValueProto v, parse_sequence(bytes));
     return convert_value(v, true, source);
   }
-  if (declared.kind == ir::OpenType::Kind::kOptional) {
+  if (declared.kind == open::OpenType::Kind::kOptional) {
     PYC_ASSIGN(const ValueProto v, parse_optional(bytes));
     return convert_value(v, false, source);
   }

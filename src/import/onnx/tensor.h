@@ -9,7 +9,7 @@
 
 #include "base/dyn_value.h"
 #include "import/onnx/proto.h"
-#include "ir/open_graph.h"
+#include "open/open_graph.h"
 
 namespace pyc::onnx {
 
@@ -43,9 +43,9 @@ std::string onnx_type_name(int32_t onnx_type);
 Result<DynValue> decode_tensor(const TensorProto& tensor, const Source& source);
 // A sparse tensor written out.
 Result<DynValue> decode_sparse(const SparseTensorProto& sparse, const Source& source);
-Result<ir::OpenType> decode_type(const TypeProto& type);
+Result<open::OpenType> decode_type(const TypeProto& type);
 
 // The content of a data-set file (*.pb), by the type the model declares.
-Result<DynValue> decode_value(const SharedBytes& bytes, const ir::OpenType& declared);
+Result<DynValue> decode_value(const SharedBytes& bytes, const open::OpenType& declared);
 
 }  // namespace pyc::onnx

@@ -52,7 +52,7 @@ class Compose {
 
   Result<std::vector<ValueId>> outputs(std::vector<ValueId> values);
 
- private:
+ protected:
   ValueId take(Result<ValueId> result);
 
   ir::GraphBuilder& builder_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/matrix_unit.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -51,16 +52,29 @@ Expr first_channel(LowerContext& context, Expr channel, int64_t group, int64_t o
   return floor_div(channel, context.index(std::max<int64_t>(out, 1))) * context.index(in);
 }
 
+namespace {
+
+// How many numbers the channels of one tap take.
+int64_t channel_steps(const LowerContext& context, int64_t channels) {
+  const MatrixUnit* unit = context.unit();
+  if (unit == nullptr || channels < kUnitChannels) return channels;
+  return (channels + unit->block - 1) / unit->block * unit->block;
+}
+
+}  // namespace
+
 Expr sum_conv(LowerContext& context, const Window& window, std::span<const Expr> index,
               const std::function<ReduceTerm(const ConvStep&)>& term) {
   const Shape& w = context.input_type(1).shape;
   const int64_t group = context.attr_int("group");
   const Expr first = first_channel(context, index[1], group, w[0] / group, w[1]);
   Ints extents = window.kernel;
-  extents.push_back(w[1]);
+  extents.push_back(channel_steps(context, w[1]));
   const auto step = [&](std::span<const Expr> k) {
     const auto taps = k.first(window.dims());
-    return term({taps, first + k.back(), with_planes(index[1], k.back(), taps)});
+    ConvStep s{taps, first + k.back(), with_planes(index[1], k.back(), taps)};
+    if (extents.back() != w[1]) s.is_channel = lt(k.back(), context.index(w[1]));
+    return term(s);
   };
   return context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, extents, step,
                         kChainSegment);

@@ -21,12 +21,16 @@ Window conv_window(const LowerContext& context);
 // output's channels and `in` of the input's.
 Expr first_channel(LowerContext& context, Expr channel, int64_t group, int64_t out, int64_t in);
 
+// From so many channels of a group on, a matrix unit begins each tap with a block of its own.
+inline constexpr int64_t kUnitChannels = 16;
+
 // The contraction over the window's taps and the group's input channels, in (taps, channel) order.
 // `term` gets the tap, then the channel of x, and the index into w.
 struct ConvStep {
   std::span<const Expr> k;  // the tap in the kernel
   Expr channel;             // of x
   Index w;
+  Expr is_channel = {};  // if valid, where it does not hold there is no such channel
 };
 Expr sum_conv(LowerContext& context, const Window& window, std::span<const Expr> index,
               const std::function<ReduceTerm(const ConvStep&)>& term);

@@ -37,11 +37,14 @@ Expr same_position(LowerContext& context, int output, std::span<const Expr> inde
   return context.input(0, index_at(context, at, context.input_type(0).shape));
 }
 
-Expr checked_index(LowerContext& context, Expr wanted, int64_t dim) {
+Expr checked_index(LowerContext& context, int i, Expr wanted, int64_t dim, int64_t nth,
+                   int64_t every) {
   wanted = convert(wanted, DType::kI64);
   const Expr first = context.index(0);
   const Expr found = select(lt(wanted, first), wanted + context.index(dim), wanted);
-  context.check(between(context, found, 0, dim), "index out of range");
+  const Accepted accepted{
+      .first = -dim, .last = dim - 1, .also = -dim, .begin = nth, .step = every};
+  context.check_input(i, between(context, found, 0, dim), accepted, "index");
   // After a failed check the run goes on to its end, so that the access must stay in bounds.
   return min(max(found, first), context.index(std::max<int64_t>(dim - 1, 0)));
 }

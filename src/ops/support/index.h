@@ -23,9 +23,11 @@ Index index_at(LowerContext& context, Expr position, const ir::Shape& shape);
 // The element of input 0 that stands at the same row-major position as `index` in the output.
 Expr same_position(LowerContext& context, int output, std::span<const Expr> index);
 
-// `wanted` as an index into a dim of this size, counted from the end if negative. The run fails if
-// it is out of range; the result never is.
-Expr checked_index(LowerContext& context, Expr wanted, int64_t dim);
+// `wanted`, an element of input i, as an index into a dim of this size, counted from the end if
+// negative. The run fails if it is out of range; the result never is. Of every `every` elements of
+// the input only number `nth` is an index into this dim.
+Expr checked_index(LowerContext& context, int i, Expr wanted, int64_t dim, int64_t nth = 0,
+                   int64_t every = 1);
 
 // Whether lo <= i < hi.
 Expr between(LowerContext& context, Expr i, int64_t lo, int64_t hi);

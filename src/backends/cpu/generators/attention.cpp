@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
+#include "runtime/host_engine.h"
 
 namespace pyc::cpu {
 namespace {
@@ -29,7 +30,8 @@ class PlannedAttention final : public CpuPlan {
                                             const std::string& symbol) const override {
     using backends::Operand;
     const auto value = [&](uint32_t buffer) {
-      return Operand{Operand::Kind::kValue, group.buffer_values[buffer], 0, 0};
+      return Operand{Operand::Kind::kValue, group.buffer_values[buffer],
+                     group.buffer_offset_bytes(buffer), 0};
     };
     const auto workspace = [](int64_t offset) {
       return Operand{Operand::Kind::kWorkspace, ir::kNoId, offset, 0};
@@ -37,11 +39,10 @@ class PlannedAttention final : public CpuPlan {
     std::vector<backends::CompiledStep> out;
     const auto pack = [&](const char* suffix, const Packing& packing, uint32_t source,
                           int64_t offset) {
-      out.push_back({nullptr,
-                     symbol + suffix,
+      out.push_back({symbol + suffix,
                      nullptr,
-                     {value(source), workspace(offset)},
-                     packing.matrices() * packing.panels()});
+                     runtime::host_launch(packing.matrices() * packing.panels()),
+                     {value(source), workspace(offset)}});
     };
     pack("_keys", plan_.keys, group.attention->k->buffer, 0);
     if (plan_.pack_values) {
@@ -50,7 +51,8 @@ class PlannedAttention final : public CpuPlan {
     std::vector<Operand> operands = kernel_operands(group);
     operands.push_back(workspace(0));
     if (plan_.pack_values) operands.push_back(workspace(plan_.values_offset));
-    out.push_back({nullptr, symbol, nullptr, std::move(operands), plan_.tasks(*group.attention)});
+    out.push_back({symbol, nullptr, runtime::host_launch(plan_.tasks(*group.attention)),
+                   std::move(operands)});
     return out;
   }
 

@@ -19,11 +19,13 @@ class LoopGeneric final : public KernelGenerator {
  public:
   std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
     std::vector<backends::Candidate> out;
+    const std::vector<loop::InPlacePair> in_place = loop::in_place_pairs(r.group.kernel);
     for (const int lanes : widths_of(r)) {
       backends::Candidate c;
       c.name = fmt::format("loop_generic__{}", lanes);
       c.cost_ns = generic_cost_ns(r.group, lanes, r) + waits_ns(r.group.kernel, r.threads);
       c.needs.scratch_bytes = r.group.kernel.scratch_bytes();
+      c.needs.in_place = in_place;
       c.order = r.group.order;
       c.plan = std::make_shared<LoopPlan>(lanes, nullptr);
       out.push_back(std::move(c));

@@ -26,6 +26,10 @@ class LoopPairs final : public KernelGenerator {
     c.name = fmt::format("loop_pairs__{}", r.target.lanes);
     c.cost_ns = generic_cost_ns(r.group, r.target.lanes, r) + waits_ns(*kernel, r.threads);
     c.needs.scratch_bytes = kernel->scratch_bytes();
+    c.needs.in_place = loop::in_place_pairs(r.group.kernel);
+    std::erase_if(c.needs.in_place, [&](const loop::InPlacePair& pair) {
+      return !loop::may_be_in_place(*kernel, pair);
+    });
     c.order = r.group.order;
     c.plan = std::make_shared<LoopPlan>(r.target.lanes,
                                         std::make_shared<const loop::Kernel>(std::move(*kernel)));

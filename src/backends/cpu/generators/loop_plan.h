@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
+#include "runtime/host_engine.h"
 
 namespace pyc::cpu {
 
@@ -18,25 +19,39 @@ class LoopPlan final : public CpuPlan {
       : lanes_(lanes), kernel_(std::move(kernel)) {}
 
   std::string key(const lower::Group& group) const override {
-    return fmt::format("{}\n{}", lanes_, loop::print(kernel_of(group)));
+    return fmt::format("{}\n{}", lanes_, text_of(group));
   }
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
                            const std::string& symbol, Form form) const override {
     PYC_ASSIGN(const Generator* made, generator());
     CodegenTarget wide = target;
     wide.lanes = lanes_;
-    return made->kernel(kernel_of(group), wide, symbol, form);
+    if (kernel_ == nullptr) return made->kernel(group.kernel, wide, symbol, form);
+    return made->kernel(in_place_as(group), wide, symbol, form);
   }
   std::vector<backends::CompiledStep> steps(const lower::Group& group,
                                             const std::string& symbol) const override {
     backends::CompiledStep step;
     step.symbol = symbol;
-    step.parallel = kernel_of(group).parallel_size();
+    step.launch = runtime::host_launch(kernel_of(group).parallel_size());
     step.operands = kernel_operands(group);
     return {step};
   }
 
  private:
+  std::string text_of(const lower::Group& group) const {
+    return loop::print(kernel_ == nullptr ? group.kernel : in_place_as(group));
+  }
+
+  // The kernel that stands for the group's, with the pairs that the plan chose for that.
+  loop::Kernel in_place_as(const lower::Group& group) const {
+    loop::Kernel kernel = *kernel_;
+    for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+      kernel.buffers[b].in_place_of = group.kernel.buffers[b].in_place_of;
+    }
+    return kernel;
+  }
+
   const loop::Kernel& kernel_of(const lower::Group& group) const {
     return kernel_ == nullptr ? group.kernel : *kernel_;
   }

@@ -5,13 +5,18 @@
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
+#include "runtime/host_engine.h"
 
 namespace pyc::cpu {
 namespace {
 
-bool b_is_constant(const GeneratorRequest& r) {
-  const ir::ValueId b = r.group.buffer_values[r.group.contraction->b.buffer];
-  return r.graph.value(b).kind == ir::ValueKind::kConstant;
+MatmulConstants constants_of(const GeneratorRequest& r) {
+  const auto constant = [&](const lower::Contraction::Operand& operand) {
+    if (operand.buffer == loop::kNone) return false;
+    const ir::ValueId v = r.group.buffer_values[operand.buffer];
+    return r.graph.value(v).kind == ir::ValueKind::kConstant;
+  };
+  return {.a = constant(r.group.contraction->a), .b = constant(r.group.contraction->b)};
 }
 
 class PlannedMatmul final : public CpuPlan {
@@ -28,18 +33,20 @@ class PlannedMatmul final : public CpuPlan {
                                             const std::string& symbol) const override {
     std::vector<backends::CompiledStep> out;
     for (MatmulStep& s : matmul_steps(group, plan_, symbol)) {
-      out.push_back({nullptr, s.symbol, nullptr, std::move(s.operands), s.parallel});
+      out.push_back({s.symbol, nullptr, runtime::host_launch(s.parallel), std::move(s.operands)});
     }
     return out;
   }
-  std::vector<runtime::Parameter> packed(const ir::Graph& graph,
-                                         const lower::Group& group) const override {
-    std::vector<runtime::Parameter> out;
-    for (const lower::KernelNeeds::Packed& p : matmul_needs(group, plan_).packed) {
-      const auto& source = graph.value(p.source).constant;
-      out.push_back(pack_b(plan_, *group.contraction, source->bytes.data()));
-    }
-    return out;
+  // First B, then A, of those that are packed ahead.
+  runtime::Parameter pack(const ir::Graph& graph, const lower::Group& group,
+                          size_t index) const override {
+    const lower::Contraction& c = *group.contraction;
+    const auto bytes = [&](uint32_t buffer) {
+      return graph.value(group.buffer_values[buffer]).constant->bytes.data() +
+             group.buffer_offset_bytes(buffer);
+    };
+    const bool is_b = index == 0 && plan_.weights == MatmulPlan::Weights::kPackedAhead;
+    return is_b ? pack_b(plan_, c, bytes(c.b.buffer)) : pack_a(plan_, c, bytes(c.a.buffer));
   }
 
  private:
@@ -54,7 +61,7 @@ class Matmul final : public KernelGenerator {
     c.name = "f32_matmul";
     c.rejected = matmul_rejected(r.group, r.target);
     if (c.rejected.empty()) {
-      MatmulPlan plan = plan_matmul(r.group, b_is_constant(r), r.target, r.threads);
+      MatmulPlan plan = plan_matmul(r.group, constants_of(r), r.target, r.threads);
       c.name = plan.name;
       c.cost_ns = matmul_cost_ns(r.group, plan, r.target, r.threads);
       c.needs = matmul_needs(r.group, plan);

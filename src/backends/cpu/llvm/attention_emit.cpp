@@ -62,8 +62,6 @@ class RowsWriter {
   }
   void store(Value* v, Value* pointer) { b_.CreateAlignedStore(v, pointer, llvm::Align(4)); }
   Value* scaled(Value* v, int64_t factor) { return b_.CreateMul(v, index(factor)); }
-  // An inner scope with a block of its own.
-  void scope(const Body& body);
   void bind(loop::VarId var, Value* value) {
     if (var != kNone) ex_.bind(var, value);
   }
@@ -103,16 +101,6 @@ class RowsWriter {
   Value* lanes_ = nullptr;
 };
 
-void RowsWriter::scope(const Body& body) {
-  llvm::BasicBlock* block = ex_.new_block("scope");
-  b_.CreateBr(block);
-  ex_.push_scope(block);
-  body();
-  llvm::BasicBlock* last = b_.GetInsertBlock();
-  ex_.pop_scope();
-  b_.SetInsertPoint(last);
-}
-
 void RowsWriter::along(int64_t count, int width,
                        const std::function<void(Value* at, int width)>& body) {
   const int64_t wide = count / width * width;
@@ -149,7 +137,7 @@ void RowsWriter::run() {
   b_.SetInsertPoint(body);
   start();
   flow_.loop(index(0), index(blocks_), 1, true, [&](Value* j) {
-    scope([&] {
+    ex_.scoped([&] {
       bind(a_.block_var, j);
       block(j);
     });
@@ -231,7 +219,7 @@ void RowsWriter::row_of_scores(Value* i) {
     flow_.loop(index(a_.block), index(row_length_), 1, true,
                [&](Value* u) { store(nothing, flow_.at(row, u)); });
   }
-  scope([&] {
+  ex_.scoped([&] {
     Value* m = ex_.ops().binary(loop::Op::kMax, DType::kF32, before, top);
     bind(a_.m_before, before);
     bind(a_.m, m);
@@ -254,7 +242,7 @@ std::pair<Value*, Value*> RowsWriter::halves(Value* v) {
 // Products become scores; returns the largest.
 Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
   Value* top = nullptr;
-  scope([&] {
+  ex_.scoped([&] {
     bind(a_.query_var, b_.CreateAdd(arg(kRow), i));
     const auto part = [&](int64_t from, int64_t to, int width) {
       if (from == to) return;
@@ -263,7 +251,7 @@ Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
       const State most = flow_.loop(
           index(from), index(to), width, true, {least}, [&](Value* u, const State& so_far) {
             Value* s = nullptr;
-            scope([&] {
+            ex_.scoped([&] {
               if (a_.key_var != kNone) {
                 ex_.bind_lanes(a_.key_var, u, 0, width, width);
               }
@@ -293,7 +281,7 @@ Value* RowsWriter::weights_and_sum(Value* row) {
   flow_.loop(index(0), index(kLanesOfSum), p_.width, true, [&](Value* u) {
     Value* sum = nullptr;
     for (int64_t at = 0; at < row_length_; at += kLanesOfSum) {
-      scope([&] {
+      ex_.scoped([&] {
         Value* place = flow_.at(row, b_.CreateAdd(u, index(at)));
         ex_.bind_lanes(a_.lane_var, u, 0, p_.width, p_.width);
         ex_.bind(a_.s, load(place, p_.width));
@@ -359,7 +347,7 @@ void RowsWriter::finish() {
   each_row(arg(kFirst), [&](Value* i) {
     Value* at = b_.CreateAdd(first_row, i);
     Value* results = flow_.at(results_, scaled(i, stored_columns_));
-    scope([&] {
+    ex_.scoped([&] {
       bind(a_.m, load(flow_.at(maxima_, i)));
       bind(a_.l, load(flow_.at(sums_, i)));
       for (const lower::Attention::Output* out : {&a_.outputs[1], &a_.outputs[2]}) {
@@ -371,7 +359,7 @@ void RowsWriter::finish() {
       if (a_.outputs[0].buffer != kNone) {
         Value* to = flow_.at(ex_.buffer(a_.outputs[0].buffer), scaled(at, a_.columns));
         along(a_.columns, p_.lanes, [&](Value* e, int width) {
-          scope([&] {
+          ex_.scoped([&] {
             ex_.bind_lanes(a_.lane_var, e, 0, width, width);
             ex_.bind(a_.o, load(flow_.at(results, e), width));
             Value* y = ex_.eval_wide(a_.outputs[0].value);

@@ -1,6 +1,10 @@
 #include "backends/cpu/llvm/bounds.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "loop/function.h"
 
 namespace pyc::cpu {
 
@@ -96,6 +100,30 @@ bool is_maximum_over(const loop::Kernel& kernel, VarId result, ExprId element) {
   return false;
 }
 
+struct FloatRange {
+  double lo = -std::numeric_limits<double>::infinity();
+  double hi = std::numeric_limits<double>::infinity();
+};
+
+// Where a float lies unless it is NaN, as far as its last operations tell.
+FloatRange range_of(const loop::Pool& pool, ExprId id) {
+  const ExprNode& n = pool.node(id);
+  switch (n.op) {
+    case Op::kCall:
+      return {loop::callee(pool, n).lo, loop::callee(pool, n).hi};
+    case Op::kNeg: {
+      const FloatRange r = range_of(pool, n.a);
+      return {-r.hi, -r.lo};
+    }
+    case Op::kAbs: {
+      const FloatRange r = range_of(pool, n.a);
+      return {0.0, std::max(std::abs(r.lo), std::abs(r.hi))};
+    }
+    default:
+      return {};
+  }
+}
+
 bool is_not_positive(const ExprNode& n) {
   return n.op == Op::kConst && word_to_double(n.word, n.dtype) <= 0.0;
 }
@@ -105,12 +133,25 @@ bool is_not_positive(const ExprNode& n) {
 bool never_positive(const loop::Kernel& kernel, ExprId id) {
   const ExprNode& n = kernel.pool.node(id);
   if (!is_float(n.dtype)) return false;
-  if (n.op == Op::kNeg && kernel.pool.node(n.a).op == Op::kAbs) return true;
+  if (range_of(kernel.pool, id).hi <= 0.0) return true;
   if (n.op == Op::kMax) {
     return is_not_positive(kernel.pool.node(n.b)) && never_positive(kernel, n.a);
   }
   if (n.op != Op::kSub || kernel.pool.node(n.b).op != Op::kVar) return false;
   return is_maximum_over(kernel, static_cast<VarId>(kernel.pool.node(n.b).imm), n.a);
+}
+
+bool has_no_effect(const loop::Kernel& kernel, ExprId id) {
+  const ExprNode& n = kernel.pool.node(id);
+  if ((n.op != Op::kMin && n.op != Op::kMax) || !is_float(n.dtype)) return false;
+  const ExprNode& bound = kernel.pool.node(n.b);
+  if (bound.op != Op::kConst) return false;
+  const double c = word_to_double(bound.word, bound.dtype);
+  if (n.op == Op::kMin && c > 0.0 && never_positive(kernel, n.a)) return true;
+  // Of two zeros min and max choose by the sign, which a range does not tell.
+  if (c == 0.0) return false;
+  const FloatRange r = range_of(kernel.pool, n.a);
+  return n.op == Op::kMin ? r.hi <= c : r.lo >= c;
 }
 
 }  // namespace pyc::cpu

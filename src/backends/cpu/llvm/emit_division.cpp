@@ -70,7 +70,7 @@ bool ExprEmitter::by_reciprocal(ExprId id) {
 
 bool ExprEmitter::is_canonical_already(ExprId id) {
   const loop::ExprNode& n = k_.pool.node(id);
-  if (n.op != loop::Op::kSelect || !by_reciprocal(n.c)) return false;
+  if (n.op != loop::Op::kSelect || !by_reciprocal(whole(n.c))) return false;
   const loop::ExprNode& test = k_.pool.node(n.a);
   const loop::ExprNode& nan = k_.pool.node(n.b);
   return test.op == loop::Op::kNe && test.a == n.c && test.b == n.c && nan.op == loop::Op::kConst &&

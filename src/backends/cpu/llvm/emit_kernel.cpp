@@ -117,10 +117,26 @@ void KernelEmitter::run() {
       if (i > 0) rest = b_.CreateUDiv(rest, index(extent));
       ex_.bind(k_.parallel[i], v);
     }
-    statements(k_.body);
+    run_point();
     return State{};
   });
   b_.CreateRetVoid();
+}
+
+void KernelEmitter::run_point() {
+  if (interior_ == nullptr) return statements(k_.body);
+  const std::vector<loop::Stmt> inside = {{loop::StmtKind::kLoop, interior_->loop}};
+  if (interior_->condition == kNone) return statements(inside);
+  Value* condition = ex_.eval(interior_->condition);
+  const auto body = [&](const std::vector<loop::Stmt>& stmts) {
+    return [&](const State&) {
+      statements(stmts);
+      return State{};
+    };
+  };
+  when(condition, {}, body(inside));
+  ex_.here();
+  when(b_.CreateNot(condition), {}, body(k_.body));
 }
 
 void KernelEmitter::statements(const std::vector<loop::Stmt>& body) {
@@ -288,6 +304,12 @@ llvm::Function* emit_kernel(const loop::Kernel& kernel, const TargetTraits& trai
   f->setDSOLocal(true);
   llvm::BasicBlock::Create(context, "entry", f);
   llvm::IRBuilder<> builder(context);
+  if (const std::optional<Interior> interior = interior_of(kernel)) {
+    KernelEmitter(*interior, traits, builder, f).run();
+    // The order in which taps are written keeps few values alive; this model's scheduler keeps it.
+    if (traits.aarch64) f->addFnAttr("tune-cpu", "neoverse-n1");
+    return f;
+  }
   KernelEmitter(kernel, traits, builder, f).run();
   return f;
 }

@@ -64,7 +64,7 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
   for (size_t k = 0; k < l.reductions.size(); ++k) {
     const Reduction& r = l.reductions[k];
     if (r.kind != ReduceKind::kTree) {
-      next.push_back(take(r, state[at++]));
+      next.push_back(skips_all_lanes(l, r) ? take_if(l, r, i, state[at++]) : take(r, state[at++]));
       if (has_total(l, r)) next.push_back(state[at++]);
       continue;
     }
@@ -81,6 +81,23 @@ KernelEmitter::State KernelEmitter::step_serial(const Serial& serial, Value* i,
   }
   for (const loop::Carry& c : l.carries) next.push_back(ex_.eval_wide(c.next));
   return next;
+}
+
+// Whether all lanes of a vector body skip a term or none does; then a branch is less work than
+// loading and adding what is not taken.
+bool KernelEmitter::skips_all_lanes(const loop::Loop& l, const Reduction& r) {
+  return r.guard != kNone && l.body.empty() && l.carries.empty() && ex_.width() > 1 &&
+         !ex_.is_varying(r.guard) && loop::depends_on(k_.pool, r.guard, l.var);
+}
+
+llvm::Value* KernelEmitter::take_if(const loop::Loop& l, const Reduction& r, Value* i,
+                                    Value* accumulator) {
+  Value* guard = ex_.eval(r.guard);
+  return when(guard, {accumulator}, [&](const State& old) {
+    ex_.bind(l.var, i);  // bound again: what follows from the guard belongs to this scope
+    ex_.assume(r.guard, true);
+    return State{take(r, old[0])};
+  })[0];
 }
 
 // Joins the reductions whose segment or block ends at iteration `at`; all of them at `end`.

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/llvm/kernel_emitter.h"
 #include "base/status.h"
+#include "loop/function.h"
 
 namespace pyc::cpu {
 
@@ -26,6 +27,13 @@ constexpr int kSequence = 8;
 // Instructions, roughly, that one operation takes per vector.
 int cost_of_node(const loop::Pool& pool, const loop::ExprNode& n) {
   switch (n.op) {
+    case loop::Op::kCall: {
+      int cost = 0;
+      loop::each_operation(loop::callee(pool, n), [&](const loop::Pool& p, const auto& operation) {
+        cost += cost_of_node(p, operation);
+      });
+      return cost;
+    }
     case loop::Op::kTable:
       return kSequence;
     case loop::Op::kDiv:
@@ -127,6 +135,7 @@ int KernelEmitter::cost_of(const loop::Loop& l) const {
 // 0.32 with four, 0.28 with eight; exp 1.22, 0.95, 0.91; matrix products in lanes gain up to
 // eight. Larger bodies run out of registers and take long to compile.
 int KernelEmitter::width_of(const loop::Loop& l) const {
+  if (interior_ != nullptr) return window_width();
   const TargetTraits& t = ops_.traits();
   const bool many = t.vector_registers >= 32;
   size_t chains = 0;  // reductions of the loops inside
@@ -141,6 +150,26 @@ int KernelEmitter::width_of(const loop::Loop& l) const {
   if (has_loops && chains > 1) vectors = std::min(vectors, chains > 2 ? 1 : 4);
   if (!many) vectors = std::max(vectors / 2, 1);
   return std::min(t.lanes * vectors, kTreeLanes);
+}
+
+// All results of a body are summed at once: eight vectors of them hide the latency of fma, and
+// leave registers for what several of them read.
+int KernelEmitter::window_width() const {
+  const int elements = ops_.traits().avx512 ? 128 : 32;
+  int width = std::min(elements, kTreeLanes);
+  while (width > 4 && width * interior_->results > elements) width /= 2;
+  return width;
+}
+
+// All values before the first store, which would make the emitter load again what they share.
+void KernelEmitter::interior_body(const loop::Loop& l) {
+  for (const ExprId id : interior_->order) ex_.eval_wide(id);
+  std::vector<Value*> values;
+  for (const loop::Stmt& s : l.body) values.push_back(ex_.eval_wide(k_.stores[s.index].value));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const loop::Store& s = k_.stores[l.body[i].index];
+    ex_.store(s.buffer, s.offset, values[i]);
+  }
 }
 
 std::vector<int> KernelEmitter::widths_of(const loop::Loop& l, std::optional<int64_t> count) const {
@@ -187,7 +216,11 @@ KernelEmitter::State KernelEmitter::vector_stage(const loop::Loop& l, const Zone
   return counted(from, stop, width, nonempty, accumulators, [&](Value* i, const State& state) {
     ex_.bind_lanes(l.var, i, 0, width, alignment);
     for (const auto& [id, value] : zone.known) ex_.assume(id, value);
-    statements(l.body);
+    if (interior_ != nullptr && &l == &k_.loops[interior_->loop]) {
+      interior_body(l);
+    } else {
+      statements(l.body);
+    }
     fetch_ahead(l, i, 0, width);
     State next;
     State nans;

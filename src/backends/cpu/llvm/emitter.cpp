@@ -9,6 +9,7 @@
 
 #include "backends/cpu/llvm/bounds.h"
 #include "base/status.h"
+#include "loop/function.h"
 
 namespace pyc::cpu {
 
@@ -27,14 +28,16 @@ bool fits_32(const ExprNode& n) {
 ExprEmitter::ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits,
                          llvm::IRBuilder<>& builder, llvm::Function* function)
     : k_(kernel),
+      whole_(loop::inline_calls(k_.pool)),
       b_(builder),
       ops_(builder, traits),
       function_(function),
       buffers_(kernel.buffers.size(), nullptr),
-      tables_(kernel.pool.tables().size(), nullptr),
+      tables_(k_.pool.tables().size(), nullptr),
       bindings_(1),
       var_binding_(kernel.pool.var_count(), 0),
-      info_(kernel.pool.size()) {
+      info_(k_.pool.size()) {
+  if (traits.avx512) find_exp();
   llvm::MDBuilder md(builder.getContext());
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain("buffers");
   std::vector<llvm::Metadata*> all;
@@ -45,7 +48,12 @@ ExprEmitter::ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits,
   }
   for (size_t i = 0; i < all.size(); ++i) {
     std::vector<llvm::Metadata*> others = all;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    // What may be in place of another buffer may alias it.
+    for (size_t j = all.size(); j-- > 0;) {
+      const bool same =
+          i == j || kernel.buffers[i].in_place_of == j || kernel.buffers[j].in_place_of == i;
+      if (same) others.erase(others.begin() + static_cast<std::ptrdiff_t>(j));
+    }
     no_alias_.push_back(llvm::MDNode::get(builder.getContext(), others));
   }
   scopes_.push_back({&function->getEntryBlock(), 1, {}, {}, {}});
@@ -59,6 +67,16 @@ void ExprEmitter::push_scope(llvm::BasicBlock* block) {
   scopes_.push_back({block, scopes_.back().width, {}, {}, {}});
   forget_loads();
   here();
+}
+
+void ExprEmitter::scoped(const std::function<void()>& body) {
+  llvm::BasicBlock* inner = new_block("scope");
+  b_.CreateBr(inner);
+  push_scope(inner);
+  body();
+  llvm::BasicBlock* last = b_.GetInsertBlock();
+  pop_scope();
+  b_.SetInsertPoint(last);
 }
 
 void ExprEmitter::pop_scope() {
@@ -128,6 +146,7 @@ llvm::AllocaInst* ExprEmitter::stack_slot(llvm::Type* type, int count) {
 }
 
 const ExprEmitter::Info& ExprEmitter::analyse(ExprId id) {
+  id = whole(id);
   Info& info = info_[id];
   if (info.depth >= 0) return info;
   const ExprNode& n = k_.pool.node(id);
@@ -170,6 +189,7 @@ ExprEmitter::Scope& ExprEmitter::scope_of(ExprId id) {
 }
 
 llvm::Value* ExprEmitter::eval(ExprId id) {
+  id = whole(id);
   const ExprNode& n = k_.pool.node(id);
   if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, 1);
   if (const auto it = assumed_.find(id); it != assumed_.end()) return b_.getInt1(it->second);
@@ -177,6 +197,7 @@ llvm::Value* ExprEmitter::eval(ExprId id) {
 }
 
 llvm::Value* ExprEmitter::eval_wide(ExprId id) {
+  id = whole(id);
   const ExprNode& n = k_.pool.node(id);
   if (width() == 1) return eval(id);
   if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, width());
@@ -223,11 +244,6 @@ llvm::Value* ExprEmitter::emit_var(ExprId id) {
   return ops_.iota(base, 1, width());
 }
 
-bool ExprEmitter::is_positive(ExprId id) const {
-  const ExprNode& n = k_.pool.node(id);
-  return n.op == Op::kConst && is_float(n.dtype) && word_to_double(n.word, n.dtype) > 0.0;
-}
-
 llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   const ExprNode n = k_.pool.node(id);
   const auto operand = [&](ExprId x) { return width == 1 ? eval(x) : eval_wide(x); };
@@ -247,10 +263,10 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   }
   if (width > 1 && by_reciprocal(id)) return emit_division(id);
   if (width > 1 && is_canonical_already(id)) return operand(n.c);
-  if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0 && ops_.traits().avx512) {
+  if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0) {
     if (Value* exp = emit_exp(id); exp != nullptr) return exp;
   }
-  if (n.op == Op::kMin && is_positive(n.b) && never_positive(k_, n.a)) return operand(n.a);
+  if (has_no_effect(k_, id)) return operand(n.a);
   Value* a = operand(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
     const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
@@ -278,6 +294,7 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
 }
 
 llvm::Value* ExprEmitter::eval_lane(ExprId id, int lane) {
+  id = whole(id);
   if (!is_varying(id)) return eval(id);
   return cached(id, kLane + static_cast<uint32_t>(lane), [&] { return emit_lane(id, lane); });
 }
@@ -323,6 +340,7 @@ llvm::Value* ExprEmitter::emit_lane(ExprId id, int lane) {
 }
 
 bool ExprEmitter::fits_i32(ExprId id, int depth) {
+  id = whole(id);
   const ExprNode& n = k_.pool.node(id);
   if (n.dtype != DType::kI64 || !fits_32(n) || depth > 16) return false;
   if (!is_varying(id)) return true;
@@ -348,6 +366,7 @@ bool ExprEmitter::fits_i32(ExprId id, int depth) {
 }
 
 llvm::Value* ExprEmitter::eval_i32(ExprId id) {
+  id = whole(id);
   const ExprNode& n = k_.pool.node(id);
   if (n.op == Op::kConst) return ops_.constant(DType::kI32, n.word, width());
   return cached(id, kI32 + static_cast<uint32_t>(width()), [&] { return emit_i32(id); });
@@ -387,6 +406,7 @@ llvm::Value* ExprEmitter::emit_i32(ExprId id) {
 }
 
 std::optional<int64_t> ExprEmitter::lane_stride(ExprId id) {
+  id = whole(id);
   if (!is_varying(id)) return 0;
   const ExprNode& n = k_.pool.node(id);
   if (n.dtype != DType::kI64) return std::nullopt;

@@ -9,6 +9,7 @@
 // variable, the lane variable, stands for width() consecutive iterations: what depends on it is a
 // vector, everything else stays a scalar until it meets a vector.
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -40,6 +41,9 @@ class ExprEmitter {
 
   void push_scope(llvm::BasicBlock* block);
   void pop_scope();
+  // Writes the body in an inner scope with a block of its own, so that code hoisted into the outer
+  // one may split that; the builder goes on where the body ended.
+  void scoped(const std::function<void()>& body);
   // The block in which the innermost scope's code goes on.
   llvm::BasicBlock* block() const { return scopes_.back().block; }
   void set_block(llvm::BasicBlock* block) { scopes_.back().block = block; }
@@ -120,8 +124,10 @@ class ExprEmitter {
   Value* emit_var(ExprId id);
   Value* emit_lane(ExprId id, int lane);
   Value* emit_arithmetic(ExprId id, int width);
-  bool is_positive(ExprId id) const;
-  // exp by AVX-512; null if the product is no exp.
+  // The value without a call around it.
+  ExprId whole(ExprId id) const { return whole_[id]; }
+  // Prepares the calls of exp for AVX-512, and emits the product that is one; null if it is none.
+  void find_exp();
   Value* emit_exp(ExprId id);
   // Whether emit_division makes it: a vector over a divisor that is the same in all lanes.
   bool by_reciprocal(ExprId id);
@@ -168,7 +174,13 @@ class ExprEmitter {
   llvm::GlobalVariable* table_data(uint32_t table);
   void tag(llvm::Instruction* access, uint32_t buffer);
 
-  const loop::Kernel& k_;
+  loop::Kernel k_;             // with its calls written out
+  std::vector<ExprId> whole_;  // per node: the one that computes it
+  struct Scaled {
+    ExprId value;
+    ExprId exponent;
+  };
+  std::unordered_map<ExprId, Scaled> exp_;  // products that are exp: value · 2^exponent
   llvm::IRBuilder<>& b_;
   ValueOps ops_;
   llvm::Function* function_;
@@ -189,6 +201,7 @@ class ExprEmitter {
 
 template <class Make>
 llvm::Value* ExprEmitter::cached(ExprId id, uint32_t kind, Make make) {
+  id = whole(id);
   const uint64_t key = (static_cast<uint64_t>(kind) << 32) | id;
   auto& values = analyse(id).is_volatile ? volatile_ : scope_of(id).values;
   if (const auto it = values.find(key); it != values.end()) return it->second;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/llvm/interior.h"
 #include "backends/cpu/llvm/zones.h"
 
 namespace pyc::cpu {
@@ -18,6 +19,12 @@ class KernelEmitter {
   KernelEmitter(const loop::Kernel& kernel, const TargetTraits& traits, llvm::IRBuilder<>& builder,
                 llvm::Function* function)
       : k_(kernel), b_(builder), ex_(kernel, traits, builder, function), ops_(ex_.ops()) {}
+  // The interior's kernel, which must outlive this.
+  KernelEmitter(const Interior& interior, const TargetTraits& traits, llvm::IRBuilder<>& builder,
+                llvm::Function* function)
+      : KernelEmitter(interior.kernel, traits, builder, function) {
+    interior_ = &interior;
+  }
 
   void run();
 
@@ -40,6 +47,8 @@ class KernelEmitter {
   // state = condition ? body(state) : state, in a scope of its own.
   State when(Value* condition, const State& init, const std::function<State(const State&)>& body);
 
+  // What a point runs: of an interior's kernel one of two loops.
+  void run_point();
   void statements(const std::vector<loop::Stmt>& body);
   void store(const loop::Store& store);
   void check(const loop::Check& check);
@@ -55,6 +64,9 @@ class KernelEmitter {
   };
   State start_serial(Serial& serial);
   State step_serial(const Serial& serial, Value* index, const State& state);
+  bool skips_all_lanes(const loop::Loop& loop, const loop::Reduction& reduction);
+  Value* take_if(const loop::Loop& loop, const loop::Reduction& reduction, Value* index,
+                 Value* accumulator);
   State close_strip(const Serial& serial, int64_t strip, Value* at, Value* end, State state);
   void fill_lanes(Value* lanes, DType t, loop::ReduceOp op, int width);
   Value* join_lanes(Value* lanes, DType t, loop::ReduceOp op, int width, int64_t active);
@@ -92,6 +104,10 @@ class KernelEmitter {
   // One body of any width, lanes in memory.
   State tree_step(const Tree& tree, Value* index, int width, const State& state);
 
+  // Elements per body of either loop of an interior's kernel.
+  int window_width() const;
+  void interior_body(const loop::Loop& loop);
+
   // One element (or one per lane) goes into an accumulator.
   Value* take(const loop::Reduction& reduction, Value* accumulator);
   Value* combine(loop::ReduceOp op, DType t, Value* a, Value* b);
@@ -122,6 +138,7 @@ class KernelEmitter {
   llvm::IRBuilder<>& b_;
   ExprEmitter ex_;
   ValueOps& ops_;
+  const Interior* interior_ = nullptr;
   Value* fault_ = nullptr;
   const loop::Loop* fetching_ = nullptr;
   std::vector<Fetch> fetches_;

@@ -14,13 +14,14 @@ using llvm::Value;
 
 class DriverWriter {
  public:
-  DriverWriter(const MatmulSource& source, llvm::Function* function, llvm::Function* const tiles[2])
-      : p_(source.plan),
+  DriverWriter(const MatmulSource& source, llvm::Function* function, const MatmulParts& parts)
+      : s_(source),
+        p_(source.plan),
         c_(source.contraction()),
         b_(&function->getEntryBlock()),
         flow_(b_),
         f_(function),
-        tiles_{tiles[0], tiles[1]} {}
+        parts_(parts) {}
 
   void run();
 
@@ -44,15 +45,18 @@ class DriverWriter {
   Value* first_row(Value* tile);
   Task task(Value* number);
   void tiles(const Task& task);
-  // Copies a tile's rows to scratch: [step][row][unroll], the rest of k in a step of its own.
-  void pack_rows(int rows, Value* from);
+  // The task's first panel as the tiles read it.
+  Value* panels(const Task& task, Value* panel, Value* panel_end);
+  // The tile's rows likewise.
+  Value* rows_of(const Task& task, int rows, Value* row);
 
+  const MatmulSource& s_;
   const MatmulPlan& p_;
   const lower::Contraction& c_;
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
   llvm::Function* f_;
-  llvm::Function* tiles_[2];
+  const MatmulParts& parts_;
   Value* table_ = nullptr;
   Value* scratch_ = nullptr;
 };
@@ -81,7 +85,7 @@ Value* DriverWriter::first_row(Value* tile) {
 
 void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
-  if (p_.pack_a) scratch_ = field(offsetof(pyc_kernel_args, scratch));
+  if (p_.scratch_bytes > 0) scratch_ = field(offsetof(pyc_kernel_args, scratch));
   flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) { tiles(task(number)); });
   b_.CreateRetVoid();
 }
@@ -103,14 +107,51 @@ DriverWriter::Task DriverWriter::task(Value* number) {
   Value* panel_end = share(b_.CreateAdd(n_block, flow_.index(1)), p_.panels, p_.n_blocks);
   t.column = scaled(panel, p_.tile_columns);
   t.column_end = scaled(panel_end, p_.tile_columns);
-  t.a = flow_.at(slot(c_.a.buffer), c_.a.base);
-  t.b = flow_.at(slot(p_.b_slot), p_.weights == MatmulPlan::Weights::kInPlace ? c_.b.base : 0);
-  t.b = flow_.at(t.b, scaled(panel, p_.b_panel_stride));
+  t.b = panels(t, panel, panel_end);
+  using Rows = MatmulPlan::Rows;
+  if (p_.rows == Rows::kComputed) return t;
+  t.a = p_.a_placed() ? slot(p_.a_slot) : flow_.at(slot(c_.a.buffer), c_.a.base);
+  const std::vector<int64_t>& strides = p_.a_placed() ? p_.a_batch_strides : c_.a.batch_strides;
   for (size_t i = 0; i < t.batch.size(); ++i) {
-    t.a = flow_.at(t.a, scaled(t.batch[i], c_.a.batch_strides[i]));
-    t.b = flow_.at(t.b, scaled(t.batch[i], p_.b_batch_strides[i]));
+    t.a = flow_.at(t.a, scaled(t.batch[i], strides[i]));
   }
   return t;
+}
+
+Value* DriverWriter::panels(const Task& task, Value* panel, Value* panel_end) {
+  if (p_.weights == MatmulPlan::Weights::kPackedByTask) {
+    Value* block = flow_.at(scratch_, p_.b_scratch / 4);
+    std::vector<Value*> args = {table_, block, panel, panel_end};
+    args.insert(args.end(), task.batch.begin(), task.batch.end());
+    b_.CreateCall(parts_.pack_panels, args);
+    return block;
+  }
+  const bool in_place = p_.weights == MatmulPlan::Weights::kInPlace;
+  Value* at = flow_.at(slot(p_.b_slot), in_place ? c_.b.base : 0);
+  at = flow_.at(at, scaled(panel, p_.b_panel_stride));
+  for (size_t i = 0; i < task.batch.size(); ++i) {
+    at = flow_.at(at, scaled(task.batch[i], p_.b_batch_strides[i]));
+  }
+  return at;
+}
+
+Value* DriverWriter::rows_of(const Task& task, int rows, Value* row) {
+  switch (p_.rows) {
+    case MatmulPlan::Rows::kPackedAhead:
+    case MatmulPlan::Rows::kPackedAtRun:
+      return flow_.at(task.a, scaled(row, p_.padded_k()));
+    case MatmulPlan::Rows::kInPlace:
+      return flow_.at(task.a, scaled(row, c_.a.row_stride));
+    case MatmulPlan::Rows::kCopied:
+      emit_row_copy(s_, b_, rows, flow_.at(task.a, scaled(row, c_.a.row_stride)), scratch_);
+      return scratch_;
+    case MatmulPlan::Rows::kComputed:
+      break;
+  }
+  std::vector<Value*> args = {table_, scratch_, row};
+  args.insert(args.end(), task.batch.begin(), task.batch.end());
+  b_.CreateCall(parts_.pack_rows[rows == p_.tile_rows ? 0 : 1], args);
+  return scratch_;
 }
 
 void DriverWriter::each_tile(const Task& task,
@@ -129,50 +170,18 @@ void DriverWriter::each_tile(const Task& task,
 void DriverWriter::tiles(const Task& task) {
   each_tile(task, [&](int rows, Value* tile) {
     Value* row = first_row(tile);
-    Value* a = flow_.at(task.a, scaled(row, c_.a.row_stride));
-    if (p_.pack_a) {
-      pack_rows(rows, a);
-      a = scratch_;
-    }
+    Value* a = rows_of(task, rows, row);
     std::vector<Value*> args = {table_, a, task.b, row, task.column, task.column_end};
     args.insert(args.end(), task.batch.begin(), task.batch.end());
-    b_.CreateCall(tiles_[rows == p_.tile_rows ? 0 : 1], args);
-  });
-}
-
-void DriverWriter::pack_rows(int rows, Value* from) {
-  const auto copy = [&](Value* source, Value* target) {
-    Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), source, llvm::Align(4));
-    b_.CreateAlignedStore(x, target, llvm::Align(4));
-  };
-  const auto ends =
-      flow_.loop(flow_.index(0), flow_.index(p_.k / p_.unroll), 1, false, {from, scratch_},
-                 [&](Value*, const FlowBuilder::State& at) {
-                   for (int i = 0; i < rows; ++i) {
-                     Value* source = flow_.at(at[0], i * c_.a.row_stride);
-                     Value* target = flow_.at(at[1], i * p_.unroll);
-                     for (int k = 0; k < p_.unroll; ++k) {
-                       copy(flow_.at(source, k * c_.a.k_stride), flow_.at(target, k));
-                     }
-                   }
-                   return FlowBuilder::State{flow_.at(at[0], p_.unroll * c_.a.k_stride),
-                                             flow_.at(at[1], p_.unroll * rows)};
-                 });
-  if (p_.k % p_.unroll == 0) return;
-  flow_.loop(flow_.index(0), flow_.index(p_.k % p_.unroll), 1, true, [&](Value* k) {
-    for (int i = 0; i < rows; ++i) {
-      Value* source = flow_.at(
-          ends[0], b_.CreateAdd(scaled(k, c_.a.k_stride), flow_.index(i * c_.a.row_stride)));
-      copy(source, flow_.at(ends[1], b_.CreateAdd(k, flow_.index(i * p_.unroll))));
-    }
+    b_.CreateCall(parts_.tiles[rows == p_.tile_rows ? 0 : 1], args);
   });
 }
 
 }  // namespace
 
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                        llvm::Function* const tiles[2]) {
-  DriverWriter(source, new_step(module, symbol), tiles).run();
+                        const MatmulParts& parts) {
+  DriverWriter(source, new_step(module, symbol), parts).run();
 }
 
 }  // namespace pyc::cpu

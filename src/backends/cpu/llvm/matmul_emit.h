@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/llvm/emitter.h"
 #include "backends/cpu/llvm/flow.h"
 #include "backends/cpu/llvm/value_ops.h"
 #include "backends/cpu/matmul.h"
@@ -21,11 +22,12 @@ struct MatmulSource {
   const TargetTraits& traits;
 
   const lower::Contraction& contraction() const { return *group.contraction; }
+  const loop::Kernel& kernel() const { return *contraction().kernel; }
   // Elements between two rows and between two steps of `unroll` k, as the tiles read A.
   int64_t a_row_stride(int rows) const {
-    return plan.pack_a ? plan.unroll : (rows > 1 ? contraction().a.row_stride : 0);
+    return plan.a_packed() ? plan.unroll : (rows > 1 ? contraction().a.row_stride : 0);
   }
-  int64_t a_step(int rows) const { return plan.pack_a ? plan.unroll * rows : plan.unroll; }
+  int64_t a_step(int rows) const { return plan.a_packed() ? plan.unroll * rows : plan.unroll; }
 };
 
 // A tile function computes `rows` rows of a range of panels:
@@ -33,10 +35,35 @@ struct MatmulSource {
 // `a` and `b` point at the first row and the first panel.
 llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& module, int rows);
 
-// The step's function: loops over tasks and their tiles. `tiles[0]` has tile_rows rows, `tiles[1]`
-// one less or is null.
+// What a step's function calls; null where the plan has no use for it. The second of a pair is for
+// tiles with one row less.
+struct MatmulParts {
+  llvm::Function* tiles[2] = {nullptr, nullptr};
+  llvm::Function* pack_rows[2] = {nullptr, nullptr};
+  llvm::Function* pack_panels = nullptr;
+};
+
+// The step's function: loops over tasks and their tiles.
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                        llvm::Function* const tiles[2]);
+                        const MatmulParts& parts);
+
+// Functions that evaluate an operand into memory as the tiles read it.
+//   void pack_rows(ptr buffers, ptr to, i64 row, i64 batch…)
+//   void pack_panels(ptr buffers, ptr to, i64 panel, i64 panel_end, i64 batch…)
+llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module, int rows);
+llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& module);
+
+// The step that packs all of B with that function: one parallel point per matrix and panel.
+void emit_pack_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
+                    llvm::Function* pack_panels);
+
+// The step that packs all of a linear A: one parallel point per matrix and tile.
+void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol);
+
+// Copies `rows` rows of a linear A as the tiles read them: [step][row][unroll], the rest of k in a
+// step of its own.
+void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& builder, int rows,
+                   llvm::Value* from, llvm::Value* to);
 
 void emit_fma_probe(llvm::Module& module, int lanes, int chains, const std::string& symbol);
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "backends/cpu/llvm/emitter.h"
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/tile.h"
+#include "loop/function.h"
 
 namespace pyc::cpu {
 namespace {
@@ -29,7 +29,7 @@ int epilogue_cost(const loop::Kernel& kernel) {
     if (id == kNone || !seen.insert(id).second) return;
     const loop::ExprNode& n = kernel.pool.node(id);
     if (n.op == loop::Op::kConst || n.op == loop::Op::kVar) return;
-    ++count;
+    count += loop::operations_of(kernel.pool, n);
     if (n.op == loop::Op::kLoad) return;
     for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
   };
@@ -48,7 +48,7 @@ class TileWriter {
         b_(function->getContext()),
         flow_(b_),
         core_(b_, shape_of(source, rows), [this](Value* b) { fetch_ahead(b); }),
-        ex_(source.group.kernel, source.traits, b_, function),
+        ex_(source.kernel(), source.traits, b_, function),
         f_(function) {}
 
   void run();
@@ -89,7 +89,6 @@ class TileWriter {
   void finish(const State& totals, Value* column);
   void store_registers(const State& totals, Value* column);
   void store_tile(Value* column, int columns);
-  void scope(const std::function<void()>& body);
   void evaluate_stores();
 
   const MatmulSource& s_;
@@ -110,7 +109,7 @@ class TileWriter {
 
 void TileWriter::run() {
   ex_.here();
-  for (uint32_t i = 0; i < s_.group.kernel.buffers.size(); ++i) {
+  for (uint32_t i = 0; i < s_.kernel().buffers.size(); ++i) {
     Value* slot = b_.CreateConstGEP1_64(b_.getPtrTy(), arg(0), i);
     ex_.set_buffer(i, b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8)));
   }
@@ -227,7 +226,7 @@ TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, bool has
 }
 
 void TileWriter::finish(const State& totals, Value* column) {
-  const bool inlined = epilogue_cost(s_.group.kernel) <= kInlineEpilogue;
+  const bool inlined = epilogue_cost(s_.kernel()) <= kInlineEpilogue;
   const int rest = static_cast<int>(p_.n % p_.tile_columns);
   const auto keep = [&] {
     for (int i = 0; i < rows_; ++i) {
@@ -254,19 +253,8 @@ void TileWriter::finish(const State& totals, Value* column) {
   flow_.when(b_.CreateICmpSLE(column, flow_.index(p_.n - p_.tile_columns)), whole, part);
 }
 
-// An inner scope with a block of its own, so that code hoisted into the outer one may split that.
-void TileWriter::scope(const std::function<void()>& body) {
-  llvm::BasicBlock* block = ex_.new_block("scope");
-  b_.CreateBr(block);
-  ex_.push_scope(block);
-  body();
-  llvm::BasicBlock* last = b_.GetInsertBlock();
-  ex_.pop_scope();
-  b_.SetInsertPoint(last);
-}
-
 void TileWriter::evaluate_stores() {
-  for (const loop::Store& s : s_.group.kernel.stores) {
+  for (const loop::Store& s : s_.kernel().stores) {
     Value* value = ex_.eval_wide(s.value);
     ex_.store(s.buffer, s.offset, value);
   }
@@ -275,10 +263,10 @@ void TileWriter::evaluate_stores() {
 
 void TileWriter::store_registers(const State& totals, Value* column) {
   for (int v = 0; v < vectors_; ++v) {
-    scope([&] {
+    ex_.scoped([&] {
       ex_.bind_lanes(c_.n_var, column, v * p_.lanes, p_.lanes, p_.tile_columns);
       for (int i = 0; i < rows_; ++i) {
-        scope([&] {
+        ex_.scoped([&] {
           if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), flow_.index(i)));
           ex_.bind(c_.result, totals[static_cast<size_t>(i * vectors_ + v)]);
           evaluate_stores();
@@ -288,27 +276,33 @@ void TileWriter::store_registers(const State& totals, Value* column) {
   }
 }
 
-// The tile in memory, row by row: vectors first, then the columns that fill none.
+// The tile in memory, row by row: vectors first, on aarch64 several as one value where there are
+// (a chain of operations waits less that way), then the columns that fill none.
 void TileWriter::store_tile(Value* column, int columns) {
   const int wide = columns / p_.lanes * p_.lanes;
+  const int together = columns % 16 == 0 ? 16 : 8;
+  const int several = s_.traits.aarch64 ? std::max(together, p_.lanes) : p_.lanes;
+  const int widest = wide / several * several;
   flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
     Value* totals = flow_.at(tile_, b_.CreateMul(i, flow_.index(p_.tile_columns)));
     const auto part = [&](int from, int to, int width) {
       if (from == to) return;
       flow_.loop(flow_.index(from), flow_.index(to), width, true, [&](Value* j) {
         Value* base = b_.CreateAdd(column, j);
-        llvm::Type* type = width == 1 ? b_.getFloatTy() : vector_type();
+        llvm::Type* type = b_.getFloatTy();
+        if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
         Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, j), llvm::Align(4));
-        scope([&] {
+        ex_.scoped([&] {
           ex_.bind_lanes(c_.n_var, base, 0, width, p_.lanes);
           ex_.bind(c_.result, total);
           evaluate_stores();
         });
       });
     };
-    scope([&] {
+    ex_.scoped([&] {
       if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), i));
-      part(0, wide, p_.lanes);
+      part(0, widest, several);
+      part(widest, wide, p_.lanes);
       part(wide, columns, 1);
     });
   });

@@ -12,13 +12,28 @@ namespace {
 
 void write_matmul(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
   const MatmulPlan& plan = source.plan;
-  const bool two = plan.tall_tiles < plan.row_tiles;
-  llvm::Function* const tiles[2] = {
-      emit_matmul_tile(source, module, plan.tile_rows),
-      two ? emit_matmul_tile(source, module, plan.tile_rows - 1) : nullptr};
-  emit_matmul_driver(source, module, symbol, tiles);
-  if (plan.weights == MatmulPlan::Weights::kPackedAtRun) {
+  const int kinds = plan.tall_tiles < plan.row_tiles ? 2 : 1;
+  MatmulParts parts;
+  for (int i = 0; i < kinds; ++i) {
+    parts.tiles[i] = emit_matmul_tile(source, module, plan.tile_rows - i);
+    if (plan.rows != MatmulPlan::Rows::kComputed) continue;
+    parts.pack_rows[i] = emit_pack_rows(source, module, plan.tile_rows - i);
+  }
+  using Weights = MatmulPlan::Weights;
+  const bool at_run = plan.weights == Weights::kPackedAtRun;
+  const bool linear = source.contraction().b.form == lower::Contraction::Form::kLinear;
+  if (plan.weights == Weights::kPackedByTask || (at_run && !linear)) {
+    parts.pack_panels = emit_pack_panels(source, module);
+  }
+  emit_matmul_driver(source, module, symbol, parts);
+  if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
+    emit_rows_step(source, module, symbol + "_rows");
+  }
+  if (!at_run) return;
+  if (linear) {
     emit_pack(packing_of(plan, source.contraction()), module, symbol + "_pack");
+  } else {
+    emit_pack_step(source, module, symbol + "_pack", parts.pack_panels);
   }
 }
 

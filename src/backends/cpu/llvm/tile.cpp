@@ -1,5 +1,7 @@
 #include "backends/cpu/llvm/tile.h"
 
+#include <llvm/IR/InlineAsm.h>
+
 #include <algorithm>
 
 namespace pyc::cpu {
@@ -25,7 +27,17 @@ Value* TileCore::load_vector(Value* pointer, int64_t element) {
 
 Value* TileCore::load_a(Value* a, int row) {
   auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(s_.unroll));
-  return b_.CreateAlignedLoad(type, flow_.at(a, row * s_.a_row_stride), llvm::Align(4));
+  auto* load = b_.CreateAlignedLoad(type, flow_.at(a, row * s_.a_row_stride), llvm::Align(4));
+  // Or LLVM would load two rows at once, away from where the order below has them.
+  load->setVolatile(pipelined_ && packed_rows());
+  return load;
+}
+
+// The same number, of which LLVM does not know that: where A and B go on by the same step, it would
+// keep one register for both, and every address would wait for an addition.
+Value* TileCore::unknown(Value* number) {
+  auto* type = llvm::FunctionType::get(number->getType(), {number->getType()}, false);
+  return b_.CreateCall(type, llvm::InlineAsm::get(type, "", "=r,0", false), {number});
 }
 
 void TileCore::store_vector(Value* v, Value* pointer, int64_t element) {
@@ -92,6 +104,7 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
   const auto rows = sums + s_.rows * s_.vectors;
   const auto columns = rows + s_.rows;
   Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step * 4));
+  if (load_next && packed_rows()) next_a = unknown(next_a);
   Value* a = b_.CreateIntToPtr(next_a, b_.getPtrTy());
   Value* b = state.back();
   for (int k = 0; k < s_.unroll; ++k) {

@@ -50,6 +50,8 @@ class TileCore {
  private:
   // States are the accumulators and at the end the pointers into A and B.
   Value* load_a(Value* a, int row);
+  Value* unknown(Value* number);
+  bool packed_rows() const { return s_.rows > 1 && s_.a_row_stride == s_.unroll; }
   Value* fma(Value* a, Value* b, Value* c);
   // `unroll` steps of k.
   State k_steps(State state);

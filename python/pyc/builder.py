@@ -1,0 +1,158 @@
+"""ModelBuilder: a graph, op by op, with the names that the C++ one has."""
+
+from __future__ import annotations
+
+from . import _native
+from .errors import InvalidArgumentError, UnknownOpError
+from .ort_types import dtype_name, numpy_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .model import Model
+
+
+class Value:
+    """A value of a graph under construction; + - * / @ and - build nodes, numbers become constants of its dtype."""
+
+    __slots__ = ("builder", "id")
+    __array_ufunc__ = None  # so that numpy leaves `array + value` to us, who refuse it
+
+    def __init__(self, builder: ModelBuilder, id: int) -> None:
+        self.builder = builder
+        self.id = id
+
+    @property
+    def name(self) -> str:
+        return self.builder.graph.value_type(self.id)[0]
+
+    @property
+    def dtype(self) -> str:
+        return self.builder.graph.value_type(self.id)[1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.builder.graph.value_type(self.id)[2]
+
+    def __repr__(self) -> str:
+        return f"<pyc.Value {self.name}: {self.dtype}{list(self.shape)}>"
+
+    def _binary(self, op: str, other: object, swapped: bool = False) -> Value:
+        if isinstance(other, (int, float)):
+            other = self.builder.scalar(self.dtype, other)
+        if not isinstance(other, Value):
+            kind = type(other).__name__
+            raise InvalidArgumentError(f"{op} takes values and numbers, not {kind}: make it a value with constant()", op)
+        return self.builder.op(op, [other, self] if swapped else [self, other])
+
+    def __add__(self, other: object) -> Value:
+        return self._binary("add", other)
+
+    def __radd__(self, other: object) -> Value:
+        return self._binary("add", other, swapped=True)
+
+    def __sub__(self, other: object) -> Value:
+        return self._binary("sub", other)
+
+    def __rsub__(self, other: object) -> Value:
+        return self._binary("sub", other, swapped=True)
+
+    def __mul__(self, other: object) -> Value:
+        return self._binary("mul", other)
+
+    def __rmul__(self, other: object) -> Value:
+        return self._binary("mul", other, swapped=True)
+
+    def __truediv__(self, other: object) -> Value:
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other: object) -> Value:
+        return self._binary("div", other, swapped=True)
+
+    def __matmul__(self, other: object) -> Value:
+        return self._binary("matmul", other)
+
+    def __neg__(self) -> Value:
+        return self.builder.op("neg", [self])
+
+
+def _dtype(dtype: object) -> str:
+    """PyC's name of a dtype, which may also be numpy's: "f32", "float32", np.float32."""
+    if isinstance(dtype, str):
+        return numpy_names().get(dtype, dtype)
+    return dtype_name(dtype)
+
+
+class ModelBuilder:
+    """Builds a graph. Every op of docs/ops.md is a method: values by position, then attributes in the order of that
+    page or by name; `name` names the output.
+
+        b = pyc.ModelBuilder("layer")
+        x = b.input("x", "f32", (2, 4))
+        b.output(b.softmax(x, axis=-1), "y")
+        model = b.compile(threads=2)
+    """
+
+    def __init__(self, name: str = "main") -> None:
+        self.graph = _native.Graph(name)
+
+    def input(self, name: str, dtype: object, shape: Sequence[int]) -> Value:
+        return Value(self, self.graph.input(name, _dtype(dtype), list(shape)))
+
+    def constant(self, name: str | None, array: object) -> Value:
+        """A copy of an array's elements."""
+        return Value(self, self.graph.constant(name, array))
+
+    def random(self, name: str | None, dtype: object, shape: Sequence[int], seed: int, lo: float, hi: float) -> Value:
+        """Elements uniform in [lo, hi), the same for the same seed everywhere."""
+        return Value(self, self.graph.random(name, _dtype(dtype), list(shape), seed, lo, hi))
+
+    def scalar(self, dtype: object, number: float) -> Value:
+        return Value(self, self.graph.scalar(_dtype(dtype), number))
+
+    def op(self, op: str, inputs: Sequence[Value], name: str | None = None, **attributes: object) -> Value:
+        """Any op; returns its first output."""
+        return self.ops(op, inputs, name, **attributes)[0]
+
+    def ops(self, op: str, inputs: Sequence[Value], name: str | None = None, **attributes: object) -> list[Value]:
+        """Any op; returns all its outputs."""
+        if any(value.builder is not self for value in inputs):
+            raise InvalidArgumentError(f"{op}: an input is of another builder", op)
+        kinds = dict(_native.op_info(op)[1])
+        for key in attributes:
+            if key not in kinds:
+                near = _native.closest_name(key, list(kinds))
+                hint = f"did you mean '{near}'?" if near else f"it has {', '.join(kinds) or 'none'}"
+                raise InvalidArgumentError(f"{op} has no attribute '{key}': {hint}", op)
+        typed = [(key, kinds[key], value) for key, value in attributes.items()]
+        ids = self.graph.op(op, [value.id for value in inputs], typed, name)
+        return [Value(self, id) for id in ids]
+
+    def output(self, value: Value, name: str | None = None) -> None:
+        """Makes the value the next output; with a name, a copy of it under that name."""
+        self.graph.output(value.id if name is None else self.op("identity", [value], name).id)
+
+    def compile(self, **contract: object) -> Model:
+        from .model import compile
+
+        return compile(self, **contract)
+
+    def __getattr__(self, op: str) -> Callable[..., Value]:
+        if op.startswith("_"):
+            raise AttributeError(op)
+        try:
+            summary, known = _native.op_info(op)
+        except UnknownOpError as error:
+            raise AttributeError(error.message) from error
+
+        def build(*args: object, name: str | None = None, **attributes: object) -> Value:
+            inputs = [arg for arg in args if isinstance(arg, Value)]
+            given = [arg for arg in args if not isinstance(arg, Value)]
+            if len(given) > len(known):
+                raise InvalidArgumentError(f"{op} takes values and at most {len(known)} attributes", op)
+            attributes.update({key: value for (key, _), value in zip(known, given)})
+            return self.op(op, inputs, name, **attributes)
+
+        build.__name__, build.__doc__ = op, summary
+        return build

@@ -1,0 +1,144 @@
+"""A graph of torch.fx with ATen's ops, node by node into a ModelBuilder."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch.fx import Node
+
+from .. import errors
+from ..builder import ModelBuilder, Value
+from . import (
+    activations,
+    attention,
+    images,
+    indexing,
+    nn,
+    pointwise,
+    recurrent,
+    reductions,
+    shapes,
+)  # their ops enter the table
+from .errors import UnsupportedTorchError, source_of
+from .table import DTYPES, Call, build, op_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_FAMILIES = (activations, attention, images, indexing, nn, pointwise, recurrent, reductions, shapes)
+
+# Moves of a weight's elements are done once, by torch, so that products see a plain constant.
+_FOLDED = {"t", "permute", "transpose.int", "view", "reshape", "unsqueeze", "squeeze.dim", "squeeze.dims", "_to_copy"}
+_FOLDED |= {"alias", "detach", "clone", "select.int", "slice.Tensor", "lift_fresh_copy"}
+# They check what torch assumed while tracing; nothing reads them.
+_CHECKS = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_scalar"}
+
+# torch.export gives outputs of these a dim of 1 too many; eager does not.
+_UNTRUE_TYPES = {"lstm.input"}
+
+
+class Missing:
+    """A value that PyC has no type for, or that nobody makes."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def types_of(node: Node) -> list[Any]:
+    """What torch says the node's outputs are: fake tensors, numbers, None."""
+    found = node.meta.get("val")
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def used_outputs(node: Node) -> set[int]:
+    return {int(user.args[1]) for user in node.users if user.target is operator.getitem}
+
+
+class Reader:
+    """Reads nodes into one builder. `env` has what was read: Values, numbers, lists of Values, and tensors of torch
+    that are constants nobody needed yet."""
+
+    def __init__(self, builder: ModelBuilder) -> None:
+        self.b = builder
+        self.env: dict[Node, Any] = {}
+        self.constants: dict[int, tuple[torch.Tensor, Value]] = {}
+        self.copied_bytes = 0  # of constants: the C ABI takes a copy of each
+
+    def read(self, node: Node) -> None:
+        """One call; UnsupportedTorchError says why not."""
+        try:
+            self.env[node] = self._call(node)
+        except UnsupportedTorchError:
+            raise
+        except errors.Error as error:
+            raise self.refusal(node, error.message) from error
+
+    def refusal(self, node: Node, why: str) -> UnsupportedTorchError:
+        target: Any = node.target
+        name = str(target).removesuffix(".default")
+        if not isinstance(target, torch._ops.OpOverload):
+            name = f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}".strip(".")
+        return UnsupportedTorchError(why, name, node.name, source_of(node.stack_trace))
+
+    def value(self, x: Any) -> Any:
+        """A constant of torch's as a Value, once; others as they are."""
+        if not isinstance(x, torch.Tensor):
+            return x
+        if id(x) not in self.constants:
+            plain = x.detach().contiguous()
+            self.copied_bytes += plain.nbytes
+            self.constants[id(x)] = (x, self.b.constant(None, plain))
+        return self.constants[id(x)][1]
+
+    def _call(self, node: Node) -> Any:
+        args = torch.fx.map_arg(node.args, lambda n: self.env[n])
+        kwargs = torch.fx.map_arg(node.kwargs, lambda n: self.env[n])
+        target: Any = node.target
+        if target is operator.getitem and isinstance(args[0], (list, tuple)):
+            return args[0][args[1]]
+        flat: list[Any] = torch.utils._pytree.tree_leaves((args, kwargs))
+        for x in flat:
+            if isinstance(x, Missing):
+                raise self.refusal(node, x.why)
+        tensors = [x for x in flat if isinstance(x, (Value, torch.Tensor))]
+        if not isinstance(target, torch._ops.OpOverload):
+            if not tensors:
+                return target(*args, **kwargs)  # arithmetic of sizes
+            raise self.refusal(node, "it is no op of ATen")
+        name = op_name(target)
+        if target.namespace != "aten":
+            raise self.refusal(node, "it is no op of ATen")
+        if name in _CHECKS:
+            return None
+        if name in _FOLDED and tensors and not any(isinstance(x, Value) for x in tensors):
+            return target(*args, **kwargs)
+        return self._build(node, name, args, kwargs)
+
+    def _build(self, node: Node, name: str, args: Any, kwargs: Any) -> Any:
+        types = types_of(node)
+        dtypes = [DTYPES.get(t.dtype) if isinstance(t, torch.Tensor) else None for t in types]
+        for i, t in enumerate(types):
+            if isinstance(t, torch.Tensor) and dtypes[i] is None:
+                raise self.refusal(node, f"outputs of {t.dtype}")
+        call = Call(self.b, name, node.name, source_of(node.stack_trace), dtypes, used_outputs(node))
+        plain = torch.utils._pytree.tree_map_only(torch.Tensor, self.value, (args, kwargs))
+        made = build(call, node.target, *plain)
+        if name not in _UNTRUE_TYPES:
+            self._check(node, types, made)
+        if isinstance(made, list):
+            return [Missing("an output that PyC does not compute") if x is None else x for x in made]
+        return made
+
+    def _check(self, node: Node, types: list[Any], made: Any) -> None:
+        """What was built has the dtype and the shape that torch says."""
+        for expected, found in zip(types, made if isinstance(made, list) else [made]):
+            if not isinstance(expected, torch.Tensor) or found is None:
+                continue
+            dims = [d for d in expected.shape]
+            fits = len(dims) == len(found.shape) and all(
+                d == size for d, size in zip(dims, found.shape) if isinstance(d, int)
+            )
+            if not fits or DTYPES.get(expected.dtype) != found.dtype:
+                raise self.refusal(node, f"came out as {found.dtype}{list(found.shape)}, torch says {expected.dtype}{dims}")

@@ -1,0 +1,69 @@
+"""The code blocks of the pages run: those of one page one after the other, in one folder."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conftest import model_of, tensor_info
+from onnx import helper, numpy_helper
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+
+
+def write_model(path):
+    """y = softmax(x @ w), f32[batch,4]: what the pages call model.onnx."""
+    w = numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Softmax", ["p"], ["y"])]
+    onnx.save(model_of(nodes, [tensor_info("x", ["batch", 4])], [tensor_info("y", ["batch", 4])], [w]), path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_model("model.onnx")
+    found = blocks(page)
+    assert found
+    scope = {}
+    for block in found:
+        if "import torch" in block and importlib.util.find_spec("torch") is None:
+            continue
+        exec(compile(block, page, "exec"), scope)
+
+
+def test_the_readme_has_ten_lines():
+    (block,) = blocks("README.md")
+    assert len(block.splitlines()) <= 10
+
+
+def test_the_example_in_cpp_compiles_and_runs(tmp_path):
+    """It has the names of the one in Python, and gives a row of y for each of x."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```cpp\n(.*?)^```", text, re.M | re.S)
+    assert len(block.splitlines()) <= 10
+    compiler, library = shutil.which("g++"), ROOT / "build" / "dev" / "libpyc.so"
+    if compiler is None or not library.exists():
+        pytest.skip("NOT RUN (no g++, or no build/dev)")
+    check = "return y.size() == 1 && y[0].shape() == std::vector<int64_t>{2, 3} ? 0 : 1;"
+    source = tmp_path / "layer.cpp"
+    source.write_text(f'#include "pyc/pyc.hpp"\nint main() {{\n{block}{check}\n}}\n', encoding="utf-8")
+    flags = ["-std=c++20", f"-I{ROOT / 'include'}", f"-L{library.parent}", f"-Wl,-rpath,{library.parent}"]
+    subprocess.run([compiler, *flags, source, "-lpyc", "-o", tmp_path / "layer"], check=True)
+    subprocess.run([tmp_path / "layer"], check=True)
+
+
+def test_both_examples_build_the_same_layer():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (cpp,) = re.findall(r"^```cpp\n(.*?)^```", text, re.M | re.S)
+    (python,) = blocks("README.md")
+    called = [re.findall(r"\bb\.(\w+)\(", block) for block in (cpp, python)]
+    assert [name for name in called[0] if name not in ("matmul", "scalar")] == called[1]  # which are @ and a number

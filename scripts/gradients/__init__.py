@@ -1,0 +1,1 @@
+"""Gradient cases, family by family."""

@@ -1,0 +1,483 @@
+// Operands that are evaluated from their expressions into the form that the tiles read.
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <unordered_set>
+
+#include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/step.h"
+#include "base/kernel_abi.h"
+#include "loop/renamed.h"
+
+namespace pyc::cpu {
+namespace {
+
+using llvm::Value;
+using loop::ExprId;
+using loop::kNone;
+using loop::Op;
+using loop::VarId;
+
+// A function void(ptr buffers, ptr to, i64…) of the module.
+llvm::Function* new_packer(llvm::Module& module, const std::string& name, size_t numbers) {
+  llvm::LLVMContext& context = module.getContext();
+  std::vector<llvm::Type*> types(2, llvm::PointerType::getUnqual(context));
+  types.resize(2 + numbers, llvm::Type::getInt64Ty(context));
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
+  auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  llvm::BasicBlock::Create(context, "entry", f);
+  return f;
+}
+
+// The smallest number by which the expression takes k apart, if that divides k's extent; else 1.
+int64_t innermost_digit(const loop::Pool& pool, ExprId value, VarId k) {
+  int64_t least = pool.var_info(k).extent;
+  std::unordered_set<ExprId> seen;
+  const std::function<void(ExprId)> visit = [&](ExprId id) {
+    if (id == kNone || !seen.insert(id).second) return;
+    const loop::ExprNode& n = pool.node(id);
+    if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
+      const loop::ExprNode& inner = pool.node(n.a);
+      if (inner.op == Op::kVar && static_cast<VarId>(inner.imm) == k) {
+        least = std::min(least, static_cast<int64_t>(pool.node(n.b).word));
+      }
+    }
+    for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
+  };
+  visit(value);
+  return pool.var_info(k).extent % least == 0 ? least : 1;
+}
+
+// The condition under which a value is not +0 by definition; kNone if there is none.
+ExprId guard_of(const loop::Pool& pool, ExprId value) {
+  const loop::ExprNode& n = pool.node(value);
+  if (n.op == Op::kConvert) return guard_of(pool, n.a);
+  if (n.op == Op::kSelect) return n.a;
+  return n.op == Op::kLoad ? n.b : kNone;
+}
+
+// An operand with k = high·digit + low, so that what follows from the high part alone (which tap of
+// a window, whether it lies inside) is computed once per run of the low part (its channels).
+struct SplitOperand {
+  loop::Kernel kernel;
+  VarId high = kNone;
+  VarId low = kNone;
+  int64_t digit = 1;
+  int64_t runs = 1;
+  ExprId value = kNone;
+  ExprId guard = kNone;  // kNone if it depends on the low part
+
+  SplitOperand(const lower::Contraction& c, ExprId operand) : kernel(*c.kernel) {
+    loop::Pool& pool = kernel.pool;
+    digit = innermost_digit(pool, operand, c.k_var);
+    runs = c.k / digit;
+    high = pool.new_var("kh", DType::kI64, runs);
+    low = pool.new_var("kl", DType::kI64, digit);
+    const ExprId part = pool.binary(Op::kMul, pool.var(high), pool.integer(digit));
+    loop::Renamed renamed(pool);
+    renamed.set_var(c.k_var, pool.binary(Op::kAdd, part, pool.var(low)));
+    value = renamed(operand);
+    guard = guard_of(pool, value);
+    const bool hoisted = guard != kNone && pool.node(guard).op != Op::kConst &&
+                         !loop::depends_on(pool, guard, low) && loop::depends_on(pool, guard, high);
+    if (!hoisted) guard = kNone;
+  }
+};
+
+// Steps of the low part that are written one after another.
+constexpr int kStepsAtOnce = 4;
+
+class PanelWriter {
+ public:
+  PanelWriter(const MatmulSource& source, llvm::Function* function)
+      : p_(source.plan),
+        c_(source.contraction()),
+        split_(c_, c_.b.value),
+        b_(&function->getEntryBlock()),
+        flow_(b_),
+        ex_(split_.kernel, source.traits, b_, function),
+        f_(function) {}
+
+  void run();
+
+ private:
+  void panel(Value* column, Value* to, int columns);
+  // `lanes` columns from `column` on, for all k.
+  void columns_at(Value* column, Value* to, int lanes);
+  void run_of_steps(Value* to);
+  void step(Value* low, int64_t add, Value* to);
+
+  const MatmulPlan& p_;
+  const lower::Contraction& c_;
+  const SplitOperand split_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  ExprEmitter ex_;
+  llvm::Function* f_;
+};
+
+// Makes the buffers known and binds the batch, whose arguments begin with `first`.
+void begin(const lower::Contraction& c, llvm::Function* f, unsigned first, llvm::IRBuilder<>& b,
+           ExprEmitter& ex) {
+  ex.here();
+  for (uint32_t i = 0; i < ex.kernel().buffers.size(); ++i) {
+    Value* slot = b.CreateConstGEP1_64(b.getPtrTy(), f->getArg(0), i);
+    ex.set_buffer(i, b.CreateAlignedLoad(b.getPtrTy(), slot, llvm::Align(8)));
+  }
+  for (size_t i = 0; i < c.batch_vars.size(); ++i) {
+    ex.bind(c.batch_vars[i], f->getArg(first + static_cast<unsigned>(i)));
+  }
+  ex.here();
+  // Leaves the entry block to the emitter.
+  llvm::BasicBlock* body = ex.new_block("body");
+  b.CreateBr(body);
+  b.SetInsertPoint(body);
+}
+
+void PanelWriter::run() {
+  begin(c_, f_, 4, b_, ex_);
+  const int rest = static_cast<int>(p_.n % p_.tile_columns);
+  flow_.loop(f_->getArg(2), f_->getArg(3), 1, false, {f_->getArg(1)},
+             [&](Value* number, const FlowBuilder::State& at) {
+               Value* column = b_.CreateMul(number, flow_.index(p_.tile_columns));
+               const auto whole = [&] { panel(column, at[0], p_.tile_columns); };
+               if (rest == 0) {
+                 whole();
+               } else {
+                 flow_.when(
+                     b_.CreateICmpEQ(number, flow_.index(p_.panels - 1)),
+                     [&] { panel(column, at[0], rest); }, whole);
+               }
+               return FlowBuilder::State{flow_.at(at[0], p_.b_panel_stride)};
+             });
+  b_.CreateRetVoid();
+}
+
+void PanelWriter::panel(Value* column, Value* to, int columns) {
+  const int wide = columns / p_.lanes * p_.lanes;
+  const auto part = [&](int from, int end, int lanes) {
+    if (from == end) return;
+    flow_.loop(flow_.index(from), flow_.index(end), lanes, true,
+               [&](Value* j) { columns_at(b_.CreateAdd(column, j), flow_.at(to, j), lanes); });
+  };
+  part(0, wide, p_.lanes);
+  part(wide, columns, 1);
+  if (columns == p_.tile_columns) return;
+  Value* zero = llvm::ConstantFP::get(b_.getFloatTy(), 0.0);
+  flow_.loop(flow_.index(0), flow_.index(p_.k), 1, true, [&](Value* k) {
+    Value* row = flow_.at(to, b_.CreateMul(k, flow_.index(p_.tile_columns)));
+    for (int j = columns; j < p_.tile_columns; ++j) {
+      b_.CreateAlignedStore(zero, flow_.at(row, j), llvm::Align(4));
+    }
+  });
+}
+
+void PanelWriter::columns_at(Value* column, Value* to, int lanes) {
+  ex_.scoped([&] {
+    ex_.bind_lanes(c_.n_var, column, 0, lanes, lanes);
+    flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
+               [&](Value* high, const FlowBuilder::State& at) {
+                 ex_.scoped([&] {
+                   ex_.bind(split_.high, high);
+                   if (split_.guard == kNone) return run_of_steps(at[0]);
+                   Value* guard = ex_.eval_wide(split_.guard);
+                   ex_.here();
+                   Value* all = lanes == 1 ? guard : b_.CreateAndReduce(guard);
+                   const auto known = [&](bool inside) {
+                     ex_.scoped([&] {
+                       // Bound again, so that what follows from the guard belongs to this scope.
+                       ex_.bind(split_.high, high);
+                       if (inside) ex_.assume(split_.guard, true);
+                       run_of_steps(at[0]);
+                     });
+                   };
+                   flow_.when(
+                       all, [&] { known(true); }, [&] { known(false); });
+                 });
+                 return FlowBuilder::State{flow_.at(at[0], split_.digit * p_.tile_columns)};
+               });
+  });
+}
+
+void PanelWriter::run_of_steps(Value* to) {
+  const int64_t whole = split_.digit / kStepsAtOnce * kStepsAtOnce;
+  const auto over = [&](int64_t from, int64_t end, int count) {
+    if (from == end) return;
+    flow_.loop(flow_.index(from), flow_.index(end), count, true, [&](Value* low) {
+      Value* at = flow_.at(to, b_.CreateMul(low, flow_.index(p_.tile_columns)));
+      for (int i = 0; i < count; ++i) step(low, i, flow_.at(at, i * p_.tile_columns));
+    });
+  };
+  over(0, whole, kStepsAtOnce);
+  over(whole, split_.digit, 1);
+}
+
+void PanelWriter::step(Value* low, int64_t add, Value* to) {
+  ex_.scoped([&] {
+    ex_.here();
+    ex_.bind(split_.low, add == 0 ? low : b_.CreateAdd(low, flow_.index(add)));
+    Value* x = ex_.eval_wide(split_.value);
+    ex_.here();
+    b_.CreateAlignedStore(x, to, llvm::Align(4));
+  });
+}
+
+// The pointers that a step is given.
+struct StepTable {
+  Value* pointer;
+
+  StepTable(llvm::IRBuilder<>& b, llvm::Function* step) {
+    Value* at =
+        b.CreateConstGEP1_64(b.getInt8Ty(), step->getArg(0), offsetof(pyc_kernel_args, buffers));
+    pointer = b.CreateAlignedLoad(b.getPtrTy(), at, llvm::Align(8));
+  }
+  Value* slot(llvm::IRBuilder<>& b, size_t i) const {
+    Value* at = b.CreateConstGEP1_64(b.getPtrTy(), pointer, i);
+    return b.CreateAlignedLoad(b.getPtrTy(), at, llvm::Align(8));
+  }
+};
+
+}  // namespace
+
+llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& module) {
+  llvm::Function* f = new_packer(module, "pack_panels", 2 + source.contraction().batch_vars.size());
+  PanelWriter(source, f).run();
+  return f;
+}
+
+namespace {
+
+// Rows of A whose runs of k fill whole steps of `unroll`: a run lies together more often than not.
+class RunWriter {
+ public:
+  RunWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split, int rows)
+      : p_(source.plan),
+        c_(source.contraction()),
+        split_(std::move(split)),
+        rows_(rows),
+        b_(&function->getEntryBlock()),
+        flow_(b_),
+        ex_(split_.kernel, source.traits, b_, function),
+        f_(function) {}
+
+  void run();
+
+ private:
+  void row(Value* to);
+  // One run at `to`: its elements, or +0 where the guard is known to be false.
+  void steps(Value* to, bool inside);
+
+  const MatmulPlan& p_;
+  const lower::Contraction& c_;
+  const SplitOperand split_;
+  const int rows_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  ExprEmitter ex_;
+  llvm::Function* f_;
+};
+
+void RunWriter::run() {
+  begin(c_, f_, 3, b_, ex_);
+  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
+    Value* number = b_.CreateAdd(f_->getArg(2), i);
+    Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
+    ex_.scoped([&] {
+      if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
+      row(to);
+    });
+  });
+  b_.CreateRetVoid();
+}
+
+void RunWriter::row(Value* to) {
+  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
+             [&](Value* high, const FlowBuilder::State& at) {
+               ex_.scoped([&] {
+                 ex_.bind(split_.high, high);
+                 if (split_.guard == kNone) return steps(at[0], true);
+                 Value* guard = ex_.eval(split_.guard);
+                 ex_.here();
+                 const auto known = [&](bool inside) {
+                   ex_.scoped([&] {
+                     // Bound again, so that what follows from the guard belongs to this scope.
+                     ex_.bind(split_.high, high);
+                     if (inside) ex_.assume(split_.guard, true);
+                     steps(at[0], inside);
+                   });
+                 };
+                 flow_.when(
+                     guard, [&] { known(true); }, [&] { known(false); });
+               });
+               return FlowBuilder::State{flow_.at(at[0], split_.digit * rows_)};
+             });
+}
+
+void RunWriter::steps(Value* to, bool inside) {
+  const int64_t at_once = p_.unroll * kStepsAtOnce;
+  const int64_t whole = split_.digit / at_once * at_once;
+  llvm::Type* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(p_.unroll));
+  const auto over = [&](int64_t from, int64_t end, int64_t step) {
+    if (from == end) return;
+    flow_.loop(flow_.index(from), flow_.index(end), step, true, [&](Value* low) {
+      // From one step of `unroll` to the next lie all rows.
+      Value* at = flow_.at(to, b_.CreateMul(low, flow_.index(rows_)));
+      for (int64_t add = 0; add < step; add += p_.unroll) {
+        ex_.scoped([&] {
+          ex_.bind_lanes(split_.low, low, add, p_.unroll, p_.unroll);
+          Value* x = inside ? ex_.eval_wide(split_.value) : llvm::Constant::getNullValue(type);
+          ex_.here();
+          b_.CreateAlignedStore(x, flow_.at(at, add * rows_), llvm::Align(4));
+        });
+      }
+    });
+  };
+  over(0, whole, at_once);
+  over(whole, split_.digit, p_.unroll);
+}
+
+}  // namespace
+
+llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module, int rows) {
+  const lower::Contraction& c = source.contraction();
+  const MatmulPlan& p = source.plan;
+  llvm::Function* f =
+      new_packer(module, "pack_rows_" + std::to_string(rows), 1 + c.batch_vars.size());
+  if (SplitOperand split(c, c.a.value); split.digit % p.unroll == 0) {
+    RunWriter(source, f, std::move(split), rows).run();
+    return f;
+  }
+  llvm::IRBuilder<> b(&f->getEntryBlock());
+  FlowBuilder flow(b);
+  ExprEmitter ex(source.kernel(), source.traits, b, f);
+  begin(c, f, 3, b, ex);
+  const int64_t whole = p.k / p.unroll * p.unroll;
+  flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
+    Value* row = b.CreateAdd(f->getArg(2), i);
+    Value* to = flow.at(f->getArg(1), b.CreateMul(i, flow.index(p.unroll)));
+    ex.scoped([&] {
+      if (c.m_var != kNone) ex.bind(c.m_var, row);
+      // Elements [k, k + width) of the row; from one step of `unroll` to the next lie all rows.
+      const auto over = [&](int64_t from, int64_t end, int width, Value* target, int64_t stride) {
+        if (from == end) return;
+        flow.loop(flow.index(from), flow.index(end), width, true, [&](Value* k) {
+          Value* at = b.CreateMul(b.CreateSub(k, flow.index(from)), flow.index(stride));
+          at = flow.at(target, at);
+          ex.scoped([&] {
+            ex.bind_lanes(c.k_var, k, 0, width, width);
+            Value* x = ex.eval_wide(c.a.value);
+            ex.here();
+            b.CreateAlignedStore(x, at, llvm::Align(4));
+          });
+        });
+      };
+      over(0, whole, p.unroll, to, rows);
+      over(whole, p.k, 1, flow.at(to, whole * rows), 1);
+    });
+  });
+  b.CreateRetVoid();
+  return f;
+}
+
+void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, Value* from,
+                   Value* to) {
+  const lower::Contraction::Operand& a = source.contraction().a;
+  const MatmulPlan& p = source.plan;
+  FlowBuilder flow(b);
+  const auto copy = [&](llvm::Type* type, Value* source_at, Value* target) {
+    b.CreateAlignedStore(b.CreateAlignedLoad(type, source_at, llvm::Align(4)), target,
+                         llvm::Align(4));
+  };
+  auto* together = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(p.unroll));
+  const auto ends =
+      flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
+                [&](Value*, const FlowBuilder::State& at) {
+                  for (int i = 0; i < rows; ++i) {
+                    Value* source_at = flow.at(at[0], i * a.row_stride);
+                    Value* target = flow.at(at[1], i * p.unroll);
+                    if (a.k_stride == 1) {
+                      copy(together, source_at, target);
+                      continue;
+                    }
+                    for (int k = 0; k < p.unroll; ++k) {
+                      copy(b.getFloatTy(), flow.at(source_at, k * a.k_stride), flow.at(target, k));
+                    }
+                  }
+                  return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
+                                            flow.at(at[1], p.unroll * rows)};
+                });
+  if (p.k % p.unroll == 0) return;
+  flow.loop(flow.index(0), flow.index(p.k % p.unroll), 1, true, [&](Value* k) {
+    for (int i = 0; i < rows; ++i) {
+      Value* along = b.CreateMul(k, flow.index(a.k_stride));
+      copy(b.getFloatTy(), flow.at(ends[0], b.CreateAdd(along, flow.index(i * a.row_stride))),
+           flow.at(ends[1], b.CreateAdd(k, flow.index(i * p.unroll))));
+    }
+  });
+}
+
+void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
+  const lower::Contraction& c = source.contraction();
+  const MatmulPlan& p = source.plan;
+  llvm::Function* f = new_step(module, symbol);
+  llvm::IRBuilder<> b(&f->getEntryBlock());
+  FlowBuilder flow(b);
+  const StepTable table(b, f);
+  Value* a = flow.at(table.slot(b, 0), c.a.base);
+  Value* workspace = table.slot(b, 1);
+  flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
+    Value* tile = b.CreateURem(number, flow.index(p.row_tiles));
+    Value* matrix = b.CreateUDiv(number, flow.index(p.row_tiles));
+    Value* low = b.CreateSub(tile, flow.index(p.tall_tiles));
+    Value* row = b.CreateSub(b.CreateMul(tile, flow.index(p.tile_rows)),
+                             b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow.index(0)));
+    Value* place = b.CreateAdd(b.CreateMul(matrix, flow.index(p.m)), row);
+    Value* to = flow.at(workspace, b.CreateMul(place, flow.index(p.padded_k())));
+    Value* from = flow.at(a, b.CreateMul(row, flow.index(c.a.row_stride)));
+    for (size_t i = c.batch.size(); i-- > 0;) {
+      if (p.a_batch_strides[i] == 0) continue;
+      Value* at = b.CreateURem(matrix, flow.index(c.batch[i]));
+      matrix = b.CreateUDiv(matrix, flow.index(c.batch[i]));
+      from = flow.at(from, b.CreateMul(at, flow.index(c.a.batch_strides[i])));
+    }
+    const auto copy = [&](int rows) { emit_row_copy(source, b, rows, from, to); };
+    if (p.tall_tiles == p.row_tiles) return copy(p.tile_rows);
+    flow.when(
+        b.CreateICmpSLT(low, flow.index(0)), [&] { copy(p.tile_rows); },
+        [&] { copy(p.tile_rows - 1); });
+  });
+  b.CreateRetVoid();
+}
+
+void emit_pack_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
+                    llvm::Function* pack_panels) {
+  const lower::Contraction& c = source.contraction();
+  const MatmulPlan& p = source.plan;
+  llvm::Function* f = new_step(module, symbol);
+  llvm::IRBuilder<> b(&f->getEntryBlock());
+  FlowBuilder flow(b);
+  const StepTable table(b, f);
+  Value* workspace = table.slot(b, source.kernel().buffers.size());
+  flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
+    Value* panel = b.CreateURem(number, flow.index(p.panels));
+    Value* matrix = b.CreateUDiv(number, flow.index(p.panels));
+    Value* to = flow.at(workspace, b.CreateMul(number, flow.index(p.b_panel_stride)));
+    std::vector<Value*> args(4 + c.batch.size(), flow.index(0));
+    args[0] = table.pointer;
+    args[1] = to;
+    args[2] = panel;
+    args[3] = b.CreateAdd(panel, flow.index(1));
+    for (size_t i = c.batch.size(); i-- > 0;) {
+      if (p.b_batch_strides[i] == 0) continue;
+      args[4 + i] = b.CreateURem(matrix, flow.index(c.batch[i]));
+      matrix = b.CreateUDiv(matrix, flow.index(c.batch[i]));
+    }
+    b.CreateCall(pack_panels, args);
+  });
+  b.CreateRetVoid();
+}
+
+}  // namespace pyc::cpu

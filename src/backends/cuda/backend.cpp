@@ -1,0 +1,163 @@
+#include "backends/cuda/backend.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "backends/cuda/gpu.h"
+#include "backends/cuda/kernel_generator.h"
+#include "backends/cuda/loader.h"
+#include "base/all_cores.h"
+#include "base/clock.h"
+
+namespace pyc::backends {
+namespace {
+
+// What code can be made for without a GPU: the architecture whose bits were proven.
+constexpr std::string_view kTarget = "sm_90a";
+
+const cuda::CudaPlan& cuda_plan(const Candidate& chosen) {
+  return static_cast<const cuda::CudaPlan&>(*chosen.plan);
+}
+
+Result<std::string> architecture_for(const BackendOptions& options) {
+  if (!options.target.empty()) return options.target;
+  PYC_ASSIGN(const cuda::DeviceFacts facts, cuda::shared_facts());
+  return facts.architecture;
+}
+
+// 13000 is "13.0".
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string unit_of(const cuda::KernelText& kernel) {
+  const cuda::KernelText* const kernels[] = {&kernel};
+  return cuda::unit_text(cuda::cuda_dialect(), kernels);
+}
+
+// One kernel that some steps share.
+struct CubinUnit {
+  std::string text;
+  std::string group;  // the first that wants it, for messages
+  std::shared_ptr<const std::string> object;
+  int64_t ns = 0;
+};
+
+// A kernel without a point has no text, and no code.
+Status compile_cubin(const cuda::Nvrtc& nvrtc, const std::string& architecture, CubinUnit& unit) {
+  const int64_t start = now_ns();
+  std::string image;
+  if (!unit.text.empty()) {
+    PYC_ASSIGN(image, nvrtc.cubin(unit.text, architecture));
+  }
+  unit.object = std::make_shared<const std::string>(std::move(image));
+  unit.ns = now_ns() - start;
+  return {};
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  Capabilities capabilities() const override {
+    return {.targets = {kTarget}, .stages = {"cuda", "ptx"}};
+  }
+  std::string native_target() const override {
+    const auto facts = cuda::shared_facts();
+    return facts.ok() && facts->architecture == kTarget ? facts->architecture : "";
+  }
+
+  std::string found_here() const override {
+    const auto driver = cuda::shared_driver();
+    const auto facts = cuda::shared_facts();
+    const auto nvrtc = cuda::shared_nvrtc();
+    std::string out = facts.ok() ? fmt::format("{}, {}, {} multiprocessors", facts->name,
+                                               facts->architecture, facts->multiprocessors)
+                                 : facts.status().message();
+    if (driver.ok()) out += fmt::format("; driver for CUDA {}", version_text((*driver)->version()));
+    return out + "; " +
+           (nvrtc.ok() ? fmt::format("NVRTC {} at {}", (*nvrtc)->version(), (*nvrtc)->path())
+                       : "no NVRTC, so it compiles nothing");
+  }
+
+  std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
+                                    const BackendOptions&) const override {
+    std::vector<Candidate> out;
+    for (const cuda::KernelGenerator* generator : cuda::kernel_generators()) {
+      for (Candidate& c : generator->candidates(graph, group)) out.push_back(std::move(c));
+    }
+    return out;
+  }
+
+  Result<std::vector<CompiledGroup>> compile(const lower::LoweredGraph& lowered,
+                                             std::span<const Candidate> chosen,
+                                             const BackendOptions& options,
+                                             CompileStats* stats) const override;
+
+  const runtime::Loader& loader() const override { return cuda::loader(); }
+
+  Result<std::string> dump(const lower::LoweredGraph&, size_t, const Candidate& chosen,
+                           const BackendOptions& options, std::string_view stage) const override {
+    std::string out;
+    for (const cuda::CudaPlan::Part& part : cuda_plan(chosen).parts) {
+      if (part.kernel.blocks == 0) continue;
+      if (stage == "cuda") {
+        out += fmt::format("// {}, {} blocks of {}\n{}", part.kernel.form, part.kernel.blocks,
+                           part.kernel.threads, part.kernel.text);
+        continue;
+      }
+      PYC_ASSIGN(const std::string architecture, architecture_for(options));
+      PYC_ASSIGN(const auto nvrtc, cuda::shared_nvrtc());
+      PYC_ASSIGN(const std::string ptx, nvrtc->ptx(unit_of(part.kernel), architecture));
+      out += ptx.c_str();  // it ends with a zero
+    }
+    return out;
+  }
+};
+
+Result<std::vector<CompiledGroup>> CudaBackend::compile(const lower::LoweredGraph& lowered,
+                                                        std::span<const Candidate> chosen,
+                                                        const BackendOptions& options,
+                                                        CompileStats* stats) const {
+  PYC_CHECK(chosen.size() == lowered.groups.size(), "a choice for every group");
+  PYC_ASSIGN(const std::string architecture, architecture_for(options));
+  PYC_ASSIGN(const auto nvrtc, cuda::shared_nvrtc());
+  std::vector<CubinUnit> units;
+  std::map<std::string, size_t> known;
+  std::vector<CompiledGroup> out(lowered.groups.size());
+  std::vector<std::vector<size_t>> units_of(lowered.groups.size());
+  for (size_t g = 0; g < lowered.groups.size(); ++g) {
+    for (const cuda::CudaPlan::Part& part : cuda_plan(chosen[g]).parts) {
+      std::string text = part.kernel.blocks == 0 ? "" : unit_of(part.kernel);
+      const auto [it, is_new] = known.try_emplace(text, units.size());
+      if (is_new) units.push_back({std::move(text), lowered.groups[g].name, nullptr, 0});
+      units_of[g].push_back(it->second);
+      CompiledStep step;
+      step.symbol = part.kernel.symbol;
+      step.launch = part.launch;
+      step.operands = part.operands;
+      out[g].steps.push_back(std::move(step));
+    }
+  }
+  PYC_TRY(on_all_cores(units.size(), [&](size_t i) {
+    return compile_cubin(*nvrtc, architecture, units[i])
+        .with_context("compiling group " + units[i].group);
+  }));
+  CompileStats counted;
+  for (size_t g = 0; g < out.size(); ++g) {
+    for (size_t s = 0; s < out[g].steps.size(); ++s) {
+      out[g].steps[s].object = units[units_of[g][s]].object;
+      ++counted.kernels;
+    }
+  }
+  counted.distinct = static_cast<int64_t>(units.size());
+  for (const CubinUnit& unit : units) counted.slowest_ns = std::max(counted.slowest_ns, unit.ns);
+  if (stats != nullptr) *stats = counted;
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend() { return std::make_unique<CudaBackend>(); }
+
+}  // namespace pyc::backends

@@ -1,0 +1,38 @@
+#pragma once
+
+// A dialect is what C-like kernel languages differ in. Generated text consists of the dialect's
+// header, the prelude and kernels; the latter two keep to what C, CUDA, HIP and OpenCL have in
+// common and use only these words of the header:
+//   types      i8 i16 i32 i64 u8 u16 u32 u64, pyc_v2 … pyc_v16 (so many bytes, aligned)
+//   PYC_FN     begins a device function; PYC_GLOBAL and PYC_NEAR qualify pointers to global and
+//              shared memory, PYC_SHARED begins a block's own array, PYC_TABLE a constant table;
+//              PYC_ALIGN16 stands before an array's type, PYC_UNROLL
+//              stands before a loop with a constant trip count, PYC_UNROLL4 before any
+//   PYC_KERNEL(name, parameters, threads, barriers, ...)  begins a kernel: how many parameters it
+//              has (all of 8 bytes), threads of a block, whether its threads wait for each other
+//   PYC_FENCED whether text is compiled where the functions below are given by someone else
+//   pyc_thread, pyc_block, pyc_blocks                     place in the grid
+//   pyc_barrier, pyc_warp_barrier                         also order memory
+//   pyc_shuffle_down_{u32,u64}, pyc_shuffle_first_{u32,u64}  within a warp
+//   pyc_fault(word, value)                                keeps the least value
+//   pyc_{add,sub,mul,div,sqrt,fma,floor,ceil,trunc,rint,min,max}_{f32,f64}  rounded once, min and
+//              max as in IEEE 754-2019; pyc_{f32,f64}_bits, pyc_bits_{f32,f64}
+//   pyc_{i32,i64,u64}_to_{f32,f64}, pyc_f64_to_f32        rounded to nearest even
+//   pyc_f32_to_{f16,bf16}_raw, pyc_f16_to_f32_raw         rounded to nearest even; NaN: any NaN
+
+#include <string_view>
+
+namespace pyc::cuda {
+
+struct Dialect {
+  std::string_view name;
+  int warp;                 // threads that run in step; divides the 64 lanes of a tree
+  std::string_view header;  // defines the words above
+};
+
+const Dialect& cuda_dialect();
+
+// What every kernel may use: integer arithmetic, conversions.
+std::string_view prelude();
+
+}  // namespace pyc::cuda

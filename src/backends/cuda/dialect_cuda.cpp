@@ -1,0 +1,125 @@
+#include "backends/cuda/dialect.h"
+
+namespace pyc::cuda {
+namespace {
+
+// NVRTC finds no header by itself, so the text brings its own types. Every operation is written as
+// the intrinsic with its rounding: no option of the compiler decides about bits.
+constexpr std::string_view kHeader = R"(typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef u16 pyc_v2;
+typedef u32 pyc_v4;
+struct alignas(8) pyc_v8 { u32 x, y; };
+struct alignas(16) pyc_v16 { u32 x, y, z, w; };
+#define PYC_FN static __device__ __forceinline__
+#define PYC_GLOBAL
+#define PYC_NEAR
+#define PYC_ALIGN16 __align__(16)
+#define PYC_SHARED __shared__
+#define PYC_TABLE static __device__ const
+#define PYC_UNROLL _Pragma("unroll")
+#define PYC_UNROLL4 _Pragma("unroll 4")
+#ifndef PYC_KERNEL
+#define PYC_KERNEL(name, parameters, threads, barriers, ...) \
+  extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#endif
+PYC_FN i32 pyc_thread() { return (i32)threadIdx.x; }
+PYC_FN i32 pyc_block() { return (i32)blockIdx.x; }
+PYC_FN i32 pyc_blocks() { return (i32)gridDim.x; }
+PYC_FN void pyc_barrier() { __syncthreads(); }
+PYC_FN void pyc_warp_barrier() { __syncwarp(0xffffffffu); }
+PYC_FN u32 pyc_shuffle_down_u32(u32 x, u32 by) { return __shfl_down_sync(0xffffffffu, x, by); }
+PYC_FN u32 pyc_shuffle_first_u32(u32 x) { return __shfl_sync(0xffffffffu, x, 0); }
+PYC_FN u64 pyc_shuffle_down_u64(u64 x, u32 by) {
+  const u32 low = pyc_shuffle_down_u32((u32)x, by);
+  return (u64)pyc_shuffle_down_u32((u32)(x >> 32), by) << 32 | low;
+}
+PYC_FN u64 pyc_shuffle_first_u64(u64 x) {
+  const u32 low = pyc_shuffle_first_u32((u32)x);
+  return (u64)pyc_shuffle_first_u32((u32)(x >> 32)) << 32 | low;
+}
+PYC_FN void pyc_fault(u32* word, u32 value) { atomicMin(word, value); }
+PYC_FN u32 pyc_f32_bits(float x) { return __float_as_uint(x); }
+PYC_FN u64 pyc_f64_bits(double x) { return (u64)__double_as_longlong(x); }
+PYC_FN float pyc_bits_f32(u32 x) { return __uint_as_float(x); }
+PYC_FN double pyc_bits_f64(u64 x) { return __longlong_as_double((i64)x); }
+PYC_FN float pyc_add_f32(float a, float b) { return __fadd_rn(a, b); }
+PYC_FN float pyc_sub_f32(float a, float b) { return __fsub_rn(a, b); }
+PYC_FN float pyc_mul_f32(float a, float b) { return __fmul_rn(a, b); }
+PYC_FN float pyc_div_f32(float a, float b) { return __fdiv_rn(a, b); }
+PYC_FN float pyc_sqrt_f32(float a) { return __fsqrt_rn(a); }
+PYC_FN float pyc_fma_f32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+PYC_FN float pyc_floor_f32(float a) { return floorf(a); }
+PYC_FN float pyc_ceil_f32(float a) { return ceilf(a); }
+PYC_FN float pyc_trunc_f32(float a) { return truncf(a); }
+PYC_FN float pyc_rint_f32(float a) { return rintf(a); }
+PYC_FN double pyc_add_f64(double a, double b) { return __dadd_rn(a, b); }
+PYC_FN double pyc_sub_f64(double a, double b) { return __dsub_rn(a, b); }
+PYC_FN double pyc_mul_f64(double a, double b) { return __dmul_rn(a, b); }
+PYC_FN double pyc_div_f64(double a, double b) { return __ddiv_rn(a, b); }
+PYC_FN double pyc_sqrt_f64(double a) { return __dsqrt_rn(a); }
+PYC_FN double pyc_fma_f64(double a, double b, double c) { return __fma_rn(a, b, c); }
+PYC_FN double pyc_floor_f64(double a) { return floor(a); }
+PYC_FN double pyc_ceil_f64(double a) { return ceil(a); }
+PYC_FN double pyc_trunc_f64(double a) { return trunc(a); }
+PYC_FN double pyc_rint_f64(double a) { return rint(a); }
+PYC_FN float pyc_i32_to_f32(i32 x) { return __int2float_rn(x); }
+PYC_FN float pyc_i64_to_f32(i64 x) { return __ll2float_rn(x); }
+PYC_FN float pyc_u64_to_f32(u64 x) { return __ull2float_rn(x); }
+PYC_FN double pyc_i32_to_f64(i32 x) { return __int2double_rn(x); }
+PYC_FN double pyc_i64_to_f64(i64 x) { return __ll2double_rn(x); }
+PYC_FN double pyc_u64_to_f64(u64 x) { return __ull2double_rn(x); }
+PYC_FN float pyc_f64_to_f32(double x) { return __double2float_rn(x); }
+PYC_FN double pyc_min_f64(double a, double b) {
+  if (a != a || b != b) return __dadd_rn(a, b);
+  if (a == b) return __double_as_longlong(a) < 0 ? a : b;
+  return a < b ? a : b;
+}
+PYC_FN double pyc_max_f64(double a, double b) {
+  if (a != a || b != b) return __dadd_rn(a, b);
+  if (a == b) return __double_as_longlong(a) < 0 ? b : a;
+  return a < b ? b : a;
+}
+#ifndef PYC_FENCED
+PYC_FN float pyc_min_f32(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+PYC_FN float pyc_max_f32(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+PYC_FN u16 pyc_f32_to_f16_raw(float x) {
+  u16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+PYC_FN u16 pyc_f32_to_bf16_raw(float x) {
+  u16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+PYC_FN float pyc_f16_to_f32_raw(u16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+}
+#endif
+)";
+
+}  // namespace
+
+const Dialect& cuda_dialect() {
+  static constexpr Dialect kCuda{.name = "cuda", .warp = 32, .header = kHeader};
+  return kCuda;
+}
+
+}  // namespace pyc::cuda

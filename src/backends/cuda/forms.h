@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backends/cuda/emitter.h"
+#include "backends/cuda/kernel_text.h"
+
+namespace pyc::cuda {
+
+// The forms; flat and team return nothing where they do not fit the kernel.
+std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::string& symbol,
+                                    const Dialect& dialect, const std::vector<bool>& unaligned);
+std::optional<KernelText> team_text(const loop::Kernel& kernel, const std::string& symbol,
+                                    const Dialect& dialect, int64_t least_extent);
+KernelText serial_text(const loop::Kernel& kernel, const std::string& symbol,
+                       const Dialect& dialect);
+
+// What all forms have in common.
+std::vector<uint32_t> parameters_of(const loop::Kernel& kernel);
+std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool barriers);
+// Declares the variables as the digits of `index`, an integer of the type, the last fastest.
+void declare_digits(Emitter& emitter, const std::string& index, const std::string& type,
+                    const std::vector<loop::VarId>& vars, const std::vector<int64_t>& extents);
+// i32 where all numbers up to `n` and a grid's stride beyond it fit.
+std::string counter_type(int64_t n);
+
+inline constexpr int64_t kMostBlocks = int64_t{1} << 16;
+
+}  // namespace pyc::cuda

@@ -1,0 +1,36 @@
+#include "backends/cuda/kernel_generator.h"
+
+#include "backends/cuda/launch.h"
+
+namespace pyc::cuda {
+
+const KernelGenerator& generator_loop_forms();
+
+std::span<const KernelGenerator* const> kernel_generators() {
+  static const KernelGenerator* const all[] = {&generator_loop_forms()};
+  return all;
+}
+
+CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group) {
+  CudaPlan::Part part;
+  Launch launch{
+      .shape = {text.blocks, text.threads}, .workspace_bytes = text.workspace_bytes, .buffers = {}};
+  for (const uint32_t b : text.buffers) {
+    const loop::Buffer& buffer = kernel.buffers[b];
+    backends::Operand operand;
+    operand.value = group.buffer_values[b];
+    operand.offset = group.buffer_offset_bytes(b);
+    part.operands.push_back(operand);
+    launch.buffers.push_back({.bytes = buffer.elements * dtype_size(buffer.dtype),
+                              .written = buffer.access != loop::Access::kRead,
+                              .aligned = operand.offset % kBufferAlignment == 0});
+  }
+  if (text.workspace_bytes > 0) {
+    part.operands.emplace_back().kind = backends::Operand::Kind::kWorkspace;
+  }
+  part.launch = encode(launch);
+  part.kernel = std::move(text);
+  return part;
+}
+
+}  // namespace pyc::cuda

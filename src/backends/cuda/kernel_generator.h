@@ -1,0 +1,49 @@
+#pragma once
+
+// What computes groups on a GPU. A generator offers candidates, each with the text it would be made
+// of; the chosen text is compiled as it is.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/cuda/kernel_text.h"
+
+namespace pyc::cuda {
+
+// How one group is computed: kernels that run in order, each a unit of its own, so that equal ones
+// of any program are compiled once.
+struct CudaPlan final : backends::KernelPlan {
+  struct Part {
+    KernelText kernel;
+    std::vector<backends::Operand> operands;  // of kernel.buffers, in that order
+    std::string launch;
+  };
+  std::vector<Part> parts;
+};
+
+class KernelGenerator {
+ public:
+  virtual ~KernelGenerator() = default;
+  // What it has for the group; empty where it is for another kind of group altogether. The plans
+  // are CudaPlans.
+  virtual std::vector<backends::Candidate> candidates(const ir::Graph& graph,
+                                                      const lower::Group& group) const = 0;
+};
+
+// All of them; the last has something for every group.
+std::span<const KernelGenerator* const> kernel_generators();
+
+// The one name of a unit's kernel.
+inline constexpr const char* kUnitSymbol = "pyc_kernel";
+
+// What a text needs to be a part: its operands and its launch, from the kernel it was made of.
+CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group);
+
+// Rough rates of the device, for estimates only.
+inline constexpr double kLaunchNs = 750.0;
+inline constexpr double kDeviceBytesPerNs = 3000.0;
+inline constexpr double kGenericFlopsPerNs = 2000.0;
+
+}  // namespace pyc::cuda

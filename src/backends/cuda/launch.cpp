@@ -1,0 +1,131 @@
+#include "backends/cuda/launch.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace pyc::cuda {
+namespace {
+
+constexpr uint32_t kMagic = 0x31554350;  // "PCU1"
+constexpr uint32_t kMostThreads = 1024;
+constexpr uint32_t kMostShared = 227U << 10;
+constexpr uint32_t kWritten = 1;
+constexpr uint32_t kUnaligned = 2;
+
+struct Head {
+  uint32_t magic = kMagic;
+  uint32_t blocks = 0;
+  uint32_t threads = 0;
+  uint32_t shared_bytes = 0;
+  int64_t workspace_bytes = 0;
+  uint64_t buffers = 0;
+};
+struct Row {
+  int64_t bytes = 0;
+  uint32_t flags = 0;
+  uint32_t zero = 0;
+};
+
+Status wrong(std::string message) {
+  return {Code::kParseError, "its launch " + std::move(message)};
+}
+
+// Bytes from where the reference points to the end of what it points into.
+int64_t reach(const runtime::Program& program, const runtime::BufferRef& ref) {
+  switch (ref.where) {
+    case runtime::Where::kInput:
+      return program.inputs[ref.index].bytes - ref.offset;
+    case runtime::Where::kOutput:
+      return program.outputs[ref.index].bytes - ref.offset;
+    case runtime::Where::kParameter:
+      return program.parameters[ref.index].bytes - ref.offset;
+    case runtime::Where::kArena:
+      return program.arena_bytes - ref.offset;
+    case runtime::Where::kScratch:
+      break;
+  }
+  return -1;
+}
+
+bool may_write(runtime::Where where) {
+  return where == runtime::Where::kOutput || where == runtime::Where::kArena;
+}
+
+Status check_use(const Launch::Use& use, const runtime::Program& program,
+                 const runtime::BufferRef& ref) {
+  if (reach(program, ref) < use.bytes) {
+    return wrong(fmt::format("needs {} bytes, {} are there", use.bytes, reach(program, ref)));
+  }
+  if (use.written && !may_write(ref.where)) return wrong("writes what is only read");
+  if (use.aligned && ref.offset % kBufferAlignment != 0) {
+    return wrong(
+        fmt::format("needs a multiple of {} bytes, found {}", kBufferAlignment, ref.offset));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string encode(const Launch& launch) {
+  const Head head{.blocks = launch.shape.blocks,
+                  .threads = launch.shape.threads,
+                  .shared_bytes = launch.shape.shared_bytes,
+                  .workspace_bytes = launch.workspace_bytes,
+                  .buffers = launch.buffers.size()};
+  std::string out(reinterpret_cast<const char*>(&head), sizeof(head));
+  for (const Launch::Use& use : launch.buffers) {
+    const Row row{.bytes = use.bytes,
+                  .flags = (use.written ? kWritten : 0) | (use.aligned ? 0 : kUnaligned)};
+    out.append(reinterpret_cast<const char*>(&row), sizeof(row));
+  }
+  return out;
+}
+
+Result<Launch> decode_launch(std::string_view bytes) {
+  Head head;
+  if (bytes.size() < sizeof(head)) return wrong(fmt::format("has {} bytes", bytes.size()));
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  bytes.remove_prefix(sizeof(head));
+  if (head.magic != kMagic) return wrong("is not one of this backend");
+  if (head.buffers > ParameterAddresses::kMost - kOwnParameters ||
+      bytes.size() != head.buffers * sizeof(Row)) {
+    return wrong(fmt::format("has {} bytes for {} buffers", bytes.size(), head.buffers));
+  }
+  const bool starts = head.blocks > 0;
+  if (head.blocks > INT32_MAX || head.threads > kMostThreads || (starts && head.threads == 0) ||
+      head.shared_bytes > kMostShared || head.workspace_bytes < 0) {
+    return wrong(fmt::format("has {} blocks of {} threads, {} bytes shared, {} of workspace",
+                             head.blocks, head.threads, head.shared_bytes, head.workspace_bytes));
+  }
+  Launch out{.shape = {head.blocks, head.threads, head.shared_bytes},
+             .workspace_bytes = head.workspace_bytes,
+             .buffers = {}};
+  for (uint64_t b = 0; b < head.buffers; ++b) {
+    Row row;
+    std::memcpy(&row, bytes.data() + b * sizeof(row), sizeof(row));
+    if (row.bytes < 0 || row.flags > (kWritten | kUnaligned) || row.zero != 0) {
+      return wrong(fmt::format("has a buffer of {} bytes, flags {}", row.bytes, row.flags));
+    }
+    out.buffers.push_back({row.bytes, (row.flags & kWritten) != 0, (row.flags & kUnaligned) == 0});
+  }
+  return out;
+}
+
+Status check_launch(const Launch& launch, const runtime::Program& program,
+                    const runtime::Kernel& kernel) {
+  const bool works = launch.workspace_bytes > 0;
+  const size_t expected = launch.buffers.size() + (works ? 1 : 0);
+  if (kernel.buffers.size() != expected) {
+    return wrong(fmt::format("has {} buffers, the step {}", expected, kernel.buffers.size()));
+  }
+  for (size_t b = 0; b < launch.buffers.size(); ++b) {
+    PYC_TRY(check_use(launch.buffers[b], program, kernel.buffers[b])
+                .with_context(fmt::format("buffer {}", b)));
+  }
+  if (!works) return {};
+  return check_use({launch.workspace_bytes, true, true}, program, kernel.buffers.back())
+      .with_context("workspace");
+}
+
+}  // namespace pyc::cuda

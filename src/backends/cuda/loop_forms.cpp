@@ -1,0 +1,62 @@
+// The group's own kernel in the form that fits it: for every group.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cuda/kernel_generator.h"
+#include "backends/cuda/launch.h"
+
+namespace pyc::cuda {
+namespace {
+
+// "flat x4" is the candidate loop_flat__4, "team of 32" loop_team__32, "serial" loop_serial.
+std::string candidate_name(const std::string& form) {
+  const std::string word = form.substr(0, form.find(' '));
+  const size_t digits = form.find_first_of("0123456789");
+  if (digits == std::string::npos) return "loop_" + word;
+  return fmt::format("loop_{}__{}", word, form.substr(digits));
+}
+
+std::vector<bool> unaligned_buffers(const lower::Group& group) {
+  std::vector<bool> out;
+  for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+    out.push_back(group.buffer_offset_bytes(b) % kBufferAlignment != 0);
+  }
+  return out;
+}
+
+class LoopForms final : public KernelGenerator {
+ public:
+  std::vector<backends::Candidate> candidates(const ir::Graph&,
+                                              const lower::Group& group) const override {
+    backends::Candidate c;
+    c.order = group.order;
+    auto text = kernel_text(group.kernel, kUnitSymbol, cuda_dialect(), KernelForm::kAny,
+                            unaligned_buffers(group));
+    if (!text.ok()) {
+      c.name = "loop_serial";
+      c.rejected = text.status().message();
+      return {c};
+    }
+    c.name = candidate_name(text->form);
+    c.cost_ns = kLaunchNs + std::max(group.flops / kGenericFlopsPerNs,
+                                     static_cast<double>(group.bytes) / kDeviceBytesPerNs);
+    c.needs.workspace_bytes = text->workspace_bytes;
+    // Threads compute elements in any order.
+    c.needs.in_place = loop::pointwise_pairs(group.kernel);
+    auto plan = std::make_shared<CudaPlan>();
+    plan->parts.push_back(make_part(std::move(*text), group.kernel, group));
+    c.plan = std::move(plan);
+    return {c};
+  }
+};
+
+}  // namespace
+
+const KernelGenerator& generator_loop_forms() {
+  static const LoopForms generator;
+  return generator;
+}
+
+}  // namespace pyc::cuda

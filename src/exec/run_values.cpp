@@ -1,0 +1,42 @@
+#include "exec/run_values.h"
+
+#include <algorithm>
+
+namespace pyc::exec {
+namespace {
+
+Result<runtime::TensorView> view_of(DynValue& value) {
+  const auto address = reinterpret_cast<uintptr_t>(value.bytes.data());
+  if (address % static_cast<uintptr_t>(dtype_size(value.dtype)) != 0) {
+    PYC_ASSIGN(NewTensor copy, new_tensor(value.dtype, value.shape));
+    std::copy(value.bytes.begin(), value.bytes.end(), copy.data);
+    value = std::move(copy.value);
+  }
+  return runtime::TensorView{const_cast<std::byte*>(value.bytes.data()), value.dtype, value.shape,
+                             static_cast<int64_t>(value.bytes.size())};
+}
+
+}  // namespace
+
+Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynValue> inputs,
+                                         runtime::RunStats& measured) {
+  std::vector<runtime::TensorView> in;
+  for (DynValue& value : inputs) {
+    PYC_ASSIGN(runtime::TensorView view, view_of(value));
+    in.push_back(view);
+  }
+  std::vector<runtime::TensorView> out;
+  std::vector<DynValue> results;
+  for (const runtime::IoSpec& spec : model.outputs()) {
+    PYC_ASSIGN(NewTensor tensor, new_tensor(spec.dtype, spec.shape));
+    out.push_back({tensor.data, spec.dtype, spec.shape, spec.bytes});
+    results.push_back(std::move(tensor.value));
+  }
+  runtime::RunStats one;
+  PYC_TRY(model.run(in, out, &one));
+  measured.steps += one.steps;
+  measured.allocations += one.allocations + static_cast<int64_t>(results.size());
+  return results;
+}
+
+}  // namespace pyc::exec

@@ -1,0 +1,123 @@
+#include "loop/rebase.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace pyc::loop {
+namespace {
+
+// Every place of the kernel that names an expression.
+std::vector<ExprId*> roots_of(Kernel& kernel, std::span<ExprId* const> others) {
+  std::vector<ExprId*> roots(others.begin(), others.end());
+  for (Store& s : kernel.stores) {
+    roots.push_back(&s.offset);
+    roots.push_back(&s.value);
+  }
+  for (Check& c : kernel.checks) roots.push_back(&c.ok);
+  for (Loop& l : kernel.loops) {
+    for (Reduction& r : l.reductions) {
+      for (ExprId* e : {&r.value, &r.value2, &r.guard}) roots.push_back(e);
+    }
+    for (Carry& c : l.carries) {
+      for (ExprId* e : {&c.init, &c.next}) roots.push_back(e);
+    }
+  }
+  std::erase_if(roots, [](const ExprId* e) { return *e == kNone; });
+  return roots;
+}
+
+// The elements of a buffer that loads can reach.
+struct Reach {
+  bool loaded = false;
+  bool fixed = false;  // some load is guarded or not within the buffer
+  int64_t lo = 0;
+  int64_t hi = 0;
+};
+
+class Survey {
+ public:
+  explicit Survey(const Kernel& kernel) : kernel_(kernel), reach(kernel.buffers.size()) {}
+
+  void visit(ExprId e) {
+    if (e == kNone || !seen_.insert(e).second) return;
+    const ExprNode& n = kernel_.pool.node(e);
+    if (n.op == Op::kLoad) take(n);
+    for (const ExprId part : {n.a, n.b, n.c}) visit(part);
+  }
+
+ private:
+  void take(const ExprNode& load) {
+    const auto buffer = static_cast<size_t>(load.imm);
+    const ExprNode& offset = kernel_.pool.node(load.a);
+    Reach& r = reach[buffer];
+    r.fixed = r.fixed || load.b != kNone || offset.lo < 0 || offset.lo > offset.hi ||
+              offset.hi >= kernel_.buffers[buffer].elements;
+    r.lo = r.loaded ? std::min(r.lo, offset.lo) : offset.lo;
+    r.hi = r.loaded ? std::max(r.hi, offset.hi) : offset.hi;
+    r.loaded = true;
+  }
+
+  const Kernel& kernel_;
+  std::unordered_set<ExprId> seen_;
+
+ public:
+  std::vector<Reach> reach;
+};
+
+// Expressions with loads from elsewhere in their buffers.
+class Shifted {
+ public:
+  Shifted(Pool& pool, const std::vector<int64_t>& begins) : pool_(pool), begins_(begins) {}
+
+  ExprId operator()(ExprId id) {
+    if (id == kNone) return kNone;
+    if (const auto it = known_.find(id); it != known_.end()) return it->second;
+    const ExprId made = make(id);
+    known_[id] = made;
+    return made;
+  }
+
+ private:
+  ExprId make(ExprId id) {
+    const ExprNode n = pool_.node(id);  // making others moves it
+    const ExprId a = (*this)(n.a);
+    const ExprId b = (*this)(n.b);
+    const ExprId c = (*this)(n.c);
+    if (n.op == Op::kLoad) {
+      const int64_t begin = begins_[static_cast<size_t>(n.imm)];
+      const ExprId at = begin == 0 ? a : pool_.binary(Op::kSub, a, pool_.integer(begin));
+      return pool_.load(static_cast<uint32_t>(n.imm), n.dtype, at, b, c);
+    }
+    if (a == n.a && b == n.b && c == n.c) return id;
+    return pool_.like(n, a, b, c);
+  }
+
+  Pool& pool_;
+  const std::vector<int64_t>& begins_;
+  std::unordered_map<ExprId, ExprId> known_;
+};
+
+}  // namespace
+
+std::vector<int64_t> rebase(Kernel& kernel, std::span<ExprId* const> others) {
+  std::vector<int64_t> begins(kernel.buffers.size(), 0);
+  const std::vector<ExprId*> roots = roots_of(kernel, others);
+  Survey survey(kernel);
+  for (const ExprId* root : roots) survey.visit(*root);
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const Reach& r = survey.reach[i];
+    Buffer& b = kernel.buffers[i];
+    if (b.access != Access::kRead || !r.loaded || r.fixed) continue;
+    begins[i] = r.lo;
+    b.elements = r.hi - r.lo + 1;
+  }
+  if (std::all_of(begins.begin(), begins.end(), [](int64_t begin) { return begin == 0; })) {
+    return begins;
+  }
+  Shifted shifted(kernel.pool, begins);
+  for (ExprId* root : roots) *root = shifted(*root);
+  return begins;
+}
+
+}  // namespace pyc::loop

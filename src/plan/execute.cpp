@@ -1,0 +1,300 @@
+// verify_schedule: the plan executed on symbols. What each instance holds is followed through the
+// steps; nothing is taken from what the planner thought.
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "plan/happens_before.h"
+#include "plan/in_place.h"
+#include "plan/liveness.h"
+#include "plan/plan.h"
+#include "plan/refusal.h"
+
+namespace pyc::plan {
+namespace {
+
+bool among(const std::vector<uint32_t>& list, uint32_t entry) {
+  return std::find(list.begin(), list.end(), entry) != list.end();
+}
+
+// What the bytes of an instance are.
+struct Contents {
+  ir::ValueId value = ir::kNoId;  // kNoId: nothing in particular
+  std::string packing = {};
+  std::optional<uint32_t> writer;  // the step that stored it; none: there from the start
+  bool is(const Instance& i) const { return value == i.value && packing == i.packing; }
+};
+
+class Execution {
+ public:
+  Execution(const lower::LoweredGraph& lowered, const ExecutionPlan& plan,
+            const HappensBefore& before)
+      : lowered_(lowered),
+        graph_(*lowered.graph),
+        plan_(plan),
+        before_(before),
+        contents_(plan.instances.size()),
+        used_(plan.instances.size()) {}
+
+  Status run() {
+    for (uint32_t i = 0; i < plan_.instances.size(); ++i) PYC_TRY(start(i));
+    std::vector<bool> ran(lowered_.groups.size(), false);
+    for (uint32_t s = 0; s < plan_.steps.size(); ++s) {
+      const Step& step = plan_.steps[s];
+      if (step.kind == StepKind::kRun) ran[step.group] = true;
+      PYC_TRY(execute(s));
+    }
+    for (size_t g = 0; g < ran.size(); ++g) {
+      if (!ran[g]) {
+        return refusal("missing_step",
+                       fmt::format("group '{}' never runs", lowered_.groups[g].name));
+      }
+    }
+    return finish();
+  }
+
+ private:
+  // Inputs and parameters are there before the run.
+  Status start(uint32_t i) {
+    const Instance& instance = plan_.instances[i];
+    const auto wrong = [&](const char* what) {
+      return refusal("wrong_value", fmt::format("{} is no {}", name_of_instance(plan_, i), what));
+    };
+    if (instance.cls == BufferClass::kHostInput) {
+      const bool is_input = instance.io_index < graph_.inputs.size() &&
+                            graph_.inputs[instance.io_index] == instance.value;
+      if (!is_input || !instance.packing.empty() || instance.place != 0) return wrong("input");
+      contents_[i].value = instance.value;
+    }
+    if (instance.cls == BufferClass::kParameter) {
+      if (instance.value == ir::kNoId ||
+          graph_.value(instance.value).kind != ir::ValueKind::kConstant) {
+        return wrong("constant");
+      }
+      contents_[i] = {instance.value, instance.packing, {}};
+    }
+    return {};
+  }
+
+  Status execute(uint32_t s) {
+    const Step& step = plan_.steps[s];
+    switch (step.kind) {
+      case StepKind::kRun:
+        PYC_TRY(check_places(s));
+        PYC_TRY(check_operands(s));
+        break;
+      case StepKind::kCopy:
+        PYC_TRY(check_copy(s));
+        break;
+      case StepKind::kRecord:
+      case StepKind::kWait:
+        if (named_by(step).empty()) return {};
+        return refusal("bad_step", fmt::format("step {} is an event and names instances", s));
+    }
+    for (const uint32_t i : step.reads) PYC_TRY(read(s, i));
+    for (const loop::InPlacePair& pair : step.in_place) PYC_TRY(check_in_place(s, pair));
+    for (const uint32_t i : step.writes) PYC_TRY(write(s, i, plan_.instances[i].value));
+    if (step.workspace != ir::kNoId) PYC_TRY(write(s, step.workspace, ir::kNoId));
+    return {};
+  }
+
+  std::string step_name(uint32_t s) const {
+    const Step& step = plan_.steps[s];
+    if (step.kind != StepKind::kRun) return fmt::format("step {} (copy)", s);
+    return fmt::format("step {} ({})", s, lowered_.groups[step.group].name);
+  }
+
+  std::string held_by(uint32_t i) const {
+    const Contents& c = contents_[i];
+    if (c.value != ir::kNoId) {
+      return fmt::format("'{}'{}", graph_.value(c.value).name,
+                         c.packing.empty() ? "" : " in another packing");
+    }
+    if (!c.writer) return "nothing yet";
+    return fmt::format("what step {} left in its memory", *c.writer);
+  }
+
+  Status read(uint32_t s, uint32_t i) {
+    const Contents& c = contents_[i];
+    if (!c.is(plan_.instances[i])) {
+      return refusal("wrong_contents", fmt::format("{} reads {}, which holds {}", step_name(s),
+                                                   name_of_instance(plan_, i), held_by(i)));
+    }
+    if (c.writer && !before_(*c.writer, s)) {
+      return refusal("not_waited",
+                     fmt::format("{} reads {} without waiting for step {}, which writes it",
+                                 step_name(s), name_of_instance(plan_, i), *c.writer));
+    }
+    used_[i].push_back(s);
+    return {};
+  }
+
+  // Steps that used the instance before are over, and what shares its bytes is lost.
+  Status write(uint32_t s, uint32_t i, ir::ValueId value) {
+    const Instance& instance = plan_.instances[i];
+    if (!in_arena(instance) && instance.cls != BufferClass::kOutput) {
+      return refusal("wrong_class",
+                     fmt::format("{} writes {}, which is of class {}", step_name(s),
+                                 name_of_instance(plan_, i), buffer_class_name(instance.cls)));
+    }
+    for (const uint32_t u : used_[i]) {
+      if (before_(u, s)) continue;
+      return refusal("not_waited", fmt::format("{} writes {} without waiting for step {}",
+                                               step_name(s), name_of_instance(plan_, i), u));
+    }
+    for (uint32_t other = 0; other < plan_.instances.size(); ++other) {
+      if (other != i && share_bytes(instance, plan_.instances[other])) {
+        contents_[other] = {ir::kNoId, "", s};
+      }
+    }
+    contents_[i] = {value, "", s};
+    used_[i].push_back(s);
+    return {};
+  }
+
+  Status check_places(uint32_t s) const {
+    const Step& step = plan_.steps[s];
+    for (const uint32_t i : named_by(step)) {
+      const Instance& instance = plan_.instances[i];
+      if (instance.place == step.place) continue;
+      return refusal("wrong_place",
+                     fmt::format("{} runs on {} but {} lies in {}", step_name(s),
+                                 plan_.places[step.place].name, name_of_instance(plan_, i),
+                                 plan_.places[instance.place].name));
+    }
+    return {};
+  }
+
+  // The step names an instance of every value that its group's kernel takes, and no more writes.
+  Status check_operands(uint32_t s) const {
+    const Step& step = plan_.steps[s];
+    const lower::Group& group = lowered_.groups[step.group];
+    size_t written = 0;
+    for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+      const loop::Access access = group.kernel.buffers[b].access;
+      if (access == loop::Access::kScratch) continue;
+      const ir::ValueId value = group.buffer_values[b];
+      const bool writes = access == loop::Access::kWrite;
+      if (writes) ++written;
+      if (find_instance(plan_, writes ? step.writes : step.reads, value) != ir::kNoId) continue;
+      if (!writes && reads_packed(step, value)) continue;
+      return refusal(writes ? "missing_write" : "missing_read",
+                     fmt::format("{} does not name '{}', which its group {}", step_name(s),
+                                 graph_.value(value).name, writes ? "writes" : "reads"));
+    }
+    if (step.writes.size() != written) {
+      return refusal("double_write", fmt::format("{} writes {} instances, its group {}",
+                                                 step_name(s), step.writes.size(), written));
+    }
+    const uint32_t w = step.workspace;
+    if (w != ir::kNoId && plan_.instances[w].cls != BufferClass::kWorkspace) {
+      return refusal("wrong_class", fmt::format("{} has {} as its workspace", step_name(s),
+                                                name_of_instance(plan_, w)));
+    }
+    return {};
+  }
+
+  // Whether the step reads the constant in some packed form.
+  bool reads_packed(const Step& step, ir::ValueId value) const {
+    return std::any_of(step.reads.begin(), step.reads.end(), [&](uint32_t i) {
+      return plan_.instances[i].value == value && !plan_.instances[i].packing.empty();
+    });
+  }
+
+  Status check_copy(uint32_t s) const {
+    const Step& step = plan_.steps[s];
+    if (step.reads.size() != 1 || step.writes.size() != 1 || step.workspace != ir::kNoId) {
+      return refusal("bad_step", fmt::format("{} needs one source and one target", step_name(s)));
+    }
+    const Instance& from = plan_.instances[step.reads[0]];
+    const Instance& to = plan_.instances[step.writes[0]];
+    if (from.value != to.value || from.packing != to.packing || from.bytes != to.bytes) {
+      return refusal("wrong_contents", fmt::format("{} copies {} into {}", step_name(s),
+                                                   name_of_instance(plan_, step.reads[0]),
+                                                   name_of_instance(plan_, step.writes[0])));
+    }
+    return {};
+  }
+
+  // The kernel of the step allows the pair, and both are the same memory.
+  Status check_in_place(uint32_t s, const loop::InPlacePair& pair) const {
+    const Step& step = plan_.steps[s];
+    const auto wrong = [&](const char* why) {
+      return refusal("false_in_place", fmt::format("{} writes {} in place of {}: {}", step_name(s),
+                                                   name_of_instance(plan_, pair.written),
+                                                   name_of_instance(plan_, pair.read), why));
+    };
+    if (step.kind != StepKind::kRun || !among(step.reads, pair.read) ||
+        !among(step.writes, pair.written)) {
+      return wrong("it does not read the one and write the other");
+    }
+    const Instance& r = plan_.instances[pair.read];
+    const Instance& w = plan_.instances[pair.written];
+    if (r.cls != BufferClass::kTemporary || w.cls != BufferClass::kTemporary) {
+      return wrong("only temporaries may be");
+    }
+    if (r.offset != w.offset || r.bytes != w.bytes) return wrong("their memory is not the same");
+    const auto shares =
+        std::count_if(step.in_place.begin(), step.in_place.end(), [&](const loop::InPlacePair& p) {
+          return p.read == pair.read || p.written == pair.written;
+        });
+    if (shares != 1) return wrong("another pair has one of them");
+    const lower::Group& group = lowered_.groups[step.group];
+    const loop::InPlacePair buffers{buffer_of(group, r.value), buffer_of(group, w.value)};
+    if (!cover_alike(group, buffers) || !loop::may_be_in_place(group.kernel, buffers)) {
+      return wrong("its kernel does not allow it");
+    }
+    return {};
+  }
+
+  static uint32_t buffer_of(const lower::Group& group, ir::ValueId value) {
+    const auto& values = group.buffer_values;
+    return static_cast<uint32_t>(std::find(values.begin(), values.end(), value) - values.begin());
+  }
+
+  // At the end everything is over and the outputs hold their values.
+  Status finish() const {
+    for (uint32_t s = 0; s < plan_.steps.size(); ++s) {
+      if (before_.before_end(s)) continue;
+      const std::vector<uint32_t> named = named_by(plan_.steps[s]);
+      if (named.empty()) continue;
+      return refusal("not_waited",
+                     fmt::format("the run ends without waiting for {}, which uses {}", step_name(s),
+                                 name_of_instance(plan_, named.back())));
+    }
+    for (uint32_t o = 0; o < lowered_.output_values.size(); ++o) PYC_TRY(check_output(o));
+    return {};
+  }
+
+  Status check_output(uint32_t o) const {
+    for (uint32_t i = 0; i < plan_.instances.size(); ++i) {
+      const Instance& instance = plan_.instances[i];
+      if (instance.cls != BufferClass::kOutput || instance.io_index != o) continue;
+      if (instance.place == 0 && instance.value == lowered_.output_values[o] &&
+          contents_[i].is(instance)) {
+        return {};
+      }
+      return refusal("wrong_output", fmt::format("at the end {}, output {}, holds {}",
+                                                 name_of_instance(plan_, i), o, held_by(i)));
+    }
+    return refusal("wrong_output", fmt::format("output {} has no instance", o));
+  }
+
+  const lower::LoweredGraph& lowered_;
+  const ir::Graph& graph_;
+  const ExecutionPlan& plan_;
+  const HappensBefore& before_;
+  std::vector<Contents> contents_;           // per instance
+  std::vector<std::vector<uint32_t>> used_;  // per instance: the steps that named it so far
+};
+
+}  // namespace
+
+Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan) {
+  PYC_TRY(check_ids(&lowered, plan));
+  PYC_ASSIGN(const HappensBefore before, HappensBefore::create(plan));
+  return Execution(lowered, plan, before).run();
+}
+
+}  // namespace pyc::plan

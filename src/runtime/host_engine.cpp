@@ -1,0 +1,288 @@
+#include "runtime/host_engine.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/allocation_meter.h"
+#include "base/fp_state.h"
+
+namespace pyc::runtime {
+namespace {
+
+constexpr int64_t round_up(int64_t bytes) {
+  constexpr auto kUnit = static_cast<int64_t>(AlignedBuffer::kAlignment);
+  return (bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+// An empty buffer, without an allocation, for 0 bytes.
+Result<AlignedBuffer> allocate(int64_t bytes) {
+  if (bytes == 0) return AlignedBuffer();
+  return AlignedBuffer::create(static_cast<size_t>(bytes));
+}
+
+// Fault codes that are no run-time checks of the model.
+constexpr int32_t kFaultOutOfBounds = -1;  // an interpreter's
+constexpr int32_t kFaultThrew = INT32_MIN;
+constexpr int32_t kFaultNoMemory = INT32_MIN + 1;
+
+// A step with its code, and where its buffers stand in a lane's list of pointers.
+struct BoundStep {
+  HostFunction function;
+  int64_t points = 0;
+  size_t first = 0;
+};
+
+struct Scratch {
+  AlignedBuffer memory;    // all threads', one behind the other
+  int64_t per_thread = 0;  // a multiple of 64
+
+  std::byte* of(int thread) const {
+    return memory.data() == nullptr ? nullptr
+                                    : const_cast<std::byte*>(memory.data()) + per_thread * thread;
+  }
+};
+
+// One step of one run, as the pool's threads see it.
+struct StepCall {
+  HostFunction function;
+  void* const* buffers;
+  const Scratch& scratch;
+  std::vector<int32_t>& faults;
+  int threads;
+
+  static void run_part(void* self, int thread, int64_t begin, int64_t end) {
+    const StepCall& call = *static_cast<const StepCall*>(self);
+    int32_t& fault = call.faults[static_cast<size_t>(thread)];
+    const pyc_kernel_args args = {
+        .buffers = call.buffers,
+        .dims = nullptr,
+        .scratch = call.scratch.of(thread),
+        .self = call.function.self,
+        .fault = &fault,
+        .thread = thread,
+        .threads = call.threads,
+    };
+    try {
+      call.function.fn(&args, begin, end);
+    } catch (const std::bad_alloc&) {
+      fault = kFaultNoMemory;
+    } catch (...) {
+      fault = kFaultThrew;
+    }
+  }
+};
+
+Status fault_status(const Step& step, int32_t code, void* const* buffers) {
+  if (code == kFaultOutOfBounds) {
+    return {Code::kInternal, fmt::format("step '{}': out of bounds access", step.name)};
+  }
+  if (code == kFaultNoMemory) {
+    return {Code::kOutOfMemory, fmt::format("step '{}': no memory for the kernel", step.name)};
+  }
+  if (code == kFaultThrew) {
+    return {Code::kInternal, fmt::format("step '{}': the kernel threw an exception", step.name)};
+  }
+  if (code < 1 || static_cast<size_t>(code) > step.kernel().faults.size()) {
+    return {Code::kInternal, fmt::format("step '{}': unknown fault code {}", step.name, code)};
+  }
+  const Fault& fault = step.kernel().faults[static_cast<size_t>(code) - 1];
+  return {Code::kRuntimeFailed,
+          fmt::format("step '{}': {}", step.name,
+                      describe(fault, {buffers, step.kernel().buffers.size()}))};
+}
+
+// The fault of the lowest thread that has one, or 0; clears all of them.
+int32_t take_fault(std::vector<int32_t>& faults) {
+  int32_t first = 0;
+  for (int32_t& fault : faults) {
+    if (fault == 0) continue;
+    if (first == 0) first = fault;
+    fault = 0;
+  }
+  return first;
+}
+
+// A pointer that is the caller's, set at every run.
+struct Slot {
+  size_t position;
+  uint32_t index;  // which input or output
+  int64_t offset;  // bytes into it
+};
+
+class HostEngine;
+
+class HostLane final : public Lane {
+ public:
+  HostLane(const HostEngine& engine, ThreadPool& threads) : engine_(engine), threads_(threads) {}
+  Status allocate_memory();
+  Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+             RunStats& stats, StepTimes times) override;
+  int64_t memory_bytes() const override { return memory_bytes_; }
+  int64_t blocks() const override {
+    constexpr int64_t kTables = 1;
+    return kTables + (arena_.data() != nullptr ? 1 : 0) +
+           (scratch_.memory.data() != nullptr ? 1 : 0);
+  }
+
+ private:
+  // The fault of the lowest thread that has one, or 0.
+  int32_t run_step(const BoundStep& step);
+
+  const HostEngine& engine_;
+  ThreadPool& threads_;
+  AlignedBuffer arena_;
+  Scratch scratch_;
+  std::vector<void*> pointers_;  // the tables of all steps, one behind the other
+  std::vector<int32_t> faults_;  // per thread; all zero between steps
+  int64_t memory_bytes_ = 0;     // what the allocator counted while the lane was made
+};
+
+class HostEngine final : public Engine {
+ public:
+  using Engine::Engine;
+
+  int64_t parallel(size_t step) const override { return steps[step].points; }
+
+  Result<std::unique_ptr<Lane>> make_lane(ThreadPool& threads) const override {
+    auto lane = std::make_unique<HostLane>(*this, threads);
+    PYC_TRY(lane->allocate_memory());
+    return std::unique_ptr<Lane>(std::move(lane));
+  }
+
+  void bind(HostFunction function, int64_t points, const Kernel& kernel) {
+    steps.push_back({function, points, pointers});
+    for (const BufferRef& ref : kernel.buffers) {
+      if (ref.where == Where::kInput) inputs.push_back({pointers, ref.index, ref.offset});
+      if (ref.where == Where::kOutput) outputs.push_back({pointers, ref.index, ref.offset});
+      ++pointers;
+    }
+  }
+
+  std::vector<BoundStep> steps;  // of the program's steps, in their order
+  std::vector<Slot> inputs;
+  std::vector<Slot> outputs;
+  size_t pointers = 0;  // of all steps
+  std::vector<std::unique_ptr<const HostCode>> code;
+};
+
+Status HostLane::allocate_memory() {
+  const Program& program = engine_.program();
+  const int threads = threads_.threads();
+  const int64_t before = allocated_by_thread();
+  scratch_.per_thread = round_up(program.scratch_bytes);
+  PYC_ASSIGN(arena_, allocate(round_up(program.arena_bytes)));
+  PYC_ASSIGN(scratch_.memory, allocate(scratch_.per_thread * threads));
+  memory_bytes_ = allocated_by_thread() - before;
+  faults_.assign(static_cast<size_t>(threads), 0);
+  pointers_.assign(engine_.pointers, nullptr);
+  size_t position = 0;
+  for (const Step& step : program.steps) {
+    for (const BufferRef& ref : step.kernel().buffers) {
+      void*& pointer = pointers_[position++];
+      if (ref.where == Where::kArena) pointer = arena_.data() + ref.offset;
+      // Kernels never write parameters; the table has one pointer type for all buffers.
+      if (ref.where == Where::kParameter) {
+        const auto* data = static_cast<const std::byte*>(program.parameters[ref.index].data);
+        pointer = const_cast<std::byte*>(data + ref.offset);
+      }
+    }
+  }
+  return {};
+}
+
+Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                     RunStats& stats, StepTimes times) {
+  for (const Slot& slot : engine_.inputs)
+    pointers_[slot.position] = inputs[slot.index].origin() + slot.offset;
+  for (const Slot& slot : engine_.outputs)
+    pointers_[slot.position] = outputs[slot.index].origin() + slot.offset;
+  const FpStateGuard fp_state;
+  for (size_t s = 0; s < engine_.steps.size(); ++s) {
+    const int64_t start = times.ns.empty() ? 0 : times.clock->now_ns();
+    const int32_t fault = run_step(engine_.steps[s]);
+    if (fault != 0) {
+      return fault_status(engine_.program().steps[s], fault,
+                          pointers_.data() + engine_.steps[s].first);
+    }
+    if (!times.ns.empty()) times.ns[s] = times.clock->now_ns() - start;
+    ++stats.steps;
+  }
+  return {};
+}
+
+int32_t HostLane::run_step(const BoundStep& step) {
+  StepCall call{step.function, pointers_.data() + step.first, scratch_, faults_,
+                threads_.threads()};
+  threads_.parallel_for(step.points, StepCall::run_part, &call);
+  return take_fault(faults_);
+}
+
+}  // namespace
+
+std::string host_launch(int64_t points) {
+  return {reinterpret_cast<const char*>(&points), sizeof(points)};
+}
+
+Result<int64_t> host_points(std::string_view launch) {
+  int64_t points = 0;
+  if (launch.size() != sizeof(points)) {
+    return Status(Code::kParseError, fmt::format("its launch has {} bytes, expected {}",
+                                                 launch.size(), sizeof(points)));
+  }
+  std::memcpy(&points, launch.data(), sizeof(points));
+  if (points < 0) {
+    return Status(Code::kParseError, fmt::format("its launch has {} parallel points", points));
+  }
+  return points;
+}
+
+int64_t bytes_behind(const Program& program, const BufferRef& ref) {
+  switch (ref.where) {
+    case Where::kInput:
+      return program.inputs[ref.index].bytes;
+    case Where::kOutput:
+      return program.outputs[ref.index].bytes;
+    case Where::kParameter:
+      return program.parameters[ref.index].bytes;
+    case Where::kArena:
+      return program.arena_bytes - ref.offset;
+    case Where::kScratch:
+      break;
+  }
+  return program.scratch_bytes;
+}
+
+Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Program> program,
+                                                       uint32_t place) const {
+  PYC_TRY(check_place(program->places[place]));
+  auto engine = std::make_shared<HostEngine>(program);
+  std::map<const std::string*, const HostCode*> loaded;
+  const auto bind = [&](const Step& step) -> Status {
+    const Kernel& kernel = step.kernel();
+    PYC_ASSIGN(const int64_t points, host_points(kernel.launch));
+    const HostCode*& code = loaded[kernel.object.get()];
+    if (code == nullptr) {
+      PYC_ASSIGN(std::unique_ptr<const HostCode> made, load_object(*kernel.object));
+      code = engine->code.emplace_back(std::move(made)).get();
+    }
+    const HostFunction function = code->find(kernel.symbol);
+    if (function.fn == nullptr) {
+      return {Code::kParseError, fmt::format("its object has no function '{}'", kernel.symbol)};
+    }
+    PYC_TRY(code->check(*program, step));
+    engine->bind(function, points, kernel);
+    return {};
+  };
+  for (const Step& step : program->steps) {
+    PYC_TRY(bind(step).with_context(fmt::format("step '{}'", step.name)));
+  }
+  return std::shared_ptr<const Engine>(std::move(engine));
+}
+
+}  // namespace pyc::runtime

@@ -1,0 +1,49 @@
+#pragma once
+
+// The engine of the host: kernels are functions (base/kernel_abi.h) that a pool's threads call over
+// memory of this process. Backends whose code is such functions say how an object becomes one.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/kernel_abi.h"
+#include "runtime/engine.h"
+
+namespace pyc::runtime {
+
+struct HostFunction {
+  pyc_kernel_fn fn = nullptr;
+  const void* self = nullptr;  // goes into pyc_kernel_args::self
+};
+
+// An object that can be called, as long as this lives.
+class HostCode {
+ public:
+  virtual ~HostCode() = default;
+  // The function of that name; its fn is null when there is none.
+  virtual HostFunction find(std::string_view symbol) const = 0;
+  // That the step's buffers are what the function takes, where the object tells.
+  virtual Status check(const Program&, const Step&) const { return {}; }
+};
+
+class HostLoader : public Loader {
+ public:
+  Result<std::shared_ptr<const Engine>> load(std::shared_ptr<const Program> program,
+                                             uint32_t place) const final;
+
+ private:
+  // Called once per object, however many kernels share it.
+  virtual Result<std::unique_ptr<const HostCode>> load_object(const std::string& object) const = 0;
+};
+
+// Kernel::launch of a function over so many parallel points.
+std::string host_launch(int64_t points);
+// Reads it; kParseError when it is cut or the number negative.
+Result<int64_t> host_points(std::string_view launch);
+
+// How many bytes a reference reaches; scratch: as many as a thread has.
+int64_t bytes_behind(const Program& program, const BufferRef& ref);
+
+}  // namespace pyc::runtime

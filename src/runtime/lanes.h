@@ -1,0 +1,45 @@
+#pragma once
+
+// The pool that runs take their lanes from.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/engine.h"
+#include "runtime/staging.h"
+
+namespace pyc::runtime {
+
+struct PooledLane {
+  std::unique_ptr<Lane> lane;
+  Staging staging;  // of the run that has it
+};
+
+class LanePool {
+ public:
+  // Both outlive it.
+  LanePool(const Engine& engine, ThreadPool& threads) : engine_(engine), threads_(threads) {}
+
+  // A lane that no other run has. `allocations` grows by what had to be allocated for it: 0 unless
+  // more runs overlap than ever before.
+  Result<PooledLane*> acquire(int64_t& allocations);
+  void release(PooledLane* lane);
+
+  // Lanes made so far.
+  int64_t made() const;
+
+ private:
+  const Engine& engine_;
+  ThreadPool& threads_;
+  // One free lane that is taken and given back without the lock: all that a model needs whose runs
+  // do not overlap.
+  std::atomic<PooledLane*> spare_{nullptr};
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<PooledLane>> all_;
+  std::vector<PooledLane*> free_;  // has room for all of them, so that release never allocates
+};
+
+}  // namespace pyc::runtime

@@ -1,0 +1,81 @@
+#include "session/cache.h"
+
+#include <fmt/format.h>
+
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "base/numerics.h"
+
+namespace pyc::session {
+namespace {
+
+struct Cache {
+  std::mutex mutex;
+  std::list<std::pair<std::string, std::shared_ptr<const driver::Compiled>>>
+      entries;  // newest first
+  int64_t hits = 0;
+  int64_t misses = 0;
+};
+
+Cache& cache() {
+  static Cache instance;
+  return instance;
+}
+
+}  // namespace
+
+std::string program_key(driver::CompileOptions options) {
+  options.threads = driver::thread_count(options);
+  return fmt::format("numerics={} {}", kNumericsVersion, driver::options_key(options));
+}
+
+std::string cache_key(const ir::Graph& graph, const driver::CompileOptions& options) {
+  return program_key(options) + ir::fingerprint_key(graph);
+}
+
+std::shared_ptr<const driver::Compiled> cache_find(const std::string& key) {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  for (auto it = c.entries.begin(); it != c.entries.end(); ++it) {
+    if (it->first != key) continue;
+    c.entries.splice(c.entries.begin(), c.entries, it);
+    ++c.hits;
+    return it->second;
+  }
+  ++c.misses;
+  return nullptr;
+}
+
+void cache_insert(const std::string& key, std::shared_ptr<const driver::Compiled> compiled) {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  c.entries.emplace_front(key, std::move(compiled));
+  if (c.entries.size() > kCacheEntries) c.entries.pop_back();
+}
+
+void cache_clear() {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  c.entries.clear();
+}
+
+CacheStats cache_stats() {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  return {static_cast<int64_t>(c.entries.size()), c.hits, c.misses};
+}
+
+Result<std::shared_ptr<ThreadPool>> shared_pool(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  const std::lock_guard lock(mutex);
+  if (auto pool = pools[threads].lock()) return pool;
+  PYC_ASSIGN(std::unique_ptr<ThreadPool> made, ThreadPool::create(threads));
+  std::shared_ptr<ThreadPool> pool = std::move(made);
+  pools[threads] = pool;
+  return pool;
+}
+
+}  // namespace pyc::session

@@ -1,0 +1,33 @@
+#pragma once
+
+// The in-memory compile cache: bounded, shared by all threads, keyed by the whole graph and every
+// option that reaches the program. Constants enter the key by their 128-bit hash.
+
+#include <memory>
+#include <string>
+
+#include "driver/compile.h"
+#include "runtime/model.h"
+
+namespace pyc::session {
+
+// Every option that reaches the program, as one line, with the threads it runs on.
+std::string program_key(driver::CompileOptions options);
+std::string cache_key(const ir::Graph& graph, const driver::CompileOptions& options);
+// The entry whose key equals `key` byte for byte, or null.
+std::shared_ptr<const driver::Compiled> cache_find(const std::string& key);
+// Keeps it; the entry least recently found goes when there are more than kCacheEntries.
+void cache_insert(const std::string& key, std::shared_ptr<const driver::Compiled> compiled);
+void cache_clear();
+struct CacheStats {
+  int64_t entries = 0;
+  int64_t hits = 0;  // of cache_find, since the process started
+  int64_t misses = 0;
+};
+CacheStats cache_stats();
+inline constexpr size_t kCacheEntries = 32;
+
+// One pool per thread count, shared by all models while any of them lives.
+Result<std::shared_ptr<ThreadPool>> shared_pool(int threads);
+
+}  // namespace pyc::session

@@ -1,0 +1,436 @@
+#include "session/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/value_meter.h"
+#include "driver/devices.h"
+#include "driver/fallback.h"
+#include "exec/executor.h"
+#include "exec/run_values.h"
+#include "open/segment.h"
+#include "ops/registry.h"
+#include "session/evaluate.h"
+#include "session/model.h"
+
+namespace pyc::session {
+namespace {
+
+using open::OpenGraph;
+using open::OpenId;
+using open::Segment;
+using open::State;
+
+bool is_complex_type(const open::OpenType& type) { return type.dtype && is_complex(*type.dtype); }
+
+bool has_fixed_inputs(const OpenGraph& graph) {
+  return std::all_of(graph.inputs.begin(), graph.inputs.end(), [&](OpenId v) {
+    const open::OpenType& type = graph.values[v].type;
+    return type.is_static() && !is_complex_type(type);
+  });
+}
+
+// A fixed type as a tensor without content.
+DynValue type_of(const open::OpenType& type) {
+  DynValue value;
+  value.kind = DynValue::Kind::kTensor;
+  value.dtype = *type.dtype;
+  for (const open::OpenType::Dim& d : *type.shape) value.shape.push_back(d.value);
+  return value;
+}
+
+// Closes a graph whose inputs are fixed, as one segment, by the inputs' types alone.
+Result<Segment> close_by_types(const OpenGraph& graph) {
+  State state = open::initial_state(graph);
+  for (const OpenId v : graph.inputs) {
+    state.values[v] = type_of(graph.values[v].type);
+  }
+  return open::close_whole(state, ops::all_ops(), evaluate);
+}
+
+// Declared shapes are often those of another batch; a declared dtype has to be what is computed.
+Status check_output(const open::OpenValue& declared, DType dtype, const std::string& found) {
+  const open::OpenType& type = declared.type;
+  if (type.kind != open::OpenType::Kind::kTensor || !type.dtype || *type.dtype == dtype) return {};
+  return {Code::kDtypeMismatch, fmt::format("output '{}': expected {}, found {}", declared.name,
+                                            type.to_string(), found)};
+}
+
+Status check_closed_outputs(const OpenGraph& graph, const ir::Graph& closed) {
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const ir::TensorType& type = closed.type(closed.outputs[i]);
+    PYC_TRY(check_output(graph.values[graph.outputs[i]], type.dtype, type.to_string()));
+  }
+  return {};
+}
+
+// Whether no output is known to be something else, which no compiled program gives.
+bool gives_tensors(const OpenGraph& graph) {
+  return std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](OpenId v) {
+    const auto kind = graph.values[v].type.kind;
+    const std::optional<DynValue>& constant = graph.values[v].constant;
+    if (constant) return constant->is_tensor() && !is_complex(constant->dtype);
+    if (is_complex_type(graph.values[v].type)) return false;
+    return kind == open::OpenType::Kind::kTensor || kind == open::OpenType::Kind::kUnknown;
+  });
+}
+
+std::vector<open::OpenValue> declared(const OpenGraph& graph, std::span<const OpenId> ids) {
+  std::vector<open::OpenValue> values;
+  for (const OpenId v : ids) {
+    values.push_back({.name = graph.values[v].name, .type = graph.values[v].type, .constant = {}});
+  }
+  return values;
+}
+
+Status check_inputs(std::span<const open::OpenValue> expected, std::span<const DynValue> found) {
+  if (expected.size() != found.size()) {
+    return {Code::kInvalidArgument,
+            fmt::format("expected {} inputs, found {}", expected.size(), found.size())};
+  }
+  open::SymbolSizes sizes;
+  for (size_t i = 0; i < found.size(); ++i) {
+    PYC_TRY(open::check_accepts(expected[i], found[i]).with_node(expected[i].name));
+    PYC_TRY(sizes.take(expected[i], found[i]).with_node(expected[i].name));
+  }
+  return {};
+}
+
+bool are_tensors(std::span<const DynValue> values) {
+  return std::all_of(values.begin(), values.end(), [](const DynValue& v) { return v.is_tensor(); });
+}
+
+// As the program's guards see it: [1] is taken for a scalar.
+bool fits(std::span<const runtime::IoSpec> specs, std::span<const DynValue> values) {
+  return std::equal(specs.begin(), specs.end(), values.begin(), values.end(),
+                    [](const runtime::IoSpec& spec, const DynValue& value) {
+                      const bool one = spec.shape.empty() && value.shape == ir::Shape{1};
+                      return value.is_tensor() && value.dtype == spec.dtype &&
+                             (value.shape == spec.shape || one);
+                    });
+}
+
+}  // namespace
+
+std::vector<open::OpenValue> declared(std::span<const runtime::IoSpec> specs) {
+  std::vector<open::OpenValue> values;
+  for (const runtime::IoSpec& spec : specs) {
+    open::OpenValue value{.name = spec.name, .type = {}, .constant = {}};
+    value.type.kind = open::OpenType::Kind::kTensor;
+    value.type.dtype = spec.dtype;
+    value.type.shape = std::vector<open::OpenType::Dim>(spec.shape.size());
+    for (size_t i = 0; i < spec.shape.size(); ++i) (*value.type.shape)[i].value = spec.shape[i];
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+struct Session::Impl {
+  std::shared_ptr<const OpenGraph> graph;  // null: given as a closed graph
+  driver::CompileOptions options;
+  std::vector<open::OpenValue> inputs;
+  std::vector<open::OpenValue> outputs;
+  std::unique_ptr<runtime::Model> whole;
+  std::string fingerprint;
+  exec::GrowingLog log;
+  std::unique_ptr<exec::Executor> executor;  // null: given as a closed graph
+  mutable std::mutex mutex;                  // guards everything below
+  BreakReport foreseen;
+  int64_t reported = 0;  // what the executor had made when breaks were logged last
+  int64_t runs = 0;
+  int64_t failed_runs = 0;
+  int64_t guard_misses = 0;
+  DecisionLog refusals;
+
+  Status compile_whole(ir::Graph closed) {
+    PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(closed)));
+    fingerprint = ir::fingerprint(*given).hex();
+    PYC_ASSIGN(whole, compile(std::move(given), options));
+    log.add(whole->decisions());
+    if (executor != nullptr) executor->hold(exec::own_bytes(*whole));
+    return {};
+  }
+  Status prepare();
+  bool for_whole(std::span<const DynValue> values) const {
+    if (whole == nullptr) return false;
+    return fits(whole->inputs(), values) || (executor == nullptr && are_tensors(values));
+  }
+  Result<std::vector<DynValue>> run_open(std::span<const DynValue> values,
+                                         runtime::RunStats& measured);
+  Status check_outputs(std::span<const DynValue> results) const;
+  void record(const Status& status, bool guarded);
+  void log_breaks();
+};
+
+// Compiles what can be compiled before the first run.
+Status Session::Impl::prepare() {
+  if (!has_fixed_inputs(*graph) || !gives_tensors(*graph)) {
+    foreseen = report_breaks(*graph, certain_breaks(*graph), true);
+    log.add(foreseen.decision());
+    return {};
+  }
+  PYC_ASSIGN(Segment segment, close_by_types(*graph));
+  foreseen = report_breaks(*graph, breaks_of(*graph, segment.breaks));
+  log.add(foreseen.decision());
+  if (!segment.breaks.empty()) return {};
+  PYC_TRY(check_closed_outputs(*graph, segment.graph));
+  PYC_TRY(compile_whole(std::move(segment.graph)));
+  const std::vector<open::OpenValue> computed = declared(whole->outputs());
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].type = computed[i].type;
+  return {};
+}
+
+void Session::Impl::record(const Status& status, bool guarded) {
+  const std::scoped_lock lock(mutex);
+  ++failed_runs;
+  if (guarded) ++guard_misses;
+  if (refusals.size() == runtime::Model::kMaxRefusals) refusals.erase(refusals.begin());
+  refusals.push_back(
+      {"run", "refused", std::string(code_name(status.code())), status.message(), {}});
+}
+
+// Once for everything new that the executor found.
+void Session::Impl::log_breaks() {
+  const int64_t made = executor->stats().made;
+  {
+    const std::scoped_lock lock(mutex);
+    if (reported == made) return;
+    reported = made;
+  }
+  log.add(report_breaks(*graph, executor->breaks()).decision());
+}
+
+Result<std::vector<DynValue>> Session::Impl::run_open(std::span<const DynValue> values,
+                                                      runtime::RunStats& measured) {
+  {
+    const std::scoped_lock lock(mutex);
+    ++runs;
+  }
+  Status guarded = check_inputs(inputs, values);
+  if (!guarded.ok()) {
+    record(guarded, true);
+    return guarded;
+  }
+  auto results = executor->run({values.begin(), values.end()}, measured);
+  Status status = results.ok() ? check_outputs(*results) : results.status();
+  if (!status.ok()) {
+    record(status, false);
+    return status;
+  }
+  log_breaks();
+  return results;
+}
+
+Status Session::Impl::check_outputs(std::span<const DynValue> results) const {
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].is_tensor()) continue;
+    PYC_TRY(check_output(outputs[i], results[i].dtype, results[i].to_string()));
+  }
+  return {};
+}
+
+Result<ir::Graph> close_model(const OpenGraph& graph) {
+  for (const OpenId v : graph.inputs) {
+    const open::OpenValue& input = graph.values[v];
+    if (is_complex_type(input.type)) {
+      return Status(Code::kUnsupported, fmt::format("input '{}' is {}: graphs compute with real "
+                                                    "numbers only",
+                                                    input.name, input.type.to_string()));
+    }
+    if (input.type.is_static()) continue;
+    return Status(
+        Code::kUnsupported,
+        fmt::format("input '{}' is {}: its shape must be chosen to have the model as one graph",
+                    input.name, input.type.to_string()));
+  }
+  PYC_ASSIGN(Segment segment, close_by_types(graph));
+  if (!segment.breaks.empty()) return exec::stuck(graph, segment);
+  PYC_TRY(check_closed_outputs(graph, segment.graph));
+  return std::move(segment.graph);
+}
+
+exec::ExecutorOptions executor_options(const driver::CompileOptions& options) {
+  exec::ExecutorOptions out;
+  out.ops = &ops::all_ops();
+  out.evaluate = evaluate;
+  driver::CompileOptions uncached = options;
+  uncached.cache = false;  // the executor keeps its programs, and hashing weights takes time
+  driver::CompileOptions interpreted = uncached;
+  interpreted.device = "reference";
+  interpreted.kernels.clear();
+  const auto code_by = [](const driver::CompileOptions& o) {
+    return [o](ir::Graph graph) -> Result<exec::SegmentCode> {
+      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o));
+      std::vector<runtime::IoSpec> outputs = model->outputs();
+      return exec::SegmentCode{std::move(model), std::move(outputs), true};
+    };
+  };
+  out.compile = code_by(uncached);
+  out.interpret = code_by(interpreted);
+  out.loop_limit = options.loop_limit;
+  out.value_limit = options.value_limit > 0 ? options.value_limit : default_value_limit();
+  out.memory_budget = options.memory_budget;
+  return out;
+}
+
+Result<std::vector<DynValue>> input_types(const OpenGraph& graph) {
+  std::vector<DynValue> types;
+  for (const OpenId v : graph.inputs) {
+    const open::OpenValue& input = graph.values[v];
+    if (!input.type.is_static()) {
+      return Status(Code::kUnsupported, fmt::format("input '{}' is {}: its shape must be chosen",
+                                                    input.name, input.type.to_string()));
+    }
+    types.push_back(type_of(input.type));
+  }
+  return types;
+}
+
+Result<std::string> segments_text(const OpenGraph& graph, const driver::CompileOptions& options) {
+  PYC_ASSIGN(std::vector<DynValue> types, input_types(graph));
+  exec::GrowingLog log;
+  exec::ExecutorOptions o = executor_options(options);
+  o.keep_text = true;
+  exec::Executor executor(graph, std::move(o), log);
+  PYC_ASSIGN(const bool all, executor.foresee(std::move(types)));
+  return executor.print() + (all ? "" : "the rest is made when runs need it\n");
+}
+
+Result<BreakReport> foresee_breaks(const OpenGraph& graph) {
+  Breaks breaks = certain_breaks(graph);
+  const bool known = std::all_of(graph.nodes.begin(), graph.nodes.end(),
+                                 [](const open::OpenNode& n) { return n.op != nullptr; });
+  if (!known || !has_fixed_inputs(graph) || !gives_tensors(graph)) {
+    return report_breaks(graph, breaks, known && !has_fixed_inputs(graph));
+  }
+  PYC_ASSIGN(const Segment segment, close_by_types(graph));
+  return report_breaks(graph, breaks_of(graph, segment.breaks));
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph> graph,
+                                                 driver::CompileOptions options, CodeSource code) {
+  auto impl = std::make_unique<Impl>();
+  if (Status refusal = driver::check_device(options); !refusal.ok()) {
+    if (!driver::may_fall_back(options, refusal)) return refusal;
+    impl->log.add(driver::fallback_decision(options, refusal));
+    options = driver::on_cpu(std::move(options));
+  }
+  impl->inputs = declared(*graph, graph->inputs);
+  impl->outputs = declared(*graph, graph->outputs);
+  impl->graph = std::move(graph);
+  impl->options = std::move(options);
+  exec::ExecutorOptions means = executor_options(impl->options);
+  if (code) means.compile = std::move(code);
+  impl->executor = std::make_unique<exec::Executor>(*impl->graph, std::move(means), impl->log);
+  PYC_TRY(impl->prepare());
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Result<std::unique_ptr<Session>> Session::create(ir::Graph graph, driver::CompileOptions options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = std::move(options);
+  impl->foreseen = report_whole(static_cast<int64_t>(graph.nodes.size()));
+  PYC_TRY(impl->compile_whole(std::move(graph)));
+  impl->inputs = declared(impl->whole->inputs());
+  impl->outputs = declared(impl->whole->outputs());
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Result<std::unique_ptr<Session>> Session::of(std::unique_ptr<runtime::Model> whole,
+                                             std::string fingerprint) {
+  auto impl = std::make_unique<Impl>();
+  impl->whole = std::move(whole);
+  impl->fingerprint = std::move(fingerprint);
+  impl->log.add(impl->whole->decisions());
+  impl->foreseen = report_whole(static_cast<int64_t>(impl->whole->program().steps.size()));
+  impl->inputs = declared(impl->whole->inputs());
+  impl->outputs = declared(impl->whole->outputs());
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+runtime::Model* Session::whole() const { return impl_->whole.get(); }
+const std::vector<open::OpenValue>& Session::inputs() const { return impl_->inputs; }
+const std::vector<open::OpenValue>& Session::outputs() const { return impl_->outputs; }
+const std::string& Session::fingerprint() const { return impl_->fingerprint; }
+std::string Session::device() const {
+  return impl_->whole != nullptr ? impl_->whole->program().places[0].backend
+                                 : impl_->options.device;
+}
+const exec::GrowingLog& Session::log() const { return impl_->log; }
+
+Result<std::vector<DynValue>> Session::run(std::span<const DynValue> inputs,
+                                           runtime::RunStats* stats) {
+  const int64_t start = now_ns();
+  runtime::RunStats measured;
+  auto outputs = impl_->for_whole(inputs)
+                     ? exec::run_values(*impl_->whole, {inputs.begin(), inputs.end()}, measured)
+                     : impl_->run_open(inputs, measured);
+  measured.wall_ns = now_ns() - start;
+  if (stats != nullptr) *stats = measured;
+  return outputs;
+}
+
+Result<bool> Session::foresee(std::span<const DynValue> types) {
+  PYC_TRY(check_inputs(impl_->inputs, types));
+  if (impl_->for_whole(types)) return true;
+  if (impl_->executor == nullptr) {
+    return Status(Code::kShapeMismatch, "the model is compiled for other shapes");
+  }
+  return impl_->executor->foresee({types.begin(), types.end()});
+}
+
+// Runs of the whole program are counted by it, whichever way they came.
+SessionStats Session::stats() const {
+  SessionStats out;
+  if (impl_->executor != nullptr) {
+    const exec::ExecutorStats s = impl_->executor->stats();
+    out.segments_run = s.segments_run;
+    out.segments_compiled = s.segments_compiled;
+    out.host_calls = s.host_calls;
+    out.fallbacks = s.fallbacks;
+    out.compile_ns = s.compile_ns;
+  }
+  if (impl_->whole != nullptr) {
+    const runtime::ModelStats s = impl_->whole->stats();
+    out.runs = s.runs;
+    out.failed_runs = s.failed_runs;
+    out.guard_misses = s.guard_misses;
+    out.contexts = s.contexts;
+    out.cache_hit = s.cache_hit;
+    out.compile_ns += s.compile_ns;
+    out.compile = s.compile;
+    out.segments_compiled += 1;
+    out.segments_run += s.runs - s.failed_runs;
+  }
+  const std::scoped_lock lock(impl_->mutex);
+  out.runs += impl_->runs;
+  out.failed_runs += impl_->failed_runs;
+  out.guard_misses += impl_->guard_misses;
+  return out;
+}
+
+DecisionLog Session::refusals() const {
+  DecisionLog all;
+  if (impl_->whole != nullptr) all = impl_->whole->refusals();
+  const std::scoped_lock lock(impl_->mutex);
+  all.insert(all.end(), impl_->refusals.begin(), impl_->refusals.end());
+  return all;
+}
+
+BreakReport Session::breaks() const {
+  if (impl_->whole != nullptr) return impl_->foreseen;
+  const bool ran = impl_->executor->stats().made > 0;
+  return ran ? report_breaks(*impl_->graph, impl_->executor->breaks()) : impl_->foreseen;
+}
+
+runtime::MemoryReport Session::memory() const {
+  return impl_->whole != nullptr ? impl_->whole->memory() : impl_->executor->memory();
+}
+
+}  // namespace pyc::session

@@ -1,0 +1,107 @@
+#pragma once
+
+// One training step as a graph: the model, its loss, the gradients of its parameters and the
+// optimizer's update, in one ordinary Graph IR graph before any pass.
+//
+// Meaning. The parameters (float constants of the model) become inputs; beside them stand the
+// optimizer's values and the number of steps done. All of these are *state*: an input and an output
+// of one type, so that the output of one step is the input of the next. Inputs are the model's,
+// then the target where the loss takes one, then the state; outputs are the loss, the norm of all
+// gradients, then the state, in the same order. The rate of a step follows from the number of steps
+// done, inside of the graph, so that a step is a function of its inputs alone.
+//
+// Arithmetic. Gradients as autograd/gradient.h says. The norm is the root of the parameters' sums
+// of squares, added in the order of the parameters in f32 (f64 where all parameters are f64),
+// behind clip_value and before clip_norm. Updates are computed in the parameter's dtype; rates and
+// bias corrections in f64, rounded once to it.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace pyc::train {
+
+// With p the model's first output and y the target; the mean over all elements or rows.
+enum class Loss : uint8_t {
+  kOutput,        // the model's first output is the loss, a float of one element; no target
+  kMse,           // (p - y)²
+  kL1,            // |p - y|
+  kHuber,         // d²/2 where |d| ≤ 1, else |d| - 1/2; d = p - y
+  kCrossEntropy,  // of softmax(p) over axis 1; y: i64 class numbers, p's shape without axis 1
+  kBce,           // of sigmoid(p), y in [0, 1]
+};
+
+enum class Rule : uint8_t { kSgd, kMomentum, kNesterov, kAdam, kAdamW, kAdagrad, kRmsprop, kLion };
+
+// g: the gradient, after clipping. p: the parameter. Values start at 0.
+struct Optimizer {
+  Rule rule = Rule::kSgd;
+  double momentum = 0.9;  // momentum, nesterov: b = momentum·b + g
+  double beta1 = 0.9;     // adam, adamw, lion: the average of g
+  double beta2 = 0.999;   // adam, adamw: of g²; lion: what the average keeps; rmsprop: of g²
+  double epsilon = 1e-8;
+  // adamw, lion: p is first multiplied by 1 - rate·decay; the others: g + decay·p is taken for g.
+  double decay = 0.0;
+};
+
+enum class Curve : uint8_t { kConstant, kLinear, kCosine, kSteps };
+
+// The rate of step s = 0, 1, …: `rate` times (s + 1) / warmup while s < warmup, then along the
+// curve.
+struct Schedule {
+  Curve curve = Curve::kConstant;
+  double rate = 0.01;
+  int64_t warmup = 0;
+  int64_t total = 0;    // linear, cosine: the step at which `floor` is reached
+  double floor = 0.0;   // linear, cosine
+  int64_t every = 0;    // steps: rate · factor^⌊s / every⌋
+  double factor = 0.1;  // steps
+};
+
+struct StepSpec {
+  Loss loss = Loss::kOutput;
+  Optimizer optimizer;
+  Schedule schedule;
+  double clip_value = 0.0;  // each element of a gradient to [-clip_value, clip_value]; 0: not
+  // Gradients are multiplied by clip_norm / norm where their norm is above; 0: not. After
+  // clip_value.
+  double clip_norm = 0.0;
+  // Names of constants that stay as they are; a * at the end stands for anything.
+  std::vector<std::string> frozen;
+  bool allow_unused = false;  // parameters that the loss does not depend on stay as they are
+};
+
+struct StateValue {
+  enum class Role : uint8_t { kParameter, kOptimizer, kStep };
+  std::string name;  // the parameter's; "NAME.first", "NAME.second"; "step"
+  Role role = Role::kParameter;
+  ir::TensorType type;
+  std::shared_ptr<const ir::ConstData> initial;
+};
+
+struct Step {
+  ir::VerifiedGraph graph;
+  size_t data_inputs = 0;                // of the model, and the target: they come first
+  std::vector<StateValue> state;         // input data_inputs + i, output kResults + i
+  static constexpr size_t kResults = 2;  // the loss and the norm
+};
+
+// Refuses, naming the value: kInvalidArgument for a model without parameters, a loss that does not
+// fit its output, a parameter that the loss does not depend on, a frozen name that nothing has,
+// numbers that make no sense; kUnsupported for what cannot be differentiated.
+Result<Step> make_step(const ir::VerifiedGraph& model, const StepSpec& spec, const ir::OpSet& ops);
+
+// The trained model: the given one with these parameters' bytes (by name) instead of its own.
+Result<ir::Graph> with_parameters(const ir::Graph& model, const std::vector<StateValue>& state,
+                                  const std::vector<SharedBytes>& bytes);
+
+// By name, as options give them; kInvalidArgument lists the names there are.
+Result<Loss> loss_by_name(std::string_view name);
+Result<Rule> rule_by_name(std::string_view name);
+Result<Curve> curve_by_name(std::string_view name);
+
+}  // namespace pyc::train

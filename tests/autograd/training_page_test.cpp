@@ -1,0 +1,60 @@
+// docs/training.md shows what differentiate gives. PYC_UPDATE_GOLDEN=1 rewrites the page.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "autograd/gradient.h"
+#include "base/files.h"
+#include "driver/compile.h"
+#include "ops/registry.h"
+
+namespace pyc::autograd {
+namespace {
+
+const std::string kPage = std::string(PYC_SOURCE_DIR) + "/docs/training.md";
+
+// Begin and end of the block behind a marker.
+std::pair<size_t, size_t> block_of(const std::string& page, const std::string& name) {
+  const size_t marker = page.find("<!-- gradient: " + name + " -->\n```\n");
+  EXPECT_NE(marker, std::string::npos) << name;
+  const size_t begin = page.find("```\n", marker) + 4;
+  return {begin, page.find("```\n", begin)};
+}
+
+void put_block(std::string& page, const std::string& name, const std::string& text) {
+  const auto [begin, end] = block_of(page, name);
+  page.replace(begin, end - begin, text);
+}
+
+ir::ValueId id_of(const ir::Graph& graph, std::string_view name) {
+  ir::ValueId v = 0;
+  while (graph.value(v).name != name) ++v;
+  return v;
+}
+
+TEST(TrainingPage, ShowsWhatIsComputed) {
+  const std::string page = read_file(kPage, 1 << 20).value();
+  const auto [begin, end] = block_of(page, "forward");
+  auto graph = ir::parse(page.substr(begin, end - begin), ops::all_ops());
+  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  const ir::VerifiedGraph forward = ir::verify_graph(std::move(*graph)).value();
+  const std::array wanted{id_of(*forward, "w")};
+  const auto joined = differentiate(forward, id_of(*forward, "loss"), wanted, ops::all_ops());
+  ASSERT_TRUE(joined.ok()) << joined.status().to_string();
+  const auto passed = driver::dump(*joined, {}, "passes");
+  ASSERT_TRUE(passed.ok()) << passed.status().to_string();
+  std::string now = page;
+  put_block(now, "joined", ir::print(**joined));
+  put_block(now, "passes", *passed);
+  if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr && now != page) {
+    ASSERT_TRUE(write_file_atomic(kPage, std::string_view(now)).ok());
+    return;
+  }
+  EXPECT_EQ(now, page);
+}
+
+}  // namespace
+}  // namespace pyc::autograd

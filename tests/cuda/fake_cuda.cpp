@@ -1,0 +1,510 @@
+// A libcuda on the host, loaded by path in place of the driver. Device memory is the host's, filled
+// with a pattern; work waits in its stream until someone synchronizes, so that a result nobody
+// waited for is not there; modules are shared objects that fake_nvrtc.cpp made. Copies must lie
+// within one allocation. Any call can be made to fail: pyc_fake_fail.
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/driver_api.h"
+
+namespace {
+
+using namespace pyc::cuda;
+
+using Work = std::function<int()>;
+
+struct FakeModule {
+  void* library;
+};
+struct FakeFunction {
+  void (*run)();
+  int parameters;
+  int threads;
+  int barriers;
+  void (*launch)(void (*)(void*), void*, unsigned, unsigned, int);
+};
+struct FakeGraph {
+  std::vector<Work> work;
+};
+struct FakeStream {
+  std::vector<Work> waiting;
+  bool capturing = false;
+  FakeGraph noted;
+};
+struct FakeEvent {
+  bool recorded = false;
+  FakeStream* stream = nullptr;
+};
+
+struct State {
+  std::recursive_mutex mutex;
+  int64_t calls = 0;
+  int64_t fail_at = -1;
+  int fail_with = kErrorUnknown;
+  int retained = 0;
+  std::map<uint64_t, size_t> memory;  // by address
+  std::set<void*> host;
+  std::set<FakeModule*> modules;
+  std::vector<std::unique_ptr<FakeFunction>> functions;  // for ever: their handles have no owner
+  std::set<FakeStream*> streams;
+  std::set<FakeEvent*> events;
+  std::set<FakeGraph*> graphs;
+  std::set<FakeGraph*> execs;
+  int64_t launches = 0;
+  int64_t allocated = 0;  // bytes of device memory now
+  int64_t allocations = 0;
+  int64_t sent = 0;  // bytes from the host, and to it
+  int64_t fetched = 0;
+  int64_t waits = 0;
+  std::string failed;
+};
+
+State& state() {
+  static State s;
+  return s;
+}
+
+// Counts the call and says whether it is the one that fails.
+int begin_call(const char* name) {
+  State& s = state();
+  if (s.calls++ != s.fail_at) return kSuccess;
+  s.failed = name;
+  return s.fail_with;
+}
+
+bool is_allocated(uint64_t address, size_t bytes) {
+  const auto& memory = state().memory;
+  auto it = memory.upper_bound(address);
+  if (it == memory.begin()) return false;
+  --it;
+  return address + bytes <= it->first + it->second;
+}
+
+int enqueue(StreamHandle handle, Work work) {
+  auto* stream = reinterpret_cast<FakeStream*>(handle);
+  if (!state().streams.contains(stream)) return kErrorInvalidValue;
+  (stream->capturing ? stream->noted.work : stream->waiting).push_back(std::move(work));
+  return kSuccess;
+}
+
+int drain(FakeStream* stream) {
+  std::vector<Work> work = std::move(stream->waiting);
+  stream->waiting.clear();
+  for (const Work& w : work) {
+    if (const int result = w(); result != kSuccess) return result;
+  }
+  return kSuccess;
+}
+
+// The bytes of an ELF file, which ends with its section headers.
+size_t elf_size(const void* image) {
+  const auto* header = static_cast<const Elf64_Ehdr*>(image);
+  if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  return header->e_shoff + size_t{header->e_shentsize} * header->e_shnum;
+}
+
+// One thread of a kernel: all parameters have 8 bytes and go where the ABI puts pointers. A callee
+// that takes fewer does not look at the rest.
+constexpr int kMostFakeParameters = 96;
+struct Call {
+  void (*run)();
+  uint64_t p[kMostFakeParameters];
+};
+
+template <size_t... I>
+void call_with(const Call& c, std::index_sequence<I...>) {
+  reinterpret_cast<void (*)(decltype(uint64_t(I))...)>(c.run)(c.p[I]...);
+}
+void run_thread(void* argument) {
+  call_with(*static_cast<const Call*>(argument), std::make_index_sequence<kMostFakeParameters>());
+}
+
+// A kernel's launch as work; its parameters are read now.
+int launch_of(const KernelNodeParams& params, Work& work) {
+  const auto* function = reinterpret_cast<const FakeFunction*>(params.function);
+  const unsigned blocks = params.grid_x;
+  const unsigned threads = params.block_x;
+  if (blocks == 0 || threads == 0) return kErrorInvalidValue;
+  if (threads > static_cast<unsigned>(function->threads)) return kErrorLaunchOutOfResources;
+  Call call{function->run, {}};
+  for (int i = 0; i < function->parameters; ++i) memcpy(&call.p[i], params.parameters[i], 8);
+  work = [=]() mutable {
+    ++state().launches;
+    function->launch(run_thread, &call, blocks, threads, function->barriers);
+    return int{kSuccess};
+  };
+  return kSuccess;
+}
+
+}  // namespace
+
+#define FAKE_BEGIN(name)                                                   \
+  const std::lock_guard lock(state().mutex);                               \
+  if (const int fault = begin_call(name); fault != kSuccess) return fault; \
+  State& s = state();                                                      \
+  (void)s;
+
+extern "C" {
+
+// The call with this number, from now 0, returns `result`; -1: none.
+void pyc_fake_fail(int64_t number, int result) {
+  State& s = state();
+  s.fail_at = number < 0 ? -1 : s.calls + number;
+  s.fail_with = result;
+  s.failed.clear();
+}
+int64_t pyc_fake_calls() { return state().calls; }
+// The call that was made to fail; "" if none has been yet.
+const char* pyc_fake_failed() { return state().failed.c_str(); }
+int64_t pyc_fake_launches() { return state().launches; }
+int64_t pyc_fake_allocated() { return state().allocated; }
+int64_t pyc_fake_allocations() { return state().allocations; }
+int64_t pyc_fake_sent() { return state().sent; }
+int64_t pyc_fake_fetched() { return state().fetched; }
+int64_t pyc_fake_waits() { return state().waits; }
+// What was made and not given back.
+int64_t pyc_fake_alive() {
+  const State& s = state();
+  return static_cast<int64_t>(s.memory.size() + s.host.size() + s.modules.size() +
+                              s.streams.size() + s.events.size() + s.graphs.size() +
+                              s.execs.size()) +
+         s.retained;
+}
+
+int cuInit(unsigned) {
+  FAKE_BEGIN("cuInit");
+  return kSuccess;
+}
+int cuDriverGetVersion(int* version) {
+  FAKE_BEGIN("cuDriverGetVersion");
+  *version = 13000;
+  return kSuccess;
+}
+int cuGetErrorName(int result, const char** name) {
+  *name = result == kErrorOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+  return kSuccess;
+}
+int cuGetErrorString(int, const char** text) {
+  *text = "made to fail";
+  return kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  FAKE_BEGIN("cuDeviceGetCount");
+  *count = 1;
+  return kSuccess;
+}
+int cuDeviceGet(int* device, int) {
+  FAKE_BEGIN("cuDeviceGet");
+  *device = 0;
+  return kSuccess;
+}
+int cuDeviceGetName(char* name, int size, int) {
+  FAKE_BEGIN("cuDeviceGetName");
+  strncpy(name, "fake", static_cast<size_t>(size));
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  FAKE_BEGIN("cuDeviceGetAttribute");
+  *value = attribute == kAttributeMajor ? 9 : attribute == kAttributeMinor ? 0 : 2;
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  FAKE_BEGIN("cuDeviceTotalMem_v2");
+  *bytes = size_t{1} << 30;
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRetain(ContextHandle* context, int) {
+  FAKE_BEGIN("cuDevicePrimaryCtxRetain");
+  ++s.retained;
+  *context = reinterpret_cast<ContextHandle>(&s);
+  return kSuccess;
+}
+// What gives back never fails: the real one does only when the context is lost.
+int cuDevicePrimaryCtxRelease_v2(int) {
+  --state().retained;
+  return kSuccess;
+}
+int cuCtxSetCurrent(ContextHandle context) {
+  return context == nullptr ? kErrorInvalidValue : kSuccess;
+}
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  FAKE_BEGIN("cuMemGetInfo_v2");
+  *free_bytes = *total = size_t{1} << 30;
+  return kSuccess;
+}
+int cuMemAlloc_v2(DeviceAddress* address, size_t bytes) {
+  FAKE_BEGIN("cuMemAlloc_v2");
+  if (bytes == 0) return kErrorInvalidValue;
+  void* p = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (p == nullptr) return kErrorOutOfMemory;
+  memset(p, 0xCD, bytes);
+  *address = reinterpret_cast<uint64_t>(p);
+  s.memory[*address] = bytes;
+  s.allocated += static_cast<int64_t>(bytes);
+  ++s.allocations;
+  return kSuccess;
+}
+int cuMemFree_v2(DeviceAddress address) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().memory.find(address);
+  if (found == state().memory.end()) return kErrorInvalidValue;
+  state().allocated -= static_cast<int64_t>(found->second);
+  state().memory.erase(found);
+  free(reinterpret_cast<void*>(address));
+  return kSuccess;
+}
+int cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  FAKE_BEGIN("cuMemHostAlloc");
+  *address = malloc(bytes);
+  s.host.insert(*address);
+  ++s.allocations;
+  return kSuccess;
+}
+int cuMemFreeHost(void* address) {
+  const std::lock_guard lock(state().mutex);
+  if (state().host.erase(address) == 0) return kErrorInvalidValue;
+  free(address);
+  return kSuccess;
+}
+int cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, size_t bytes, StreamHandle stream) {
+  FAKE_BEGIN("cuMemcpyHtoDAsync_v2");
+  if (!is_allocated(to, bytes)) return kErrorInvalidValue;
+  s.sent += static_cast<int64_t>(bytes);
+  return enqueue(stream, [=] {
+    memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return int{kSuccess};
+  });
+}
+int cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, size_t bytes, StreamHandle stream) {
+  FAKE_BEGIN("cuMemcpyDtoHAsync_v2");
+  if (!is_allocated(from, bytes)) return kErrorInvalidValue;
+  s.fetched += static_cast<int64_t>(bytes);
+  return enqueue(stream, [=] {
+    memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return int{kSuccess};
+  });
+}
+int cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, size_t bytes, StreamHandle stream) {
+  FAKE_BEGIN("cuMemcpyDtoDAsync_v2");
+  if (!is_allocated(from, bytes) || !is_allocated(to, bytes)) return kErrorInvalidValue;
+  return enqueue(stream, [=] {
+    memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return int{kSuccess};
+  });
+}
+int cuMemsetD32Async(DeviceAddress to, unsigned word, size_t count, StreamHandle stream) {
+  FAKE_BEGIN("cuMemsetD32Async");
+  if (!is_allocated(to, count * 4)) return kErrorInvalidValue;
+  return enqueue(stream, [=] {
+    for (size_t i = 0; i < count; ++i) reinterpret_cast<unsigned*>(to)[i] = word;
+    return int{kSuccess};
+  });
+}
+int cuModuleLoadData(ModuleHandle* module, const void* image) {
+  FAKE_BEGIN("cuModuleLoadData");
+  const size_t size = elf_size(image);
+  if (size == 0) return kErrorInvalidImage;
+  // A name of its own: the loader takes equal names for one library.
+  char path[] = "/tmp/pyc_module_XXXXXX";
+  const int file = mkstemp(path);
+  if (file < 0) return kErrorOutOfMemory;
+  const bool whole = write(file, image, size) == static_cast<ssize_t>(size);
+  close(file);
+  void* library = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  unlink(path);
+  if (library == nullptr) return kErrorInvalidImage;
+  auto* made = new FakeModule{library};
+  s.modules.insert(made);
+  *module = reinterpret_cast<ModuleHandle>(made);
+  return kSuccess;
+}
+int cuModuleUnload(ModuleHandle handle) {
+  const std::lock_guard lock(state().mutex);
+  auto* module = reinterpret_cast<FakeModule*>(handle);
+  if (state().modules.erase(module) == 0) return kErrorInvalidValue;
+  dlclose(module->library);
+  delete module;
+  return kSuccess;
+}
+int cuModuleGetFunction(FunctionHandle* function, ModuleHandle handle, const char* name) {
+  FAKE_BEGIN("cuModuleGetFunction");
+  auto* module = reinterpret_cast<FakeModule*>(handle);
+  const std::string shape_name = std::string(name) + "_shape";
+  void* run = dlsym(module->library, name);
+  const auto* shape = static_cast<const int*>(dlsym(module->library, shape_name.c_str()));
+  void* launch = dlsym(module->library, "pyc_model_launch");
+  if (run == nullptr || shape == nullptr || launch == nullptr) return kErrorNotFound;
+  if (shape[0] > kMostFakeParameters) return kErrorInvalidValue;
+  s.functions.push_back(std::make_unique<FakeFunction>(
+      FakeFunction{reinterpret_cast<void (*)()>(run), shape[0], shape[1], shape[2],
+                   reinterpret_cast<decltype(FakeFunction::launch)>(launch)}));
+  *function = reinterpret_cast<FunctionHandle>(s.functions.back().get());
+  return kSuccess;
+}
+int cuLaunchKernel(FunctionHandle handle, unsigned blocks, unsigned, unsigned, unsigned threads,
+                   unsigned, unsigned, unsigned, StreamHandle stream, void** parameters, void**) {
+  FAKE_BEGIN("cuLaunchKernel");
+  KernelNodeParams params;
+  params.function = handle;
+  params.grid_x = blocks;
+  params.block_x = threads;
+  params.parameters = parameters;
+  Work work;
+  if (const int result = launch_of(params, work); result != kSuccess) return result;
+  return enqueue(stream, std::move(work));
+}
+int cuStreamCreate(StreamHandle* stream, unsigned) {
+  FAKE_BEGIN("cuStreamCreate");
+  auto* made = new FakeStream;
+  s.streams.insert(made);
+  *stream = reinterpret_cast<StreamHandle>(made);
+  return kSuccess;
+}
+int cuStreamDestroy_v2(StreamHandle handle) {
+  const std::lock_guard lock(state().mutex);
+  auto* stream = reinterpret_cast<FakeStream*>(handle);
+  if (state().streams.erase(stream) == 0) return kErrorInvalidValue;
+  delete stream;  // what waits in it is never done
+  return kSuccess;
+}
+int cuStreamSynchronize(StreamHandle handle) {
+  FAKE_BEGIN("cuStreamSynchronize");
+  ++s.waits;
+  return drain(reinterpret_cast<FakeStream*>(handle));
+}
+int cuStreamWaitEvent(StreamHandle, EventHandle event, unsigned) {
+  FAKE_BEGIN("cuStreamWaitEvent");
+  auto* e = reinterpret_cast<FakeEvent*>(event);
+  return e->stream == nullptr ? int{kSuccess} : drain(e->stream);
+}
+int cuStreamBeginCapture_v2(StreamHandle handle, int) {
+  FAKE_BEGIN("cuStreamBeginCapture_v2");
+  auto* stream = reinterpret_cast<FakeStream*>(handle);
+  if (stream->capturing) return kErrorInvalidValue;
+  stream->capturing = true;
+  return kSuccess;
+}
+int cuStreamEndCapture(StreamHandle handle, GraphHandle* graph) {
+  auto* stream = reinterpret_cast<FakeStream*>(handle);
+  const bool was = stream->capturing;
+  stream->capturing = false;
+  FakeGraph noted = std::move(stream->noted);
+  stream->noted = {};
+  FAKE_BEGIN("cuStreamEndCapture");
+  if (!was) return kErrorInvalidValue;
+  auto* made = new FakeGraph(std::move(noted));
+  s.graphs.insert(made);
+  *graph = reinterpret_cast<GraphHandle>(made);
+  return kSuccess;
+}
+int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
+  FAKE_BEGIN("cuGraphInstantiateWithFlags");
+  auto* made = new FakeGraph(*reinterpret_cast<const FakeGraph*>(graph));
+  s.execs.insert(made);
+  *exec = reinterpret_cast<GraphExecHandle>(made);
+  return kSuccess;
+}
+int cuGraphCreate(GraphHandle* graph, unsigned) {
+  FAKE_BEGIN("cuGraphCreate");
+  auto* made = new FakeGraph;
+  s.graphs.insert(made);
+  *graph = reinterpret_cast<GraphHandle>(made);
+  return kSuccess;
+}
+// A node is the number of its work, from 1. Nodes are a chain: each depends on the last one.
+int cuGraphAddKernelNode_v2(GraphNodeHandle* node, GraphHandle handle,
+                            const GraphNodeHandle* before, size_t count,
+                            const KernelNodeParams* params) {
+  FAKE_BEGIN("cuGraphAddKernelNode_v2");
+  auto* graph = reinterpret_cast<FakeGraph*>(handle);
+  if (!s.graphs.contains(graph)) return kErrorInvalidValue;
+  const size_t last = count == 0 ? 0 : reinterpret_cast<size_t>(before[0]);
+  if (count > 1 || last != graph->work.size()) return kErrorInvalidValue;
+  Work work;
+  if (const int result = launch_of(*params, work); result != kSuccess) return result;
+  graph->work.push_back(std::move(work));
+  *node = reinterpret_cast<GraphNodeHandle>(graph->work.size());
+  return kSuccess;
+}
+int cuGraphExecKernelNodeSetParams_v2(GraphExecHandle handle, GraphNodeHandle node,
+                                      const KernelNodeParams* params) {
+  FAKE_BEGIN("cuGraphExecKernelNodeSetParams_v2");
+  auto* graph = reinterpret_cast<FakeGraph*>(handle);
+  const auto number = reinterpret_cast<size_t>(node);
+  if (!s.execs.contains(graph) || number < 1 || number > graph->work.size()) {
+    return kErrorInvalidValue;
+  }
+  return launch_of(*params, graph->work[number - 1]);
+}
+int cuGraphDestroy(GraphHandle handle) {
+  const std::lock_guard lock(state().mutex);
+  auto* graph = reinterpret_cast<FakeGraph*>(handle);
+  if (state().graphs.erase(graph) == 0) return kErrorInvalidValue;
+  delete graph;
+  return kSuccess;
+}
+int cuGraphExecDestroy(GraphExecHandle handle) {
+  const std::lock_guard lock(state().mutex);
+  auto* graph = reinterpret_cast<FakeGraph*>(handle);
+  if (state().execs.erase(graph) == 0) return kErrorInvalidValue;
+  delete graph;
+  return kSuccess;
+}
+int cuGraphLaunch(GraphExecHandle handle, StreamHandle stream) {
+  FAKE_BEGIN("cuGraphLaunch");
+  const auto work = reinterpret_cast<const FakeGraph*>(handle)->work;
+  return enqueue(stream, [=] {
+    for (const Work& w : work) {
+      if (const int result = w(); result != kSuccess) return result;
+    }
+    return int{kSuccess};
+  });
+}
+int cuEventCreate(EventHandle* event, unsigned) {
+  FAKE_BEGIN("cuEventCreate");
+  auto* made = new FakeEvent;
+  s.events.insert(made);
+  *event = reinterpret_cast<EventHandle>(made);
+  return kSuccess;
+}
+int cuEventDestroy_v2(EventHandle handle) {
+  const std::lock_guard lock(state().mutex);
+  auto* event = reinterpret_cast<FakeEvent*>(handle);
+  if (state().events.erase(event) == 0) return kErrorInvalidValue;
+  delete event;
+  return kSuccess;
+}
+int cuEventRecord(EventHandle handle, StreamHandle stream) {
+  FAKE_BEGIN("cuEventRecord");
+  auto* event = reinterpret_cast<FakeEvent*>(handle);
+  event->recorded = true;
+  event->stream = reinterpret_cast<FakeStream*>(stream);
+  return kSuccess;
+}
+int cuEventSynchronize(EventHandle handle) {
+  FAKE_BEGIN("cuEventSynchronize");
+  return drain(reinterpret_cast<FakeEvent*>(handle)->stream);
+}
+int cuEventElapsedTime(float* ms, EventHandle begin, EventHandle end) {
+  FAKE_BEGIN("cuEventElapsedTime");
+  const bool both =
+      reinterpret_cast<FakeEvent*>(begin)->recorded && reinterpret_cast<FakeEvent*>(end)->recorded;
+  *ms = 1.0F;
+  return both ? int{kSuccess} : int{kErrorInvalidValue};
+}
+
+}  // extern "C"

@@ -1,0 +1,101 @@
+// Kernel text of every form against the interpreter, on the fake driver: shapes at the borders of a
+// tree's lanes, blocks and super-blocks, and op cases.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "cuda/device_runs.h"
+#include "cuda/fake_driver.h"
+#include "cuda/shape_runs.h"
+
+namespace pyc::test {
+namespace {
+
+using cuda::KernelForm;
+
+class CudaForms : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto nvrtc = cuda::Nvrtc::load(kFakeNvrtc);
+    ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().to_string();
+    nvrtc_ = *nvrtc;
+    auto driver = cuda::Driver::load(kFakeDriver);
+    ASSERT_TRUE(driver.ok()) << driver.status().to_string();
+    auto device = cuda::Device::open(*driver);
+    ASSERT_TRUE(device.ok()) << device.status().to_string();
+    device_ = *device;
+  }
+
+  // All runs, equal bit by bit; returns how many kernels each form had.
+  std::map<std::string, int> expect_equal(const std::vector<CaseRun>& runs, KernelForm form) {
+    auto kernels = KernelSet::make(runs, form, 200);
+    EXPECT_TRUE(kernels.ok()) << kernels.status().to_string();
+    if (!kernels.ok()) return {};
+    const Status compiled = kernels->compile(*nvrtc_, "sm_90a", 2);
+    EXPECT_TRUE(compiled.ok()) << compiled.to_string();
+    if (!compiled.ok()) return {};
+    auto runner = CaseRunner::make(device_, *kernels);
+    EXPECT_TRUE(runner.ok()) << runner.status().to_string();
+    if (!runner.ok()) return {};
+    for (const CaseRun& run : runs) {
+      auto found = runner->run(run);
+      EXPECT_TRUE(found.ok()) << run.name << ": " << found.status().to_string();
+      if (found.ok()) {
+        EXPECT_EQ(*found, "") << run.name;
+      }
+    }
+    return kernels->count_by_form();
+  }
+
+  std::shared_ptr<const cuda::Nvrtc> nvrtc_;
+  cuda::DevicePtr device_;
+};
+
+std::vector<CaseRun> taken(Result<std::vector<CaseRun>> runs) {
+  EXPECT_TRUE(runs.ok()) << runs.status().to_string();
+  return runs.ok() ? std::move(*runs) : std::vector<CaseRun>();
+}
+
+TEST_F(CudaForms, TreesAtTheBordersOfLanesAndBlocks) {
+  const auto runs = taken(tree_runs());
+  const auto any = expect_equal(runs, KernelForm::kAny);
+  const auto team = expect_equal(runs, KernelForm::kTeam);
+  expect_equal(runs, KernelForm::kSerial);
+  EXPECT_TRUE(any.contains("flat")) << "thread by thread";
+  EXPECT_TRUE(team.contains("team of 32")) << "a warp a row";
+}
+
+TEST_F(CudaForms, SumsOfSeveralSuperBlocks) {
+  const auto forms = expect_equal(taken(super_block_runs()), KernelForm::kAny);
+  EXPECT_TRUE(forms.contains("team of 512")) << "a block a row";
+}
+
+TEST_F(CudaForms, RowsOfAWarpAndOfABlock) {
+  const auto forms = expect_equal(taken(row_runs()), KernelForm::kAny);
+  EXPECT_TRUE(forms.contains("team of 32"));
+  EXPECT_TRUE(forms.contains("team of 512"));
+}
+
+TEST_F(CudaForms, NeighboursOfAThreadAreReadAtOnce) {
+  const auto forms = expect_equal(taken(neighbour_runs()), KernelForm::kAny);
+  EXPECT_TRUE(forms.contains("flat x8"));
+  EXPECT_TRUE(forms.contains("flat x4"));
+  EXPECT_TRUE(forms.contains("flat x2"));
+}
+
+// Three cases of every op; a twentieth of the rest, another one with every round.
+TEST_F(CudaForms, OpCases) {
+  const char* round = std::getenv("PYC_HOSTILE_ROUND");
+  const auto runs = interpret_cases({.folder = PYC_SOURCE_DIR "/tests/ops",
+                                     .rest = 20,
+                                     .rest_from = round == nullptr ? 0 : std::atoi(round)});
+  ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+  EXPECT_GT(runs->size(), 500U);
+  expect_equal(*runs, KernelForm::kAny);
+}
+
+}  // namespace
+}  // namespace pyc::test

@@ -1,0 +1,77 @@
+#include "cuda/shape_runs.h"
+
+#include <iterator>
+#include <utility>
+
+namespace pyc::test {
+namespace {
+
+struct Wanted {
+  std::string type;  // of the input: "f32[3,64]"
+  std::string op;    // with attributes
+};
+
+Status add_run(std::vector<CaseRun>& runs, const Wanted& w) {
+  const size_t name_end = w.op.find(' ');
+  const std::string op = w.op.substr(0, name_end);
+  const std::string attributes = name_end == std::string::npos ? "" : w.op.substr(name_end);
+  PYC_ASSIGN(CaseRun run, interpret_graph(w.op + " of " + w.type,
+                                          "graph @g(%x: " + w.type + ") -> (%y) {\n  %y = " + op +
+                                              "(%x)" + attributes + "\n}\n"));
+  runs.push_back(std::move(run));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<CaseRun>> tree_runs() {
+  std::vector<CaseRun> runs;
+  for (const char* n :
+       {"1", "31", "32", "33", "63", "64", "65", "1023", "1024", "1025", "2049", "5000"}) {
+    const std::string row = std::string("[3,") + n + "]";
+    PYC_TRY(add_run(runs, {"f32" + row, "reduce_sum {axes=[1]}"}));
+    PYC_TRY(add_run(runs, {"f64" + row, "reduce_prod {axes=[1]}"}));
+    PYC_TRY(add_run(runs, {"f32" + row, "reduce_max {axes=[1]}"}));
+    PYC_TRY(add_run(runs, {"bf16" + row, "reduce_sum {axes=[1]}"}));
+    PYC_TRY(add_run(runs, {std::string("f32[") + n + ",5]", "reduce_sum {axes=[0]}"}));
+  }
+  return runs;
+}
+
+Result<std::vector<CaseRun>> super_block_runs() {
+  std::vector<CaseRun> runs;
+  PYC_TRY(add_run(runs, {"f32[2100000]", "reduce_sum {axes=[0]}"}));
+  PYC_TRY(add_run(runs, {"i32[2100000]", "reduce_max {axes=[0]}"}));
+  return runs;
+}
+
+Result<std::vector<CaseRun>> row_runs() {
+  std::vector<CaseRun> runs;
+  for (const char* shape : {"[5,40]", "[3,768]", "[2,1025]", "[2,5000]", "[1,30000]"}) {
+    PYC_TRY(add_run(runs, {std::string("f32") + shape, "softmax"}));
+    PYC_TRY(add_run(runs, {std::string("f16") + shape, "softmax"}));
+    PYC_TRY(add_run(runs, {std::string("f32") + shape, "argmax {axis=1}"}));
+  }
+  return runs;
+}
+
+Result<std::vector<CaseRun>> neighbour_runs() {
+  std::vector<CaseRun> runs;
+  for (const char* type :
+       {"f32[3,64]", "bf16[4,24]", "f16[64]", "f64[6]", "i8[5,16]", "f32[7,6]", "f32[300,4096]"}) {
+    PYC_TRY(add_run(runs, {type, "relu"}));
+    PYC_TRY(add_run(runs, {type, "cast {to=f16}"}));
+  }
+  return runs;
+}
+
+Result<std::vector<CaseRun>> shape_runs() {
+  std::vector<CaseRun> all;
+  for (auto* part : {tree_runs, super_block_runs, row_runs, neighbour_runs}) {
+    PYC_ASSIGN(std::vector<CaseRun> runs, part());
+    std::move(runs.begin(), runs.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace pyc::test
