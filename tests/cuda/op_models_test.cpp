@@ -9,7 +9,7 @@
 namespace pyc::test {
 namespace {
 
-constexpr size_t kShards = 6;
+constexpr size_t kShards = 12;
 
 struct OpCase {
   std::string op;
