@@ -353,7 +353,8 @@ TEST(Artifact, ProgramsThatNoEngineHereRunsAreRefused) {
   };
   const Spoilt files[] = {
       {"cpu", [](runtime::Program& p) { p.places[0].backend = "abacus"; }, Code::kUnsupported,
-       "the program needs the engine 'abacus', which is not here; there are: cpu, cuda, reference, null"},
+       "the program needs the engine 'abacus', which is not here; there are: cpu, cuda, reference, "
+       "null"},
       {"cpu", [](runtime::Program& p) { p.places[0].backend = "null"; }, Code::kUnsupported,
        "device 'null' computes nothing"},
       {"cpu", [](runtime::Program& p) { p.places[0].target = "z80"; }, Code::kUnsupported,
