@@ -81,11 +81,17 @@ class Drawing {
         }
       }
     }
+    const size_t first_edge = part_.edges.size();
     const Size inner =
         lay_out_boxes(members, each_once(std::move(edges)), {kGroupPadding, kGroupTitle});
     const Size title = text_box(group.name.size() + group.kernel.size() + 2, 0);
-    part_.boxes[box].size = {std::max(inner.width + 2 * kGroupPadding, title.width),
-                             inner.height + kGroupTitle + kGroupPadding};
+    const int width = std::max(inner.width + 2 * kGroupPadding, title.width);
+    part_.boxes[box].size = {width, inner.height + kGroupTitle + kGroupPadding};
+    const Point to_middle = {(width - inner.width) / 2 - kGroupPadding, 0};
+    for (const uint32_t member : members) move(part_.boxes[member].corner, to_middle);
+    for (size_t e = first_edge; e < part_.edges.size(); ++e) {
+      for (Point& p : part_.edges[e].bends) move(p, to_middle);
+    }
     return box;
   }
 

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace pyc::report {
 namespace {
 
 constexpr uint32_t kNoBox = UINT32_MAX;
-constexpr int kSweeps = 6;         // that order ranks
-constexpr int kAlignments = 8;     // that move boxes under what they are joined to
-constexpr double kBendWeight = 4;  // bends stay in a line rather than boxes in the middle
+constexpr int kSweeps = 6;            // that order ranks
+constexpr int kAlignments = 8;        // that move boxes under what they are joined to
+constexpr double kBendWeight = 0.05;  // bends give way to boxes
 constexpr int kBendWidth = 8;
 
 // Lists of numbers per item, in one piece of memory.
@@ -77,12 +78,14 @@ void pull_down(std::vector<uint32_t>& rank, std::span<const Edge> edges) {
 
 // Boxes and bends, which are boxes without height.
 struct Items {
+  size_t boxes;
   std::vector<Size> sizes;
   std::vector<uint32_t> ranks;
   std::vector<Edge> links;                       // each from one rank to the next
   std::vector<std::vector<uint32_t>> bends;      // of each edge
   std::vector<std::vector<uint32_t>> rows = {};  // the items of each rank, from left to right
   std::vector<double> x = {};                    // left sides
+  bool is_bend(uint32_t item) const { return item >= boxes; }
 };
 
 void bend_edges(Items& items, std::span<const Edge> edges) {
@@ -95,7 +98,7 @@ void bend_edges(Items& items, std::span<const Edge> edges) {
   std::iota(shortest_first.begin(), shortest_first.end(), size_t{0});
   std::stable_sort(shortest_first.begin(), shortest_first.end(),
                    [&](size_t a, size_t b) { return span_of(edges[a]) < span_of(edges[b]); });
-  size_t left = kBendsPerItem * (items.sizes.size() + edges.size());
+  size_t left = kSlotsPerItem * (items.sizes.size() + edges.size());
   for (const size_t i : shortest_first) {
     const uint32_t span = span_of(edges[i]);
     if (span == 0) continue;
@@ -174,7 +177,7 @@ void place_row(Items& items, const std::vector<uint32_t>& row, std::span<const d
   for (size_t i = 0; i < row.size(); ++i) {
     before[i] = taken;
     taken += items.sizes[row[i]].width + kColumnGap;
-    const double weight = items.sizes[row[i]].height == 0 ? kBendWeight : 1.0;
+    const double weight = items.is_bend(row[i]) ? kBendWeight : 1.0;
     runs.push_back({(wanted[i] - before[i]) * weight, weight, i});
     while (runs.size() > 1) {
       const Run& last = runs.back();
@@ -193,17 +196,26 @@ void place_row(Items& items, const std::vector<uint32_t>& row, std::span<const d
   }
 }
 
-// Moves the row's items towards the middle of what they are joined to.
+// Where the item would like its left side: under, or above, the middle of what it is joined to. A
+// box goes by boxes where there are any: going by bends too, chains with long edges beside them
+// would drift to the side.
+double wanted_place(const Items& items, uint32_t item, std::span<const uint32_t> joined) {
+  double sums[2] = {0.0, 0.0};  // over bends, over boxes
+  double counts[2] = {0.0, 0.0};
+  for (const uint32_t other : joined) {
+    const size_t kind = items.is_bend(item) || items.is_bend(other) ? 0 : 1;
+    sums[kind] += items.x[other] + items.sizes[other].width / 2.0;
+    counts[kind] += 1.0;
+  }
+  const size_t kind = counts[1] > 0.0 ? 1 : 0;
+  if (counts[kind] == 0.0) return items.x[item];
+  return sums[kind] / counts[kind] - items.sizes[item].width / 2.0;
+}
+
 void align_row(Items& items, const std::vector<uint32_t>& row, const Lists& joined) {
   std::vector<double> wanted;
   wanted.reserve(row.size());
-  for (const uint32_t item : row) {
-    const auto others = joined[item];
-    double sum = 0.0;
-    for (const uint32_t other : others) sum += items.x[other] + items.sizes[other].width / 2.0;
-    const double middle = sum / static_cast<double>(std::max<size_t>(others.size(), 1));
-    wanted.push_back(others.empty() ? items.x[item] : middle - items.sizes[item].width / 2.0);
-  }
+  for (const uint32_t item : row) wanted.push_back(wanted_place(items, item, joined[item]));
   place_row(items, row, wanted);
 }
 
@@ -228,13 +240,25 @@ void place_columns(Items& items, const Lists& above, const Lists& below) {
   }
 }
 
+// An edge's way through a rank: straight down, so that it curves between ranks only. Ways of one
+// column are one piece.
+void pass_rank(std::vector<Point>& points, int x, int top, int bottom) {
+  if (!points.empty() && points.back().x == x) {
+    points.back().y = bottom;
+    return;
+  }
+  points.push_back({x, top});
+  points.push_back({x, bottom});
+}
+
 // Whole numbers from 0 on. Widths are whole, so rounding brings no two items closer.
-Layout round_off(const Items& items, size_t boxes) {
+Layout round_off(const Items& items) {
   double least = 0.0;
   for (size_t i = 0; i < items.x.size(); ++i)
     least = i == 0 ? items.x[i] : std::min(least, items.x[i]);
   Layout out;
   std::vector<Point> corners(items.sizes.size());
+  std::vector<std::pair<int, int>> ends;  // top and bottom of each rank
   int top = 0;
   for (const auto& row : items.rows) {
     int height = 0;
@@ -244,25 +268,28 @@ Layout round_off(const Items& items, size_t boxes) {
       corners[item] = {x, top + (height - items.sizes[item].height) / 2};
       out.size.width = std::max(out.size.width, x + items.sizes[item].width);
     }
+    ends.emplace_back(top, top + height);
     out.size.height = top + height;
     top += height + kRankGap;
   }
   for (const auto& bends : items.bends) {
     auto& points = out.bends.emplace_back();
     for (const uint32_t bend : bends) {
-      points.push_back({corners[bend].x + kBendWidth / 2, corners[bend].y});
+      const auto [rank_top, rank_bottom] = ends[items.ranks[bend]];
+      pass_rank(points, corners[bend].x + kBendWidth / 2, rank_top, rank_bottom);
     }
   }
-  corners.resize(boxes);
+  corners.resize(items.boxes);
   out.corners = std::move(corners);
-  out.ranks.assign(items.ranks.begin(), items.ranks.begin() + static_cast<ptrdiff_t>(boxes));
+  out.ranks.assign(items.ranks.begin(), items.ranks.begin() + static_cast<ptrdiff_t>(items.boxes));
   return out;
 }
 
 }  // namespace
 
 Layout lay_out(std::span<const Size> boxes, std::span<const Edge> edges) {
-  Items items{.sizes = {boxes.begin(), boxes.end()},
+  Items items{.boxes = boxes.size(),
+              .sizes = {boxes.begin(), boxes.end()},
               .ranks = longest_paths(boxes.size(), edges),
               .links = {},
               .bends = std::vector<std::vector<uint32_t>>(edges.size())};
@@ -274,7 +301,7 @@ Layout lay_out(std::span<const Size> boxes, std::span<const Edge> edges) {
   const Lists below(items.sizes.size(), items.links, true);
   order_rows(items, above, below);
   place_columns(items, above, below);
-  return round_off(items, boxes.size());
+  return round_off(items);
 }
 
 }  // namespace pyc::report

@@ -3,10 +3,10 @@
 // Where the boxes of a graph are drawn: in ranks from top to bottom, edges downwards.
 //
 // A box lies one rank below the lowest box it has an edge from (longest path); boxes without such
-// edges lie just above the first that reads them. An edge over several ranks bends in each of them,
-// in a slot that no box touches, as long as the bends are at most kBendsPerItem times the boxes and
-// edges; the longest edges go without. Time is linear in boxes, edges and bends but for sorting;
-// memory is linear. Equal graphs have equal layouts.
+// edges lie just above the first that reads them. An edge passes the ranks between its ends
+// straight down through slots that no box touches, as long as all slots are at most kSlotsPerItem
+// times the boxes and edges; the longest edges go without. Time is linear in boxes, edges and slots
+// but for sorting; memory is linear. Equal graphs have equal layouts.
 
 #include <cstdint>
 #include <span>
@@ -35,13 +35,13 @@ struct Edge {
 struct Layout {
   std::vector<Point> corners;             // the upper left one of each box
   std::vector<uint32_t> ranks;            // of each box
-  std::vector<std::vector<Point>> bends;  // of each edge, from top to bottom
+  std::vector<std::vector<Point>> bends;  // of each edge: from slot to slot
   Size size;
 };
 
 inline constexpr int kColumnGap = 18;  // between boxes of a rank
 inline constexpr int kRankGap = 34;    // between ranks
-inline constexpr size_t kBendsPerItem = 4;
+inline constexpr size_t kSlotsPerItem = 4;
 
 // Edges name boxes; those that close a circle or lead from a box to itself do not order ranks.
 Layout lay_out(std::span<const Size> boxes, std::span<const Edge> edges);

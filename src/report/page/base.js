@@ -173,6 +173,8 @@ const selection = {
 
 // What is looked for, in lower case.
 const search = {query: "", watchers: []};
+// A group's name alone asks for that group and what is in it.
+const searched_group = () => groups.findIndex((group) => group.name.toLowerCase() === search.query);
 const found_in = (...texts) => texts.some((t) => t.toLowerCase().includes(search.query));
 
 function step_lines(step) {

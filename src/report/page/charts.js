@@ -92,6 +92,7 @@ class Timeline extends AxisChart {
     });
     this.lanes = run_totals.slice(0, 8).map((_, run) => run);
     if (!this.lanes.includes(fastest_run)) this.lanes[this.lanes.length - 1] = fastest_run;
+    this.move(0, 1.4 * median(run_totals));  // a run that was held up does not squeeze the others
     canvas.parentElement.style.height = `${34 + this.lanes.length * 30}px`;
   }
   lane_top(lane) { return 8 + lane * 30; }

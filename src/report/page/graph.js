@@ -65,9 +65,9 @@ class GraphView {
   start() {
     const {width, height} = this.surface;
     const zoom = Math.min(1, Math.max(0.6, (width - 130) / this.graph.width), Math.max(0.85, (height - 48) / this.graph.height));
-    const inputs = this.graph.boxes.find((box) => box.y === 0) || {x: 0, width: this.graph.width};
-    const fits = this.graph.width * zoom <= width - 130;
-    const center = fits ? this.graph.width / 2 : inputs.x + inputs.width / 2;
+    const first = this.graph.boxes.find((box) => box.y === 0) || {x: 0, width: this.graph.width};
+    const fits = this.graph.width * zoom <= width - 130 && this.graph.height * zoom <= height - 24;
+    const center = fits ? this.graph.width / 2 : first.x + first.width / 2;
     this.view = {zoom, x: center - width / 2 / zoom, y: -24 / zoom};
     this.request();
   }
@@ -121,7 +121,10 @@ class GraphView {
     const graph = this.graph;
     this.found = new Set();
     if (search.query === "") return;
+    const group = searched_group();
     for (const box of graph.boxes) {
+      if (group >= 0 && box.group === group) this.found.add(box);
+      if (group >= 0) continue;
       const location = box.kind === box_kinds.node ? graph.nodes[box.item].location : "";
       if (found_in(box.title, box.name, box.detail, location)) this.found.add(box);
     }

@@ -182,20 +182,20 @@ function contract_section() {
   const c = report.contract;
   const term = (name, state, style, value, note) => make("div", {class: "term"}, make("h3", {}, name, make("span", {class: `state ${style}`}, state)), make("p", {}, value), make("small", {}, note));
   const levels = {
-    strict: "The same bits on every device and machine.",
-    balanced: "The same bits whatever threads, vector width, fusion or kernel; a device kind may have named orders of its own.",
-    fast: "Kernels may use any order of sums: bits may differ between machines and choices.",
+    strict: "The same bits run to run, for any number of threads, and on every device, for all types.",
+    balanced: "The same bits run to run and for any number of threads; on every device for f32, f64 and integers, per kind of device for halves.",
+    fast: "No bits are promised: kernels may take any order of sums.",
   };
   const terms = [
     c.memory_budget === null
       ? term("Memory", "no budget", "none", `peak ${bytes_text(c.peak_bytes)}`, "Planned to the byte before the run. --memory-budget makes it a limit that is kept or refused.")
       : term("Memory", c.kept ? "kept" : "not kept", c.kept ? "good" : "bad", `${bytes_text(c.peak_bytes)} of ${bytes_text(c.memory_budget)}`, `${c.peak_bytes.toLocaleString("en-US")} of ${c.memory_budget.toLocaleString("en-US")} bytes, planned before the run.`),
-    term("Determinism", "kept", "good", c.determinism, levels[c.determinism] || ""),
-    term("Threads", "", "none", String(report.threads), "The number changes the time, never a bit."),
+    term("Determinism", c.determinism === "fast" ? "not promised" : "kept", c.determinism === "fast" ? "none" : "good", c.determinism, levels[c.determinism]),
+    term("Threads", "", "none", String(report.threads), "Their number is no promise: it changes the time of a run."),
     term("Device", c.fallback_count ? "fallbacks" : "no fallback", c.fallback_count ? "bad" : "good", report.device, `${count_text(c.fallback_count, "node")} ran on the host though their op has a kernel; ${count_text(c.host_calls, "call")} of host functions. Where the device cannot be used: ${c.fallback}.`),
     term("Runs", report.refusals.length ? "refused" : "none refused", report.refusals.length ? "bad" : "good", count_text(c.runs, "run"), `${count_text(c.guard_miss_count, "run")} refused at entry for their tensors.`),
     term("Time", "no contract yet", "none", measured ? `${time_text(total_ns)} measured` : "not measured", "Limits on latency, and bounds on the time of a run, do not exist yet: what is shown is measured, not promised."),
-    term("Accuracy", "no contract yet", "none", "not bounded", "Error bounds do not exist yet. What is fixed is the order of every sum: see Determinism."),
+    term("Accuracy", "no contract yet", "none", "not bounded", "Bounds on the error of results do not exist yet."),
   ];
   $("terms").replaceChildren(...terms);
   const row = ([name, value, initial, bits, help]) => make("tr", {}, make("td", {class: "name"}, name), make("td", {class: "name"}, value.split("\n").join(", ") || "–"), make("td", {class: "name"}, initial || "–"), make("td", {}, bits ? "may change bits" : "same bits"), make("td", {class: "detail"}, help));

@@ -84,9 +84,8 @@ function step_table() {
 }
 
 const decisions = report.decisions.map(([what, chosen, reason, detail, alternatives], index) => {
-  const subject = text(what);
-  const colon = subject.indexOf(":");
-  return {index, stage: colon < 0 ? subject : subject.slice(0, colon), what: subject, chosen: text(chosen), reason: text(reason), detail: text(detail), alternatives};
+  const [stage, ...rest] = text(what).split(":");
+  return {index, stage, what: text(what), subject: rest.join(":").replace(/^%/, ""), chosen: text(chosen), reason: text(reason), detail: text(detail), alternatives};
 });
 
 class DecisionTable {
@@ -108,6 +107,12 @@ class DecisionTable {
   }
   matching() {
     if (search.query === "") return decisions;
+    const group = groups[searched_group()];
+    if (group) {
+      const {nodes, values} = after_graph();
+      const names = new Set([group.name, ...group.members.flatMap((member) => nodes[member].outputs.map((value) => values[value].name))]);
+      return decisions.filter((d) => names.has(d.subject));
+    }
     return decisions.filter((d) => found_in(d.what, d.chosen, d.reason, d.reason.replace(/_/g, " "), d.detail));
   }
   filter() {
