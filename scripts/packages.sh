@@ -17,6 +17,8 @@ if [[ $(uname -m) == x86_64 ]]; then
 else
   packages_test+=(qemu-user g++-x86-64-linux-gnu)
 fi
+# A browser that opens reports; their test is not run where there is none.
+packages_page=(chromium-headless-shell)
 packages_lint=(git clang-format-16 clang-tidy-16)
 # Rivals and the measuring harness.
 packages_bench=(libopenblas-dev libbenchmark-dev)

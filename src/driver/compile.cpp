@@ -11,6 +11,7 @@
 #include "driver/assemble.h"
 #include "driver/devices.h"
 #include "driver/select.h"
+#include "driver/stages.h"
 #include "driver/targets.h"
 #include "loop/loop.h"
 #include "lower/lower.h"
@@ -175,6 +176,19 @@ runtime::RunContract run_contract(const CompileOptions& options) {
 }
 
 Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
+
+Result<Stages> stages(ir::VerifiedGraph given, const CompileOptions& o) {
+  const FpStateGuard fp_state;
+  PYC_TRY(check_options(o));
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
+  std::vector<std::string> kernels;
+  for (const backends::Candidate& c : front.selection.chosen) kernels.push_back(c.name);
+  return Stages{.given = std::move(front.given),
+                .canonical = std::move(front.canonical),
+                .lowered = std::move(front.lowered),
+                .kernels = std::move(kernels),
+                .plan = std::move(front.plan)};
+}
 
 Result<std::string> dump(ir::VerifiedGraph given, const CompileOptions& o, std::string_view stage) {
   PYC_TRY(check_options(o));

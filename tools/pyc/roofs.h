@@ -1,0 +1,16 @@
+#pragma once
+
+#include "command.h"
+
+namespace pyc::tool {
+
+// What the device reaches at best, measured with PyC's own kernels: a square matrix product, and a
+// pass over more memory than caches hold.
+struct Roofs {
+  double flops_per_ns = 0.0;
+  double bytes_per_ns = 0.0;
+};
+
+Roofs probe_roofs(const CompileOptions& options);
+
+}  // namespace pyc::tool
