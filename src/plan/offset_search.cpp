@@ -15,6 +15,8 @@ namespace pyc::plan {
 namespace {
 
 constexpr int64_t kNoLimit = INT64_MAX;
+// Parts of more blocks are left as the greedy orders placed them: a search would not come far.
+constexpr size_t kMostSearched = 400;
 
 // Blocks of one part, in the order of preference, with offsets below `limit` bytes.
 class PartSearch {
@@ -193,6 +195,7 @@ class Part {
   Part(std::vector<Block>& all, std::vector<uint32_t> members)
       : all_(&all), members_(std::move(members)) {}
 
+  size_t size() const { return members_.size(); }
   int64_t end() const {
     int64_t end = 0;
     for (const uint32_t i : members_) end = std::max(end, (*all_)[i].offset + (*all_)[i].size);
@@ -279,6 +282,7 @@ void search_offsets(std::vector<Block>& blocks, int64_t lower_bound, int64_t wor
   int64_t enough = lower_bound;  // what is known to be needed
   for (Part& part : parts) {
     if (part.end() <= enough) continue;
+    if (part.size() > kMostSearched) continue;
     if (part.improve(enough, unit, work, best.placements)) enough = std::max(enough, part.end());
   }
   const int64_t end = end_of(blocks);

@@ -18,7 +18,7 @@ struct Block {
 
 // How much placing one may cost in all searches together; about as many looks at a block. It is no
 // clock: the same blocks lie at the same offsets on every machine.
-inline constexpr int64_t kOffsetWork = 4'000'000;
+inline constexpr int64_t kOffsetWork = 1'000'000;
 
 struct Packing {
   int64_t bytes = 0;          // the end of the highest block

@@ -17,7 +17,7 @@ namespace pyc::plan {
 namespace {
 
 // What looking for an order may cost (least_memory_order).
-constexpr int64_t kOrderWork = 1'000'000;
+constexpr int64_t kOrderWork = 200'000;
 
 struct Draft {
   ExecutionPlan plan;
@@ -35,9 +35,9 @@ Draft make_draft(const PairsOfSteps& pairs, const ExecutionPlan& unordered, cons
     ordered_pairs.push_back(pairs[order.steps[s]]);
   }
   set_uses(draft.plan);
-  ExecutionPlan in_place = draft.plan;
   draft.placement = place_instances(draft.plan, 0, reuse);
   if (!reuse || draft.placement.arena_bytes <= draft.lower_bound) return draft;
+  ExecutionPlan in_place = draft.plan;
   choose_in_place(ordered_pairs, in_place);
   const Placement placement = place_instances(in_place, 0, reuse);
   if (placement.arena_bytes >= draft.placement.arena_bytes) return draft;
@@ -87,27 +87,16 @@ Draft choose_order(const PairsOfSteps& pairs, const ExecutionPlan& unordered,
   return draft;
 }
 
-// The last instance that had memory of `instance` before it, or null.
-const Instance* previous_owner(const ExecutionPlan& plan, const Instance& instance) {
-  const Instance* previous = nullptr;
-  const int first = lifetime(plan, instance).first;
-  for (const Instance& other : plan.instances) {
-    if (!share_bytes(instance, other) || lifetime(plan, other).last >= first) continue;
-    if (previous == nullptr || other.uses.back() > previous->uses.back()) previous = &other;
-  }
-  return previous;
-}
-
-void log_instance(ExecutionPlan& plan, const Instance& instance, uint32_t in_place_of) {
-  const Instance* previous = previous_owner(plan, instance);
+void log_instance(ExecutionPlan& plan, const Instance& instance, uint32_t in_place_of,
+                  uint32_t previous) {
   const Lifetime life = lifetime(plan, instance);
   std::string detail = fmt::format("{} bytes, steps {}-{}", instance.bytes, life.first, life.last);
-  std::string reason = previous != nullptr ? "reuses_memory" : "fresh_memory";
+  std::string reason = previous != ir::kNoId ? "reuses_memory" : "fresh_memory";
   if (in_place_of != ir::kNoId) {
     reason = "in_place";
     detail += ", in place of " + plan.instances[in_place_of].name;
-  } else if (previous != nullptr) {
-    detail += ", after " + previous->name;
+  } else if (previous != ir::kNoId) {
+    detail += ", after " + plan.instances[previous].name;
   }
   plan.decisions.push_back({"buffer:" + instance.name,
                             fmt::format("offset {}", instance.offset),
@@ -132,8 +121,10 @@ void log_placement(Draft& draft, bool reuse) {
                                         m.arena_bytes, draft.lower_bound, m.requested_bytes),
                             {}});
   const std::vector<uint32_t> sources = in_place_sources(plan);
+  const std::vector<uint32_t> previous = previous_owners(plan, 0);
   for (size_t i = 0; i < plan.instances.size(); ++i) {
-    if (in_arena(plan.instances[i])) log_instance(plan, plan.instances[i], sources[i]);
+    if (!in_arena(plan.instances[i])) continue;
+    log_instance(plan, plan.instances[i], sources[i], previous[i]);
   }
 }
 

@@ -65,8 +65,9 @@ inline Result<Planned> lowered_for_plan(const ir::Graph& graph, bool fuse) {
              passes::run_pipeline(verified, ops::all_ops(), {}, &log));
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, {.fuse = fuse}));
   PYC_ASSIGN(const backends::Backend* cpu, driver::find_backend("cpu"));
-  PYC_ASSIGN(driver::Selection selection,
-             driver::select_kernels(lowered, *cpu, {.threads = 2, .lanes = 0, .target = ""}, {}, false));
+  PYC_ASSIGN(
+      driver::Selection selection,
+      driver::select_kernels(lowered, *cpu, {.threads = 2, .lanes = 0, .target = ""}, {}, false));
   return Planned{std::move(lowered), std::move(selection.needs)};
 }
 
