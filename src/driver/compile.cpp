@@ -53,6 +53,10 @@ int64_t budget_or_none(const CompileOptions& o) {
   return o.memory_budget == 0 ? -1 : o.memory_budget;
 }
 
+plan::PlanMode mode_of(const CompileOptions& o) {
+  return o.mode == kMemoryFirst ? plan::PlanMode::kMemoryFirst : plan::PlanMode::kBalanced;
+}
+
 // The device kind whose named order products of halves have: only balanced promises one.
 std::string unit_of(const CompileOptions& o, const backends::Backend& backend,
                     const backends::BackendOptions& backend_options) {
@@ -95,7 +99,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = budget_or_none(o),
-                                                         .reuse = o.reuse}));
+                                                         .reuse = o.reuse,
+                                                         .mode = mode_of(o)}));
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap();
 

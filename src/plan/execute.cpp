@@ -111,8 +111,18 @@ class Execution {
       return fmt::format("'{}'{}", graph_.value(c.value).name,
                          c.packing.empty() ? "" : " in another packing");
     }
-    if (!c.writer) return "nothing yet";
-    return fmt::format("what step {} left in its memory", *c.writer);
+    const std::optional<uint32_t> writer = last_writer_over(i);
+    return writer ? fmt::format("what step {} left in its memory", *writer) : "nothing yet";
+  }
+
+  // The last step so far that wrote into memory of the instance.
+  std::optional<uint32_t> last_writer_over(uint32_t i) const {
+    std::optional<uint32_t> last = contents_[i].writer;
+    for (uint32_t other = 0; other < plan_.instances.size(); ++other) {
+      if (!share_bytes(plan_.instances[i], plan_.instances[other])) continue;
+      last = std::max(last, contents_[other].writer);
+    }
+    return last;
   }
 
   Status read(uint32_t s, uint32_t i) {
@@ -143,12 +153,13 @@ class Execution {
       return refusal("not_waited", fmt::format("{} writes {} without waiting for step {}",
                                                step_name(s), name_of_instance(plan_, i), u));
     }
-    for (uint32_t other = 0; other < plan_.instances.size(); ++other) {
-      if (other != i && share_bytes(instance, plan_.instances[other])) {
-        contents_[other] = {ir::kNoId, "", s};
-      }
-    }
+    std::erase_if(held_, [&](uint32_t other) {
+      if (other != i && !share_bytes(instance, plan_.instances[other])) return false;
+      contents_[other] = {ir::kNoId, "", s};
+      return true;
+    });
     contents_[i] = {value, "", s};
+    if (in_arena(instance)) held_.push_back(i);
     used_[i].push_back(s);
     return {};
   }
@@ -287,6 +298,7 @@ class Execution {
   const HappensBefore& before_;
   std::vector<Contents> contents_;           // per instance
   std::vector<std::vector<uint32_t>> used_;  // per instance: the steps that named it so far
+  std::vector<uint32_t> held_;               // arena instances that nothing was written over
 };
 
 }  // namespace

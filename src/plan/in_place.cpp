@@ -5,27 +5,81 @@
 namespace pyc::plan {
 namespace {
 
-bool saves_memory(const ExecutionPlan& plan, uint32_t s, uint32_t read, uint32_t written) {
-  const Instance& r = plan.instances[read];
-  const Instance& w = plan.instances[written];
-  return r.cls == BufferClass::kTemporary && w.cls == BufferClass::kTemporary &&
-         r.bytes == w.bytes && r.place == w.place && r.uses.back() == s && w.uses.front() == s;
-}
-
-void choose_for_step(const lower::Group& group, const lower::KernelNeeds& needs,
-                     ExecutionPlan& plan, uint32_t s) {
-  Step& step = plan.steps[s];
+// Those of a step's pairs that are both temporaries of one place and size.
+std::vector<loop::InPlacePair> pairs_of_step(const lower::Group& group,
+                                             const lower::KernelNeeds& needs,
+                                             const ExecutionPlan& plan, const Step& step) {
+  std::vector<loop::InPlacePair> pairs;
   for (const loop::InPlacePair& buffers : needs.in_place) {
     if (!cover_alike(group, buffers)) continue;
     const uint32_t read = find_instance(plan, step.reads, group.buffer_values[buffers.read]);
     const uint32_t written = find_instance(plan, step.writes, group.buffer_values[buffers.written]);
     if (read == ir::kNoId || written == ir::kNoId) continue;
-    const bool taken = std::any_of(
-        step.in_place.begin(), step.in_place.end(),
-        [&](const loop::InPlacePair& p) { return p.read == read || p.written == written; });
-    if (!taken && saves_memory(plan, s, read, written)) step.in_place.push_back({read, written});
+    const Instance& r = plan.instances[read];
+    const Instance& w = plan.instances[written];
+    if (r.cls == BufferClass::kTemporary && w.cls == BufferClass::kTemporary &&
+        r.bytes == w.bytes && r.place == w.place) {
+      pairs.push_back({read, written});
+    }
   }
+  return pairs;
 }
+
+// Finds `written` a pair by moving those that are taken, along a path of at most one per instance.
+class PairMatching {
+ public:
+  explicit PairMatching(std::span<const loop::InPlacePair> pairs)
+      : pairs_(pairs), taken_(pairs.size(), false) {}
+
+  std::vector<loop::InPlacePair> match() {
+    for (size_t p = 0; p < pairs_.size(); ++p) {
+      taken_[p] = holder(&loop::InPlacePair::read, pairs_[p].read) == kFree &&
+                  holder(&loop::InPlacePair::written, pairs_[p].written) == kFree;
+    }
+    for (const loop::InPlacePair& p : pairs_) {
+      if (holder(&loop::InPlacePair::written, p.written) != kFree) continue;
+      std::vector<uint32_t> seen;
+      find_place(p.written, seen);
+    }
+    std::vector<loop::InPlacePair> out;
+    for (size_t p = 0; p < pairs_.size(); ++p) {
+      if (taken_[p]) out.push_back(pairs_[p]);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr size_t kFree = SIZE_MAX;
+
+  size_t holder(uint32_t loop::InPlacePair::*side, uint32_t instance) const {
+    for (size_t p = 0; p < pairs_.size(); ++p) {
+      if (taken_[p] && pairs_[p].*side == instance) return p;
+    }
+    return kFree;
+  }
+
+  bool find_place(uint32_t written, std::vector<uint32_t>& seen) {
+    for (size_t p = 0; p < pairs_.size(); ++p) {
+      if (pairs_[p].written != written || taken_[p]) continue;
+      if (std::find(seen.begin(), seen.end(), pairs_[p].read) != seen.end()) continue;
+      seen.push_back(pairs_[p].read);
+      const size_t other = holder(&loop::InPlacePair::read, pairs_[p].read);
+      if (other != kFree) {
+        taken_[other] = false;
+        if (!find_place(pairs_[other].written, seen)) {
+          taken_[other] = true;
+          continue;
+        }
+      }
+      taken_[p] = true;
+      return true;
+    }
+    return false;
+  }
+
+  std::span<const loop::InPlacePair> pairs_;
+  std::vector<bool> taken_;  // per pair
+};
 
 }  // namespace
 
@@ -48,12 +102,32 @@ bool cover_alike(const lower::Group& group, const loop::InPlacePair& buffers) {
          group.buffer_offset(buffers.written) == 0;
 }
 
-void choose_in_place(const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
-                     ExecutionPlan& plan) {
-  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+std::vector<std::vector<loop::InPlacePair>> possible_pairs(
+    const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
+    const ExecutionPlan& plan) {
+  std::vector<std::vector<loop::InPlacePair>> pairs(plan.steps.size());
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
     if (step.kind != StepKind::kRun) continue;
-    choose_for_step(lowered.groups[step.group], needs[step.group], plan, s);
+    pairs[s] = pairs_of_step(lowered.groups[step.group], needs[step.group], plan, step);
+  }
+  return pairs;
+}
+
+std::vector<loop::InPlacePair> disjoint_pairs(std::span<const loop::InPlacePair> pairs) {
+  if (pairs.size() < 2) return {pairs.begin(), pairs.end()};
+  return PairMatching(pairs).match();
+}
+
+void choose_in_place(std::span<const std::vector<loop::InPlacePair>> possible,
+                     ExecutionPlan& plan) {
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    std::vector<loop::InPlacePair> saving;
+    for (const loop::InPlacePair& p : possible[s]) {
+      const bool last_read = plan.instances[p.read].uses.back() == s;
+      if (last_read && plan.instances[p.written].uses.front() == s) saving.push_back(p);
+    }
+    plan.steps[s].in_place = disjoint_pairs(saving);
   }
 }
 

@@ -6,11 +6,18 @@
 
 namespace pyc::plan {
 
-// Adds to each Run step the pairs that its kernel's needs allow and that save memory: a temporary
-// that is read for the last time, and a temporary of as many bytes that is written. Requires
-// set_uses.
-void choose_in_place(const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
-                     ExecutionPlan& plan);
+// Per step: the pairs of instances that its kernel's needs allow, both temporaries of as many
+// bytes. A pair saves memory if the step reads the one for the last time, which is a matter of
+// order.
+std::vector<std::vector<loop::InPlacePair>> possible_pairs(
+    const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
+    const ExecutionPlan& plan);
+
+// As many of the pairs as have no instance in common; earlier ones where there is a choice.
+std::vector<loop::InPlacePair> disjoint_pairs(std::span<const loop::InPlacePair> pairs);
+
+// Adds to each step as many of its possible pairs as save memory. Requires set_uses.
+void choose_in_place(std::span<const std::vector<loop::InPlacePair>> possible, ExecutionPlan& plan);
 
 // States the plan's pairs in the groups' kernels, so that code is made for them.
 void state_in_place(const ExecutionPlan& plan, lower::LoweredGraph& lowered);

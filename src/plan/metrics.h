@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "plan/types.h"
 
 namespace pyc::plan {
@@ -10,6 +12,10 @@ struct LivePeak {
 };
 // What is written in place takes no memory of its own at the step that writes it.
 LivePeak live_peak(const ExecutionPlan& plan, uint32_t place);
+
+// Per instance: which had some of its memory in the place's arena last before it, or kNoId; of
+// several the one that was used last. Requires offsets that share as verify_allocation asks.
+std::vector<uint32_t> previous_owners(const ExecutionPlan& plan, uint32_t place);
 
 // All metrics of a place that follow from instances and steps; scratch_bytes is 0 and peak_bytes
 // without it.

@@ -11,83 +11,92 @@
 #include "plan/instances.h"
 #include "plan/liveness.h"
 #include "plan/metrics.h"
-#include "plan/schedule.h"
+#include "plan/order.h"
 
 namespace pyc::plan {
 namespace {
 
+// What looking for an order may cost (least_memory_order).
+constexpr int64_t kOrderWork = 200'000;
+
 struct Draft {
   ExecutionPlan plan;
   Placement placement;
+  int64_t lower_bound = 0;  // of the arena in this order, results in place or not
 };
 
-using Needs = std::span<const lower::KernelNeeds>;
-
-// With results in place where that makes the arena smaller.
-Draft make_draft(const lower::LoweredGraph& lowered, Needs needs, ExecutionPlan plan, bool reuse) {
-  set_uses(plan);
-  ExecutionPlan in_place = plan;
-  Draft draft{std::move(plan), {}};
+// The steps in the given order, with results in place where that makes the arena smaller.
+Draft make_draft(const PairsOfSteps& pairs, const ExecutionPlan& unordered, const StepOrder& order,
+                 bool reuse) {
+  Draft draft{unordered, {}, order.peak_bytes};
+  PairsOfSteps ordered_pairs;
+  for (size_t s = 0; s < order.steps.size(); ++s) {
+    draft.plan.steps[s] = unordered.steps[order.steps[s]];
+    ordered_pairs.push_back(pairs[order.steps[s]]);
+  }
+  set_uses(draft.plan);
   draft.placement = place_instances(draft.plan, 0, reuse);
-  if (!reuse) return draft;
-  choose_in_place(lowered, needs, in_place);
+  if (!reuse || draft.placement.arena_bytes <= draft.lower_bound) return draft;
+  ExecutionPlan in_place = draft.plan;
+  choose_in_place(ordered_pairs, in_place);
   const Placement placement = place_instances(in_place, 0, reuse);
   if (placement.arena_bytes >= draft.placement.arena_bytes) return draft;
-  return {std::move(in_place), placement};
+  return {std::move(in_place), placement, draft.lower_bound};
 }
 
-// The plan in the order of the groups or in the memory-aware one, whichever needs the smaller
-// arena; the order of the groups when they are equal.
-Draft choose_order(const lower::LoweredGraph& lowered, Needs needs, const ExecutionPlan& unordered,
-                   bool reuse) {
-  Draft draft = make_draft(lowered, needs, unordered, reuse);
-  Decision decision{"plan:order", "program_order", "", "", {}};
-  const std::vector<size_t> order = memory_aware_order(unordered);
-  if (!reuse) {
+// Takes the order instead if the draft it makes has a smaller arena.
+void try_order(const PairsOfSteps& pairs, const ExecutionPlan& unordered, const StepOrder& order,
+               Draft& best, Decision& decision) {
+  Draft draft = make_draft(pairs, unordered, order, true);
+  std::string name(order.found_by);  // "memory_aware_order"
+  std::replace(name.begin(), name.end(), '_', '-');
+  name[name.rfind('-')] = ' ';
+  decision.detail += fmt::format(", {} in {}", draft.placement.arena_bytes, name);
+  if (draft.placement.arena_bytes >= best.placement.arena_bytes) return;
+  best = std::move(draft);
+  decision.chosen = order.found_by;
+  decision.reason = "smaller_arena";
+}
+
+// The plan in the order of the groups or in one that needs a smaller arena.
+Draft choose_order(const PairsOfSteps& pairs, const ExecutionPlan& unordered,
+                   const PlanOptions& options) {
+  Draft draft = make_draft(pairs, unordered, program_order(unordered, pairs), options.reuse);
+  Decision decision{"plan:order", "program_order", "no_smaller_arena", "", {}};
+  if (!options.reuse) {
     decision.reason = "reuse_off";
-  } else if (std::is_sorted(order.begin(), order.end())) {
+    draft.plan.decisions.push_back(std::move(decision));
+    return draft;
+  }
+  decision.detail = fmt::format("arena {} bytes in program order", draft.placement.arena_bytes);
+  const StepOrder greedy = greedy_order(unordered, pairs);
+  const bool other = !std::is_sorted(greedy.steps.begin(), greedy.steps.end());
+  if (other) try_order(pairs, unordered, greedy, draft, decision);
+  if (options.mode == PlanMode::kMemoryFirst) {
+    const StepOrder least = least_memory_order(unordered, pairs, kOrderWork);
+    if (least.peak_bytes < draft.placement.arena_bytes && least.steps != greedy.steps) {
+      try_order(pairs, unordered, least, draft, decision);
+    }
+    decision.detail += least.optimal ? fmt::format("; no order has less than {}", least.peak_bytes)
+                                     : "; the search ended at its limit";
+  } else if (!other) {
     decision.reason = "only_order";
     decision.detail = fmt::format("arena {} bytes", draft.placement.arena_bytes);
-  } else {
-    ExecutionPlan reordered = unordered;
-    std::transform(order.begin(), order.end(), reordered.steps.begin(),
-                   [&](size_t s) { return unordered.steps[s]; });
-    Draft other = make_draft(lowered, needs, std::move(reordered), reuse);
-    decision.detail = fmt::format("arena {} bytes in program order, {} in memory-aware order",
-                                  draft.placement.arena_bytes, other.placement.arena_bytes);
-    if (other.placement.arena_bytes < draft.placement.arena_bytes) {
-      decision.chosen = "memory_aware_order";
-      decision.reason = "smaller_arena";
-      draft = std::move(other);
-    } else {
-      decision.reason = "no_smaller_arena";
-    }
   }
   draft.plan.decisions.push_back(std::move(decision));
   return draft;
 }
 
-// The last instance that had memory of `instance` before it, or null.
-const Instance* previous_owner(const ExecutionPlan& plan, const Instance& instance) {
-  const Instance* previous = nullptr;
-  const int first = lifetime(plan, instance).first;
-  for (const Instance& other : plan.instances) {
-    if (!share_bytes(instance, other) || lifetime(plan, other).last >= first) continue;
-    if (previous == nullptr || other.uses.back() > previous->uses.back()) previous = &other;
-  }
-  return previous;
-}
-
-void log_instance(ExecutionPlan& plan, const Instance& instance, uint32_t in_place_of) {
-  const Instance* previous = previous_owner(plan, instance);
+void log_instance(ExecutionPlan& plan, const Instance& instance, uint32_t in_place_of,
+                  uint32_t previous) {
   const Lifetime life = lifetime(plan, instance);
   std::string detail = fmt::format("{} bytes, steps {}-{}", instance.bytes, life.first, life.last);
-  std::string reason = previous != nullptr ? "reuses_memory" : "fresh_memory";
+  std::string reason = previous != ir::kNoId ? "reuses_memory" : "fresh_memory";
   if (in_place_of != ir::kNoId) {
     reason = "in_place";
     detail += ", in place of " + plan.instances[in_place_of].name;
-  } else if (previous != nullptr) {
-    detail += ", after " + previous->name;
+  } else if (previous != ir::kNoId) {
+    detail += ", after " + plan.instances[previous].name;
   }
   plan.decisions.push_back({"buffer:" + instance.name,
                             fmt::format("offset {}", instance.offset),
@@ -96,19 +105,26 @@ void log_instance(ExecutionPlan& plan, const Instance& instance, uint32_t in_pla
                             {}});
 }
 
-void log_placement(ExecutionPlan& plan, const Placement& placement, bool reuse) {
+std::string_view placement_reason(const Draft& draft, bool reuse) {
+  if (!reuse) return "reuse_off";
+  if (draft.placement.arena_bytes <= draft.lower_bound) return "reaches_lower_bound";
+  return draft.placement.optimal ? "proven_smallest" : "smallest_tried";
+}
+
+void log_placement(Draft& draft, bool reuse) {
+  ExecutionPlan& plan = draft.plan;
   const PlanMetrics& m = plan.host();
   plan.decisions.push_back({"plan:placement",
-                            std::string(placement.strategy),
-                            !reuse                                 ? "reuse_off"
-                            : m.arena_bytes == m.lower_bound_bytes ? "reaches_lower_bound"
-                                                                   : "smallest_tried",
+                            std::string(draft.placement.strategy),
+                            std::string(placement_reason(draft, reuse)),
                             fmt::format("arena {} bytes, lower bound {}, without reuse {}",
-                                        m.arena_bytes, m.lower_bound_bytes, m.requested_bytes),
+                                        m.arena_bytes, draft.lower_bound, m.requested_bytes),
                             {}});
   const std::vector<uint32_t> sources = in_place_sources(plan);
+  const std::vector<uint32_t> previous = previous_owners(plan, 0);
   for (size_t i = 0; i < plan.instances.size(); ++i) {
-    if (in_arena(plan.instances[i])) log_instance(plan, plan.instances[i], sources[i]);
+    if (!in_arena(plan.instances[i])) continue;
+    log_instance(plan, plan.instances[i], sources[i], previous[i]);
   }
 }
 
@@ -147,13 +163,14 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                   fmt::format("plan: expected at least 1 thread, found {}", options.threads));
   }
   PYC_ASSIGN(const ExecutionPlan unordered, make_instances(lowered, needs));
-  Draft draft = choose_order(lowered, needs, unordered, options.reuse);
+  const PairsOfSteps pairs = possible_pairs(lowered, needs, unordered);
+  Draft draft = choose_order(pairs, unordered, options);
   ExecutionPlan& plan = draft.plan;
   plan.places[0].budget = options.memory_budget;
   plan.host() = measure(plan, 0);
   plan.host().scratch_bytes = scratch_per_thread(needs);
   plan.host().peak_bytes += plan.host().scratch_bytes * options.threads;
-  log_placement(plan, draft.placement, options.reuse);
+  log_placement(draft, options.reuse);
   PYC_TRY(verify_schedule(lowered, plan));
   PYC_TRY(verify_allocation(plan));
   PYC_TRY(check_budgets(plan, options.threads));

@@ -7,10 +7,17 @@
 
 namespace pyc::plan {
 
+// What a plan gives up for what. Neither changes bits.
+enum class PlanMode : uint8_t {
+  kBalanced,     // the order of the groups, or a greedy one where its arena is smaller
+  kMemoryFirst,  // the order with the smallest arena that a search finds
+};
+
 struct PlanOptions {
   int threads = 1;
   int64_t memory_budget = -1;  // of the host: bytes of metrics.peak_bytes; -1: none
   bool reuse = true;           // off: every arena instance gets memory of its own
+  PlanMode mode = PlanMode::kBalanced;
 };
 
 // Orders the groups' steps, assigns offsets and accounts for every byte.

@@ -148,18 +148,29 @@ Status check_sharing(const ExecutionPlan& plan, const HappensBefore& before) {
     const Instance& y = plan.instances[b];
     return x.place != y.place ? x.place < y.place : x.offset < y.offset;
   });
-  const auto first_use = [&](uint32_t i) { return lifetime(plan, plan.instances[i]).first; };
+  std::vector<int> first;
+  std::vector<int> last;
+  for (const Instance& instance : plan.instances) {
+    const Lifetime life = lifetime(plan, instance);
+    first.push_back(life.first);
+    last.push_back(life.last);
+  }
+  // On one queue steps run as they are listed.
+  const auto in_turn = [&](uint32_t a, uint32_t b) {
+    return before.one_queue() && (last[a] < first[b] || last[b] < first[a]);
+  };
   for (size_t i = 0; i < placed.size(); ++i) {
     for (size_t j = i + 1; j < placed.size(); ++j) {
       const Instance& a = plan.instances[placed[i]];
       const Instance& b = plan.instances[placed[j]];
       if (a.place != b.place || b.offset >= a.offset + arena_size(a)) break;
+      if (in_turn(placed[i], placed[j])) continue;
       const auto writes_over = [&](uint32_t read, uint32_t written) {
-        return in_place_at(plan.steps[static_cast<size_t>(first_use(written))], read, written);
+        return in_place_at(plan.steps[static_cast<size_t>(first[written])], read, written);
       };
       const bool later =
-          first_use(placed[j]) < first_use(placed[i]) ||
-          (first_use(placed[j]) == first_use(placed[i]) && writes_over(placed[j], placed[i]));
+          first[placed[j]] < first[placed[i]] ||
+          (first[placed[j]] == first[placed[i]] && writes_over(placed[j], placed[i]));
       PYC_TRY(later ? check_in_turn(plan, before, placed[j], placed[i])
                     : check_in_turn(plan, before, placed[i], placed[j]));
     }
