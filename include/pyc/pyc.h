@@ -13,5 +13,6 @@
 #include "pyc/pass_manager.h"
 #include "pyc/results.h"
 #include "pyc/runtime_allocator.h"
+#include "pyc/train.h"
 
 #endif
