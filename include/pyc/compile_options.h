@@ -34,7 +34,8 @@ enum {
   PYC_OPTION_INTEGER = 1,
   PYC_OPTION_WORD = 2, /* one of its words */
   PYC_OPTION_TEXT = 3,
-  PYC_OPTION_LIST = 4
+  PYC_OPTION_LIST = 4,
+  PYC_OPTION_NUMBER = 5 /* decimal, 0 or more; of training options */
 };
 /* What an option reaches. */
 enum {

@@ -14,5 +14,6 @@
 #include "pyc/report.h"
 #include "pyc/results.h"
 #include "pyc/runtime_allocator.h"
+#include "pyc/train.h"
 
 #endif

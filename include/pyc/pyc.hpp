@@ -189,6 +189,7 @@ class Graph {
 
  private:
   friend class ModelFile;
+  friend class Trainer;
   Graph() = default;
   Handle<pyc_graph, pyc_graph_destroy> handle_;
 };
@@ -634,3 +635,5 @@ inline Value operator/(Value a, Value b) { return a.builder().op("div", {a, b});
 
 }  // namespace api1
 }  // namespace pyc
+
+#include "pyc/train.hpp"  // what trains, which needs the above

@@ -11,17 +11,6 @@ using namespace pyc::capi;
 
 namespace {
 
-// A row as the ABI shows it, with the memory that pyc_option_info points to.
-struct ShownOption {
-  std::string name;
-  std::string help;
-  std::string initial;
-  std::string form;
-  std::vector<std::string> words;
-  std::vector<const char*> word_pointers;
-  pyc_option_info info{};
-};
-
 std::unique_ptr<const ShownOption> show(const driver::OptionRow& row) {
   auto out = std::make_unique<ShownOption>();
   out->name = row.name;
@@ -32,20 +21,14 @@ std::unique_ptr<const ShownOption> show(const driver::OptionRow& row) {
     for (const std::string_view word : row.accepts.words()) out->words.emplace_back(word);
   }
   for (const int64_t number : row.accepts.among) out->words.push_back(std::to_string(number));
-  for (const std::string& word : out->words) out->word_pointers.push_back(word.c_str());
+  out->point();
   pyc_option_info& info = out->info;
-  info.name = out->name.c_str();
-  info.help = out->help.c_str();
-  info.initial = out->initial.c_str();
   info.kind = static_cast<int32_t>(row.kind);
   info.effect = static_cast<int32_t>(row.effect);
   info.offer = static_cast<int32_t>(row.offer);
   info.other_bits = row.bits == driver::OptionBits::kOtherBits ? 1 : 0;
   info.lo = row.accepts.lo;
   info.hi = row.accepts.hi;
-  info.words = out->word_pointers.data();
-  info.word_count = out->word_pointers.size();
-  info.form = out->form.c_str();
   return out;
 }
 
@@ -63,6 +46,16 @@ const std::vector<std::unique_ptr<const ShownOption>>& shown_options() {
 }  // namespace
 
 namespace pyc::capi {
+
+void ShownOption::point() {
+  for (const std::string& word : words) word_pointers.push_back(word.c_str());
+  info.name = name.c_str();
+  info.help = help.c_str();
+  info.initial = initial.c_str();
+  info.form = form.c_str();
+  info.words = word_pointers.data();
+  info.word_count = word_pointers.size();
+}
 
 driver::CompileOptions to_options(const pyc_compile_options* given) {
   return given == nullptr ? driver::CompileOptions() : given->values;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -200,18 +199,6 @@ class Updates {
   const StepSpec& spec_;
 };
 
-template <typename T, size_t N>
-Result<T> by_name(const std::array<std::pair<std::string_view, T>, N>& table, std::string_view what,
-                  std::string_view name) {
-  std::string known;
-  for (const auto& [key, value] : table) {
-    if (key == name) return value;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", key);
-  }
-  return Status(Code::kInvalidArgument,
-                fmt::format("{} '{}' is not known; there are {}", what, name, known));
-}
-
 }  // namespace
 
 Result<Step> make_step(const ir::VerifiedGraph& model, const StepSpec& spec, const ir::OpSet& ops) {
@@ -254,37 +241,6 @@ Result<ir::Graph> with_parameters(const ir::Graph& model, const std::vector<Stat
     found->constant = ir::dense_data(bytes[i]);
   }
   return g;
-}
-
-Result<Loss> loss_by_name(std::string_view name) {
-  static constexpr std::array table = {
-      std::pair(std::string_view("output"), Loss::kOutput),
-      std::pair(std::string_view("mse"), Loss::kMse),
-      std::pair(std::string_view("l1"), Loss::kL1),
-      std::pair(std::string_view("huber"), Loss::kHuber),
-      std::pair(std::string_view("cross_entropy"), Loss::kCrossEntropy),
-      std::pair(std::string_view("bce"), Loss::kBce)};
-  return by_name(table, "loss", name);
-}
-
-Result<Rule> rule_by_name(std::string_view name) {
-  static constexpr std::array table = {std::pair(std::string_view("sgd"), Rule::kSgd),
-                                       std::pair(std::string_view("momentum"), Rule::kMomentum),
-                                       std::pair(std::string_view("nesterov"), Rule::kNesterov),
-                                       std::pair(std::string_view("adam"), Rule::kAdam),
-                                       std::pair(std::string_view("adamw"), Rule::kAdamW),
-                                       std::pair(std::string_view("adagrad"), Rule::kAdagrad),
-                                       std::pair(std::string_view("rmsprop"), Rule::kRmsprop),
-                                       std::pair(std::string_view("lion"), Rule::kLion)};
-  return by_name(table, "optimizer", name);
-}
-
-Result<Curve> curve_by_name(std::string_view name) {
-  static constexpr std::array table = {std::pair(std::string_view("constant"), Curve::kConstant),
-                                       std::pair(std::string_view("linear"), Curve::kLinear),
-                                       std::pair(std::string_view("cosine"), Curve::kCosine),
-                                       std::pair(std::string_view("steps"), Curve::kSteps)};
-  return by_name(table, "schedule", name);
 }
 
 }  // namespace pyc::train

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
@@ -62,6 +61,13 @@ struct Schedule {
   double factor = 0.1;  // steps
 };
 
+// What becomes of a step whose loss or norm of gradients is no finite number. Not of the graph: the
+// trainer goes by it.
+enum class OnNan : uint8_t {
+  kStop,  // the step is refused, and the state stays as it was before it
+  kSkip,  // parameters and optimizer stay, the step counts as done
+};
+
 struct StepSpec {
   Loss loss = Loss::kOutput;
   Optimizer optimizer;
@@ -73,6 +79,7 @@ struct StepSpec {
   // Names of constants that stay as they are; a * at the end stands for anything.
   std::vector<std::string> frozen;
   bool allow_unused = false;  // parameters that the loss does not depend on stay as they are
+  OnNan on_nan = OnNan::kStop;
 };
 
 struct StateValue {
@@ -98,10 +105,5 @@ Result<Step> make_step(const ir::VerifiedGraph& model, const StepSpec& spec, con
 // The trained model: the given one with these parameters' bytes (by name) instead of its own.
 Result<ir::Graph> with_parameters(const ir::Graph& model, const std::vector<StateValue>& state,
                                   const std::vector<SharedBytes>& bytes);
-
-// By name, as options give them; kInvalidArgument lists the names there are.
-Result<Loss> loss_by_name(std::string_view name);
-Result<Rule> rule_by_name(std::string_view name);
-Result<Curve> curve_by_name(std::string_view name);
 
 }  // namespace pyc::train

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(ir::Graph model, const StepSpec
                                                  const driver::CompileOptions& options) {
   PYC_ASSIGN(const ir::VerifiedGraph verified, ir::verify_graph(std::move(model)));
   PYC_ASSIGN(Step step, make_step(verified, spec, ops::all_ops()));
-  std::unique_ptr<Trainer> trainer(new Trainer(*verified, std::move(step)));
+  std::unique_ptr<Trainer> trainer(new Trainer(*verified, spec, std::move(step)));
   PYC_ASSIGN(trainer->program_, session::compile(*trainer->step_.graph, options));
   trainer->identity_ = ir::fingerprint(*trainer->step_.graph).hex();
   PYC_TRY(trainer->make_state());
@@ -86,6 +86,17 @@ int64_t Trainer::steps_done() const {
   return done;
 }
 
+Digest Trainer::weights_digest() const {
+  Hasher hasher;
+  for (size_t i = 0; i < step_.state.size(); ++i) {
+    const StateValue& value = step_.state[i];
+    if (value.role != StateValue::Role::kParameter) continue;
+    hasher.update(std::string_view(value.name)).update(std::string_view(value.type.to_string()));
+    hasher.update(bytes(i));
+  }
+  return hasher.finish();
+}
+
 // Reads one instance of the state and writes the other.
 Result<StepResult> Trainer::run(std::span<const runtime::TensorView> batch) {
   if (batch.size() != step_.data_inputs) {
@@ -107,13 +118,13 @@ Result<StepResult> Trainer::run(std::span<const runtime::TensorView> batch) {
                     .norm = number_in(results_[1], specs[1].dtype)};
 }
 
-Result<StepResult> Trainer::step(std::span<const runtime::TensorView> batch, OnNan on_nan) {
+Result<StepResult> Trainer::step(std::span<const runtime::TensorView> batch) {
   PYC_ASSIGN(StepResult result, run(batch));
   if (std::isfinite(result.loss) && std::isfinite(result.norm)) {
     std::swap(now_, next_);
     return result;
   }
-  if (on_nan == OnNan::kStop) {
+  if (spec_.on_nan == OnNan::kStop) {
     return Status(
         Code::kRuntimeFailed,
         fmt::format("step {}: the loss is {} and the norm of its gradients {}; parameters "

@@ -9,17 +9,12 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/hash.h"
 #include "driver/compile_options.h"
 #include "runtime/model.h"
 #include "train/step.h"
 
 namespace pyc::train {
-
-// What becomes of a step whose loss or norm of gradients is no finite number.
-enum class OnNan : uint8_t {
-  kStop,  // the step is refused, and the state stays as it was before it
-  kSkip,  // parameters and optimizer stay, the step counts as done
-};
 
 struct StepResult {
   double loss = 0.0;
@@ -35,8 +30,8 @@ class Trainer {
 
   // One step over a batch: the model's inputs, then the target if the loss takes one. The state
   // has two instances, one is read while the other is written, so that a step that fails leaves
-  // everything as it was. kRuntimeFailed: not finite (kStop), with the number of the step.
-  Result<StepResult> step(std::span<const runtime::TensorView> batch, OnNan on_nan = OnNan::kStop);
+  // everything as it was. kRuntimeFailed: not finite (OnNan::kStop), with the number of the step.
+  Result<StepResult> step(std::span<const runtime::TensorView> batch);
 
   // The loss of a batch with the parameters as they are; nothing changes.
   Result<double> evaluate(std::span<const runtime::TensorView> batch);
@@ -48,19 +43,24 @@ class Trainer {
   // kSizeMismatch when the size is not that of the state's type.
   Status set(size_t i, std::span<const std::byte> bytes);
   int64_t steps_done() const;
+  // Of the parameters alone: their names, types and bits, in order.
+  Digest weights_digest() const;
   // The model with the parameters as they are.
   Result<ir::Graph> trained() const;
   const runtime::Model& program() const { return *program_; }
+  const StepSpec& spec() const { return spec_; }
   // Covers model, spec and numerics: checkpoints of equal ones go on with equal bits.
   const std::string& identity() const { return identity_; }
 
  private:
-  Trainer(ir::Graph model, Step step) : model_(std::move(model)), step_(std::move(step)) {}
+  Trainer(ir::Graph model, StepSpec spec, Step step)
+      : model_(std::move(model)), spec_(std::move(spec)), step_(std::move(step)) {}
   Status make_state();
   size_t counter_index() const;
   Result<StepResult> run(std::span<const runtime::TensorView> batch);
 
   ir::Graph model_;
+  StepSpec spec_;
   Step step_;
   std::string identity_;
   std::unique_ptr<runtime::Model> program_;

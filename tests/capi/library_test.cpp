@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "support/temp_folder.h"
+
 namespace {
 
 std::string output_of(const std::string& command, int* exit) {
@@ -47,6 +49,21 @@ TEST(SharedLibrary, RunsTheCExample) {
   const std::string text = output_of(std::string(PYC_CAPI_EXAMPLE) + " 2>&1", &exit);
   EXPECT_EQ(exit, 0) << text;
   EXPECT_NE(text.find("ran 1 steps"), std::string::npos) << text;
+}
+
+// Twice, so that the second goes on from the last checkpoint of the first.
+TEST(SharedLibrary, RunsTheCExampleOfTraining) {
+  const pyc::TempFolder folder;
+  const std::string command = std::string(PYC_CAPI_TRAIN_EXAMPLE) + " " + folder.path() + " 2>&1";
+  int exit = -1;
+  const std::string first = output_of(command, &exit);
+  EXPECT_EQ(exit, 0) << first;
+  EXPECT_NE(first.find("\"checkpoint\":null"), std::string::npos) << first;
+  EXPECT_NE(first.find("steps 200, w 3.000, loss below 1e-6: yes"), std::string::npos) << first;
+  const std::string second = output_of(command, &exit);
+  EXPECT_EQ(exit, 0) << second;
+  EXPECT_NE(second.find("step-000000000200.safetensors"), std::string::npos) << second;
+  EXPECT_NE(second.find("steps 200, w 3.000"), std::string::npos) << second;
 }
 
 }  // namespace

@@ -73,6 +73,26 @@ Seeds npy_seeds() {
   return seeds;
 }
 
+// Tensors of several types under several names.
+std::vector<io::NamedBytes> seed_tensors() {
+  static const std::vector<std::byte> data(96);
+  const std::span<const std::byte> bytes(data);
+  return {{"x", {DType::kF32, {3, 4}}, bytes.first(48)},
+          {"layer.0/w", {DType::kI64, {}}, bytes.first(8)},
+          {"none", {DType::kF16, {0, 2}}, bytes.first(0)},
+          {"flag", {DType::kBool, {5}}, bytes.first(5)}};
+}
+
+Seeds npz_seeds() { return {*io::npz_bytes(seed_tensors()), *io::npz_bytes({})}; }
+
+Seeds safetensors_seeds() {
+  const std::vector<io::NamedBytes> tensors = seed_tensors();
+  const auto header = io::safetensors_header(tensors, {{"format", "pt"}, {"step", "\t1\""}});
+  Bytes file = header->bytes;
+  for (const io::NamedBytes& t : tensors) file.append(t.bytes.size(), '\0');
+  return {file, Bytes("\2\0\0\0\0\0\0\0{}", 10)};
+}
+
 Seeds call_seeds() {
   std::mt19937_64 random(1);
   Seeds seeds;
@@ -108,6 +128,9 @@ std::vector<Target> targets() {
       {"artifact", artifact_seeds, always([](const Bytes& b) { fuzz_artifact(b); }), 3000},
       {"text", text_seeds, always([](const Bytes& b) { fuzz_text(b); }), 100},
       {"npy", npy_seeds, always([](const Bytes& b) { fuzz_npy(b); }), 1000},
+      {"npz", npz_seeds, always([](const Bytes& b) { fuzz_npz(b); }), 3000},
+      {"safetensors", safetensors_seeds, always([](const Bytes& b) { fuzz_safetensors(b); }),
+       10000},
       {"calls", call_seeds, always([](const Bytes& b) { fuzz_calls(b); }), 20},
       {"compiled", onnx_seeds, fuzz_compiled, 2},
   };

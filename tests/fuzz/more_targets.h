@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "fuzz/targets.h"
 #include "import/onnx/rules.h"
+#include "io/named_tensors.h"
 #include "io/tensor_file.h"
 #include "ir/graph.h"
 #include "open/text.h"
@@ -80,6 +81,52 @@ inline void fuzz_npy(const Bytes& bytes) {
     if (!again.ok() || again->value.shape != v.shape || again->value.bytes != v.bytes) {
       __builtin_trap();
     }
+  }
+}
+
+inline std::vector<io::NamedBytes> named_bytes(const std::vector<io::NamedTensor>& tensors) {
+  std::vector<io::NamedBytes> out;
+  for (const io::NamedTensor& t : tensors) {
+    out.push_back({t.name, {t.value.dtype, t.value.shape}, t.value.bytes});
+  }
+  return out;
+}
+
+inline bool same_tensors(const std::vector<io::NamedTensor>& a,
+                         const std::vector<io::NamedTensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const io::NamedTensor& x, const io::NamedTensor& y) {
+                      return x.name == y.name && x.value.dtype == y.value.dtype &&
+                             x.value.shape == y.value.shape && x.value.bytes == y.value.bytes;
+                    });
+}
+
+// Reads .npz; what is accepted is written and read again as the same tensors.
+inline void fuzz_npz(const Bytes& bytes) {
+  const auto tensors = io::parse_npz(bytes);
+  if (!tensors.ok()) return;
+  const auto file = io::npz_bytes(named_bytes(*tensors));
+  if (!file.ok()) __builtin_trap();
+  const auto again = io::parse_npz(*file);
+  if (!again.ok() || !same_tensors(*tensors, *again)) __builtin_trap();
+}
+
+// The same for safetensors. Elements of several types may come in another order.
+inline void fuzz_safetensors(const Bytes& bytes) {
+  const auto read = io::parse_safetensors(bytes);
+  if (!read.ok()) return;
+  const std::vector<io::NamedBytes> tensors = named_bytes(read->tensors);
+  const auto header = io::safetensors_header(tensors, read->metadata);
+  if (!header.ok()) __builtin_trap();
+  Bytes file = header->bytes;
+  std::vector<io::NamedTensor> expected;
+  for (const size_t i : header->order) {
+    file.append(reinterpret_cast<const char*>(tensors[i].bytes.data()), tensors[i].bytes.size());
+    expected.push_back(read->tensors[i]);
+  }
+  const auto again = io::parse_safetensors(file);
+  if (!again.ok() || again->metadata != read->metadata || !same_tensors(expected, again->tensors)) {
+    __builtin_trap();
   }
 }
 
