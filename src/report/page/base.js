@@ -123,14 +123,8 @@ function fitted(context, label, width) {
 }
 
 function rounded(context, x, y, width, height, radius) {
-  const r = Math.max(0, Math.min(radius, width / 2, height / 2));
   context.beginPath();
-  context.moveTo(x + r, y);
-  context.arcTo(x + width, y, x + width, y + height, r);
-  context.arcTo(x + width, y + height, x, y + height, r);
-  context.arcTo(x, y + height, x, y, r);
-  context.arcTo(x, y, x + width, y, r);
-  context.closePath();
+  context.roundRect(x, y, width, height, radius);
 }
 
 // Round numbers from lo to hi, about `count` of them.
@@ -158,7 +152,6 @@ const tip = {
   hide() { $("tip").hidden = true; },
 };
 const announce = (message) => { $("live").textContent = message; };
-
 // The group that is selected, by anything on the page. Parts that show it register themselves.
 const selection = {
   group: -1,
@@ -193,4 +186,33 @@ const rates_text = (step) => `${number_text(step.flops / step.ns)} GFLOP/s, ${nu
 function empty(element, message) {
   element.replaceWith(make("div", {class: "empty"}, make("p", {}, message)));
 }
-function wheel_delta(event) { return event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY; }
+
+// Drags, clicks and looks of the pointer on a canvas.
+function listen_pointer(canvas, {drag, click, look, leave: left, zoom}) {
+  let from = null;
+  canvas.addEventListener("pointerdown", (event) => {
+    from = {x: event.clientX, y: event.clientY, moved: false};
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!from) return look(event);
+    const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
+    if (!from.moved && Math.hypot(dx, dy) < 4) return;
+    from = {x: event.clientX, y: event.clientY, moved: true};
+    canvas.classList.add("dragging");
+    tip.hide();
+    drag(dx, dy);
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    canvas.classList.remove("dragging");
+    if (from && !from.moved) click(event);
+    from = null;
+  });
+  canvas.addEventListener("pointerleave", left);
+  canvas.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    zoom(Math.exp(-event.deltaY * lines * 0.0022), event);
+  }, {passive: false});
+}

@@ -10,7 +10,7 @@ function read_graph(part) {
     return {index, op: text(op), inputs, outputs, attributes: text(attributes), location: text(location), groups: in_groups};
   });
   const boxes = part.boxes.map(([kind, item, parent, x, y, width, height], index) => (
-    {index, kind, item, parent, x, y, width, height, above: [], below: []}));
+    {index, kind, item, parent, x, y, width, height, above: [], below: [], members: []}));
   const edges = part.edges.map(([from, to, ...bends]) => {
     const [a, b] = [boxes[from], boxes[to]];
     const points = [[a.x + a.width / 2, a.y + a.height]];
@@ -24,6 +24,7 @@ function read_graph(part) {
   });
   const graph = {width: part.width, height: part.height, values, nodes, boxes, edges};
   for (const box of boxes) {
+    if (box.parent >= 0) boxes[box.parent].members.push(box);
     box.group = box.kind === box_kinds.group ? box.item : box.kind === box_kinds.node && nodes[box.item].groups.length ? nodes[box.item].groups[0] : -1;
     Object.assign(box, box_texts(graph, box));
   }
@@ -91,8 +92,7 @@ class GraphView {
     this.request();
   }
   pan(dx, dy) {
-    this.view.x += dx / this.view.zoom;
-    this.view.y += dy / this.view.zoom;
+    Object.assign(this.view, {x: this.view.x + dx / this.view.zoom, y: this.view.y + dy / this.view.zoom});
     this.request();
   }
   center_on(box) {
@@ -149,21 +149,14 @@ class GraphView {
     const seen = {left: x, top: y, right: x + width / zoom, bottom: y + height / zoom};
     context.translate(-x * zoom, -y * zoom);
     context.scale(zoom, zoom);
-    this.draw_edges(context, seen, zoom);
-    for (const box of this.graph.boxes) {
-      if (box.x > seen.right || box.y > seen.bottom || box.x + box.width < seen.left || box.y + box.height < seen.top) continue;
-      if (box.kind === box_kinds.group) this.draw_group(context, box, zoom);
-    }
-    if (this.shows_members()) this.draw_inner_edges(context, seen, zoom);
-    for (const box of this.graph.boxes) {
-      if (box.x > seen.right || box.y > seen.bottom || box.x + box.width < seen.left || box.y + box.height < seen.top) continue;
-      if (box.kind === box_kinds.group || (box.parent >= 0 && !this.shows_members())) continue;
-      this.draw_box(context, box, zoom);
-    }
+    this.draw_edges(context, seen, zoom, (edge) => edge.from.parent < 0);
+    const boxes = this.graph.boxes.filter((box) => box.x <= seen.right && box.y <= seen.bottom && box.x + box.width >= seen.left && box.y + box.height >= seen.top);
+    const members = this.shows_members();
+    for (const box of boxes) if (box.kind === box_kinds.group) this.draw_group(context, box, zoom);
+    if (members) this.draw_edges(context, seen, zoom, (edge) => edge.from.parent >= 0);
+    for (const box of boxes) if (box.kind !== box_kinds.group && (members || box.parent < 0)) this.draw_box(context, box, zoom);
   }
-  draw_edges(context, seen, zoom) { this.draw_some_edges(context, seen, zoom, (edge) => edge.from.parent < 0); }
-  draw_inner_edges(context, seen, zoom) { this.draw_some_edges(context, seen, zoom, (edge) => edge.from.parent >= 0); }
-  draw_some_edges(context, seen, zoom, wanted) {
+  draw_edges(context, seen, zoom, wanted) {
     const lit = [];
     context.lineWidth = Math.max(1, 0.8 / zoom);
     context.strokeStyle = zoom < 0.1 ? tint(colors.faint, 0.35) : tint(colors.faint, 0.75);
@@ -213,14 +206,7 @@ class GraphView {
     context.globalAlpha = 1;
   }
   has_found_member(box) {
-    if (search.query === "") return false;
-    if (!this.member_boxes) this.member_boxes = new Map();
-    let members = this.member_boxes.get(box);
-    if (!members) {
-      members = this.graph.boxes.filter((other) => other.parent === box.index);
-      this.member_boxes.set(box, members);
-    }
-    return members.some((member) => this.found.has(member));
+    return search.query !== "" && box.members.some((member) => this.found.has(member));
   }
   label_group(context, box, zoom, color) {
     context.textBaseline = "middle";
@@ -303,39 +289,14 @@ class GraphView {
 
   listen() {
     const canvas = this.canvas;
-    let drag = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      drag = {x: event.clientX, y: event.clientY, moved: false};
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (drag) {
-        const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
-        if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-        drag = {x: event.clientX, y: event.clientY, moved: true};
-        canvas.classList.add("dragging");
-        tip.hide();
-        this.pan(-dx, -dy);
-        return;
-      }
-      this.hover(event);
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      canvas.classList.remove("dragging");
-      if (drag && !drag.moved) this.pick(this.hit(event.offsetX, event.offsetY));
-      drag = null;
-    });
-    canvas.addEventListener("pointerleave", () => {
-      tip.hide();
-      this.hovered = null;
-      this.request();
+    listen_pointer(canvas, {
+      drag: (dx, dy) => this.pan(-dx, -dy),
+      click: (event) => this.pick(this.hit(event.offsetX, event.offsetY)),
+      look: (event) => this.hover(event),
+      leave: () => leave(this),
+      zoom: (factor, event) => this.zoom(factor, event.offsetX, event.offsetY),
     });
     canvas.addEventListener("dblclick", (event) => this.zoom(1.8, event.offsetX, event.offsetY));
-    canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-wheel_delta(event) * 0.0022), event.offsetX, event.offsetY);
-    }, {passive: false});
     canvas.addEventListener("keydown", (event) => this.press(event));
     const map = this.map.canvas;
     map.addEventListener("pointerdown", (event) => {

@@ -53,16 +53,8 @@ function stack(title, parts, value_text) {
   const all = sum(parts.map((part) => part[1]));
   if (!(all > 0)) return null;
   const shown = parts.filter((part) => part[1] > 0);
-  const track = make("div", {class: "track", "aria-hidden": "true"}, ...shown.map(([, value, color]) => {
-    const bar = make("span", {});
-    bar.style.cssText = `flex: ${value / all}; background: ${color}`;
-    return bar;
-  }));
-  const legend = make("div", {class: "legend"}, ...shown.map(([name, value, color]) => {
-    const mark = make("i", {});
-    mark.style.background = color;
-    return make("span", {}, mark, `${name} `, make("b", {}, value_text(value)));
-  }));
+  const track = make("div", {class: "track", "aria-hidden": "true"}, ...shown.map(([, value, color]) => make("span", {style: `flex: ${value / all}; background: ${color}`})));
+  const legend = make("div", {class: "legend"}, ...shown.map(([name, value, color]) => make("span", {}, make("i", {style: `background: ${color}`}), `${name} `, make("b", {}, value_text(value)))));
   return make("div", {class: "stack"}, make("h3", {}, title), track, legend);
 }
 function overview_bars() {
@@ -98,7 +90,6 @@ function graph_section() {
 }
 function show_graph(which) {
   graphs[which] = graphs[which] || read_graph(report.graphs[which]);
-  graph_view.member_boxes = null;
   graph_view.show(graphs[which]);
   $("show-after").setAttribute("aria-pressed", String(which === "after"));
   $("show-before").setAttribute("aria-pressed", String(which === "before"));
@@ -149,8 +140,7 @@ function memory_section() {
     $("memory-canvas").setAttribute("aria-label", `Map of ${count_text(map.shown.length, "buffer")} over ${count_text(report.plan_steps.length, "step")}: arena ${bytes_text(place.arena)}, lower bound ${bytes_text(place.lower_bound)}`);
   };
   describe();
-  const mark = (color, label) => make("span", {}, make("i", {style: `background: var(--${color})`}), label);
-  $("memory-legend").replaceChildren(mark("loop", "temporary"), mark("warm", "workspace"), mark("ink", "in use at the step"), mark("accent", "arena"), mark("bad", "lower bound"));
+  $("memory-legend").replaceChildren(...[["loop", "temporary"], ["warm", "workspace"], ["ink", "in use at the step"], ["accent", "arena"], ["bad", "lower bound"]].map(([color, label]) => make("span", {}, make("i", {style: `background: var(--${color})`}), label)));
   if (places.length < 2) return;
   $("place-label").hidden = false;
   $("place").append(...places.map((place) => make("option", {value: report.places.indexOf(place)}, place.name)));
@@ -222,8 +212,7 @@ function selection_bar() {
 }
 
 function set_search(query) {
-  $("search").value = query;
-  $("search").dispatchEvent(new Event("input"));
+  Object.assign($("search"), {value: query}).dispatchEvent(new Event("input"));
 }
 function searching(decision_table) {
   const input = $("search");
