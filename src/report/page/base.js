@@ -55,6 +55,9 @@ const total_ns = measured ? Math.max(1, run_totals[fastest_run]) : null;
 
 const kind_names = {contraction: "matrix product", attention: "attention", loop: "loop"};
 const kind_colors = {contraction: "product", attention: "attention", loop: "loop"};
+// A program that was compiled ahead of time has no groups, but the decisions say what was chosen.
+const chosen_kernels = new Map(report.decisions.filter(([what]) => text(what).startsWith("kernel:")).map(([what, chosen]) => [text(what).slice(7), text(chosen)]));
+const kernel_of_step = (step) => chosen_kernels.get(step.name) || "";
 const kind_of_step = (step) => (step.group >= 0 ? groups[step.group].kind : "");
 const color_of_kind = (kind) => colors[kind_colors[kind] || "other"];
 

@@ -128,11 +128,11 @@ class Timeline extends AxisChart {
       context.fillStyle = lit ? color : tint(color, strong ? 0.55 : 0.3);
       const gap = x2 - x1 > 3 ? 1 : 0;
       context.fillRect(x1, top, Math.max(0.6, x2 - x1 - gap), 24);
-      if (x2 - x1 < 26) return;
       context.font = sans(11, 500);
+      if (x2 - x1 < context.measureText(step.name).width + 8) return;
       context.textBaseline = "middle";
       context.fillStyle = lit ? colors.panel : colors.ink;
-      context.fillText(fitted(context, step.name, x2 - x1 - 8), x1 + 4, top + 12.5);
+      context.fillText(step.name, x1 + 4, top + 12.5);
     });
   }
   hit(x, y) {

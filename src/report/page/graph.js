@@ -91,17 +91,16 @@ class GraphView {
     this.view.zoom = zoom;
     this.request();
   }
-  pan(dx, dy) {
-    Object.assign(this.view, {x: this.view.x + dx / this.view.zoom, y: this.view.y + dy / this.view.zoom});
+  pan(dx, dy) { this.look_at(this.view.x + dx / this.view.zoom, this.view.y + dy / this.view.zoom); }
+  look_at(x, y) {
+    Object.assign(this.view, {x, y});
     this.request();
   }
   center_on(box) {
     const {width, height} = this.surface;
     this.view.zoom = Math.max(this.view.zoom, 0.8);
     const tall = box.height * this.view.zoom > height - 60;
-    this.view.x = box.x + box.width / 2 - width / 2 / this.view.zoom;
-    this.view.y = tall ? box.y - 30 / this.view.zoom : box.y + box.height / 2 - height / 2 / this.view.zoom;
-    this.request();
+    this.look_at(box.x + box.width / 2 - width / 2 / this.view.zoom, tall ? box.y - 30 / this.view.zoom : box.y + box.height / 2 - height / 2 / this.view.zoom);
   }
   pick(box) {
     this.picked = box;
@@ -262,6 +261,9 @@ class GraphView {
   map_scale(width, height) { return Math.min((width - 8) / this.graph.width, (height - 8) / this.graph.height); }
   draw_map(context, width, height) {
     if (!this.graph) return;
+    const {x, y, zoom} = this.view;
+    const all = x <= 0 && y <= 0 && x + this.surface.width / zoom >= this.graph.width && y + this.surface.height / zoom >= this.graph.height;
+    this.map.canvas.style.visibility = all ? "hidden" : "visible";
     const scale = this.map_scale(width, height);
     const [left, top] = [(width - this.graph.width * scale) / 2, (height - this.graph.height * scale) / 2];
     for (const box of this.graph.boxes) {
@@ -272,7 +274,6 @@ class GraphView {
     }
     context.strokeStyle = colors.accent;
     context.lineWidth = 1.5;
-    const {x, y, zoom} = this.view;
     const clamp = (value, hi) => Math.min(hi - 1, Math.max(1, value));
     const [x1, y1] = [clamp(left + x * scale, width), clamp(top + y * scale, height)];
     const [x2, y2] = [clamp(left + (x + this.surface.width / zoom) * scale, width), clamp(top + (y + this.surface.height / zoom) * scale, height)];
@@ -282,9 +283,8 @@ class GraphView {
   go_to(event) {
     const {width, height} = this.map;
     const scale = this.map_scale(width, height);
-    this.view.x = (event.offsetX - (width - this.graph.width * scale) / 2) / scale - this.surface.width / 2 / this.view.zoom;
-    this.view.y = (event.offsetY - (height - this.graph.height * scale) / 2) / scale - this.surface.height / 2 / this.view.zoom;
-    this.request();
+    const [left, top] = [(width - this.graph.width * scale) / 2, (height - this.graph.height * scale) / 2];
+    this.look_at((event.offsetX - left) / scale - this.surface.width / 2 / this.view.zoom, (event.offsetY - top) / scale - this.surface.height / 2 / this.view.zoom);
   }
 
   listen() {

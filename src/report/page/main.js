@@ -43,7 +43,7 @@ function overview() {
   const place = (report.places || []).find((p) => p.arena > 0);
   if (place) tiles.push(tile("Arena", bytes_text(place.arena), place.arena === place.lower_bound ? "equal to the lower bound" : `${percent_text(place.arena / place.lower_bound - 1)} over the lower bound`));
   const { cache_hit: hit, ns } = report.compile;
-  tiles.push(tile("Compile", ns ? time_text(ns) : "not known", hit ? "found in the cache of the process" : count_text(report.compile.distinct_kernels, "distinct kernel")));
+  tiles.push(tile("Compile", ns ? time_text(ns) : "not known", hit ? "found in the cache of the process" : report.compile.distinct_kernels ? count_text(report.compile.distinct_kernels, "distinct kernel") : "loaded, not compiled"));
   $("tiles").replaceChildren(...tiles);
   overview_bars();
 }
@@ -59,9 +59,8 @@ function stack(title, parts, value_text) {
 }
 function overview_bars() {
   const bars = [];
-  if (measured) {
-    const names = ["contraction", "attention", "loop", ""];
-    bars.push(stack("Time of a run", names.map((kind) => [kind_names[kind] || "other", sum(steps.filter((s) => kind_of_step(s) === kind).map((s) => s.ns)), `var(--${kind_colors[kind] || "other"})`]), time_text));
+  if (measured && groups.length) {
+    bars.push(stack("Time of a run", ["contraction", "attention", "loop"].map((kind) => [kind_names[kind], sum(steps.filter((s) => kind_of_step(s) === kind).map((s) => s.ns)), `var(--${kind_colors[kind]})`]), time_text));
   }
   const m = report.memory;
   bars.push(stack("Peak memory", [["parameters", m.parameters, "var(--product)"], ["arena", m.arena, "var(--loop)"], ["inputs", m.inputs, "var(--warm)"], ["outputs", m.outputs, "var(--attention)"], ["scratch", m.scratch, "var(--other)"]], bytes_text));

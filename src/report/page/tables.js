@@ -65,7 +65,7 @@ function step_table() {
   };
   const columns = [
     {title: "Step", of: (s) => s.index, cell: link},
-    {title: "Kernel", of: (s) => (s.group < 0 ? "" : groups[s.group].kernel), cell: (s) => (s.group < 0 ? "" : groups[s.group].kernel), style: "name"},
+    {title: "Kernel", of: kernel_of_step, cell: kernel_of_step, style: "name"},
   ];
   if (measured) {
     columns.push({title: "Time", number: true, of: (s) => s.ns, cell: share});
