@@ -344,8 +344,18 @@ class ReportWriter {
   TextTable texts_;
 };
 
-// That the plan's runs are the steps of the model's program.
-Status check_same(const runtime::Model* whole, const report::CompileRows& rows) {
+Status check_graph(const pyc_model& model, const ir::Graph& graph) {
+  const std::string expected = model.session->fingerprint();
+  const std::string found = ir::fingerprint(graph).hex();
+  if (found == expected) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("graph: expected the one that the model was compiled from ({}), found {}",
+                      expected.empty() ? "no one graph" : expected, found)};
+}
+
+// That the plan's runs are the steps of the model's program: one that was compiled ahead of time
+// may have been so with other options.
+Status check_steps(const runtime::Model* whole, const report::CompileRows& rows) {
   const std::vector<StepSpan> spans = spans_of(whole);
   bool same = whole != nullptr && rows.runs.size() == spans.size();
   for (size_t i = 0; same && i < spans.size(); ++i) {
@@ -353,9 +363,8 @@ Status check_same(const runtime::Model* whole, const report::CompileRows& rows) 
   }
   if (same) return {};
   return {Code::kInvalidArgument,
-          fmt::format("graph: expected the one that the model was compiled from, which runs {} "
-                      "groups, found one that runs {}",
-                      spans.size(), rows.runs.size())};
+          fmt::format("graph: with the model's options it has {} steps, the model has {}",
+                      rows.runs.size(), spans.size())};
 }
 
 Status check_times(const pyc_report_facts& facts, size_t steps) {
@@ -385,9 +394,10 @@ pyc_status pyc_model_report(const pyc_model* model, const pyc_graph* graph,
     std::optional<report::CompileRows> rows;
     if (graph != nullptr) {
       PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(graph->graph()));
+      PYC_TRY(check_graph(*model, *given));
       PYC_ASSIGN(const driver::Stages stages, driver::stages(std::move(given), model->options));
       rows = report::gather(stages);
-      PYC_TRY(check_same(model->session->whole(), *rows));
+      PYC_TRY(check_steps(model->session->whole(), *rows));
     }
     const std::string json = ReportWriter(*model, known).write(rows);
     return give_text(format == PYC_REPORT_JSON ? json : report::page(json), text);

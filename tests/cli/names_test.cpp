@@ -46,7 +46,9 @@ TEST(Names, OfAFileAreEscapedInEveryTextOutput) {
         "explain " + path, "compare " + path, "dump " + path + " --stage groups",
         "dump " + path + " --stage plan", "dump " + path + " --stage graph", "opt " + path,
         "run " + path + " --input nothing=x.npy", "run " + path + " --memory-budget 1",
-        "run " + path + " --json", "explain " + path + " --json", "inspect " + path + " --json"}) {
+        "report " + path + " --runs 0 -o " + folder.file("report.html"),
+        "report " + path + " --runs 0 --json", "run " + path + " --json",
+        "explain " + path + " --json", "inspect " + path + " --json"}) {
     const Outcome o = pyc(arguments);
     EXPECT_FALSE(o.text.empty()) << arguments;
     expect_printable(o, arguments);

@@ -247,6 +247,11 @@ Answer builder_life(const Files&) {
     if (calls.ok([&](pyc_error** e) { return pyc_model_last_decision_log(model, &text, e); })) {
       pyc_text_destroy(text);
     }
+    if (calls.ok([&](pyc_error** e) {
+          return pyc_model_report(model, graph, nullptr, PYC_REPORT_HTML, &text, e);
+        })) {
+      pyc_text_destroy(text);
+    }
     pyc_refusals* refusals = nullptr;
     calls.ok([&](pyc_error** e) { return pyc_model_get_refusals(model, &refusals, e); });
     pyc_refusals_destroy(refusals);

@@ -266,6 +266,11 @@ class Calls {
     if (pyc_model_last_decision_log(maybe(model_), maybe(&json), error()) == PYC_STATUS_OK) {
       pyc_text_destroy(json);
     }
+    // Takes no byte: what the corpus means stays.
+    if (pyc_model_report(model_, graph_, nullptr, PYC_REPORT_JSON, &json, nullptr) ==
+        PYC_STATUS_OK) {
+      pyc_text_destroy(json);
+    }
     auto report = pyc_memory_report{};
     report.struct_size = often() ? sizeof(report) : byte() % sizeof(report);
     (void)pyc_model_get_memory(maybe(model_), maybe(&report), error());

@@ -55,6 +55,9 @@ const total_ns = measured ? Math.max(1, run_totals[fastest_run]) : null;
 
 const kind_names = {contraction: "matrix product", attention: "attention", loop: "loop"};
 const kind_colors = {contraction: "product", attention: "attention", loop: "loop"};
+// A program that was compiled ahead of time has no groups, but the decisions say what was chosen.
+const chosen_kernels = new Map(report.decisions.filter(([what]) => text(what).startsWith("kernel:")).map(([what, chosen]) => [text(what).slice(7), text(chosen)]));
+const kernel_of_step = (step) => chosen_kernels.get(step.name) || "";
 const kind_of_step = (step) => (step.group >= 0 ? groups[step.group].kind : "");
 const color_of_kind = (kind) => colors[kind_colors[kind] || "other"];
 
@@ -123,14 +126,8 @@ function fitted(context, label, width) {
 }
 
 function rounded(context, x, y, width, height, radius) {
-  const r = Math.max(0, Math.min(radius, width / 2, height / 2));
   context.beginPath();
-  context.moveTo(x + r, y);
-  context.arcTo(x + width, y, x + width, y + height, r);
-  context.arcTo(x + width, y + height, x, y + height, r);
-  context.arcTo(x, y + height, x, y, r);
-  context.arcTo(x, y, x + width, y, r);
-  context.closePath();
+  context.roundRect(x, y, width, height, radius);
 }
 
 // Round numbers from lo to hi, about `count` of them.
@@ -158,7 +155,6 @@ const tip = {
   hide() { $("tip").hidden = true; },
 };
 const announce = (message) => { $("live").textContent = message; };
-
 // The group that is selected, by anything on the page. Parts that show it register themselves.
 const selection = {
   group: -1,
@@ -193,4 +189,33 @@ const rates_text = (step) => `${number_text(step.flops / step.ns)} GFLOP/s, ${nu
 function empty(element, message) {
   element.replaceWith(make("div", {class: "empty"}, make("p", {}, message)));
 }
-function wheel_delta(event) { return event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY; }
+
+// Drags, clicks and looks of the pointer on a canvas.
+function listen_pointer(canvas, {drag, click, look, leave: left, zoom}) {
+  let from = null;
+  canvas.addEventListener("pointerdown", (event) => {
+    from = {x: event.clientX, y: event.clientY, moved: false};
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!from) return look(event);
+    const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
+    if (!from.moved && Math.hypot(dx, dy) < 4) return;
+    from = {x: event.clientX, y: event.clientY, moved: true};
+    canvas.classList.add("dragging");
+    tip.hide();
+    drag(dx, dy);
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    canvas.classList.remove("dragging");
+    if (from && !from.moved) click(event);
+    from = null;
+  });
+  canvas.addEventListener("pointerleave", left);
+  canvas.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    zoom(Math.exp(-event.deltaY * lines * 0.0022), event);
+  }, {passive: false});
+}

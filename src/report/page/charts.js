@@ -1,5 +1,19 @@
 // Timeline, memory and roofline.
 
+// What the pointer is over, with a tip; and that it left.
+function hover(chart, event) {
+  chart.hovered = chart.hit(event.offsetX, event.offsetY);
+  chart.canvas.style.cursor = chart.hovered ? "pointer" : "default";
+  if (chart.hovered) tip.show(event.clientX, event.clientY, ...chart.lines(chart.hovered));
+  else tip.hide();
+  chart.surface.request();
+}
+function leave(chart) {
+  tip.hide();
+  chart.hovered = null;
+  chart.surface.request();
+}
+
 // A chart over one axis that can be moved and zoomed.
 class AxisChart {
   constructor(canvas, domain) {
@@ -21,50 +35,26 @@ class AxisChart {
     this.to = this.from + length;
     this.surface.request();
   }
+  clip(context, width, height) {
+    context.save();
+    context.beginPath();
+    context.rect(this.left, 0, width - this.left - this.right, height);
+    context.clip();
+  }
   zoom(factor, x = (this.left + this.surface.width - this.right) / 2) {
     const at = this.at(x);
     this.move(at - (at - this.from) / factor, at + (this.to - at) / factor);
   }
-  pan(part) {
-    const by = part * (this.to - this.from);
-    this.move(this.from + by, this.to + by);
-  }
+  pan(part, by = part * (this.to - this.from)) { this.move(this.from + by, this.to + by); }
   listen() {
     const canvas = this.canvas;
-    let drag = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      drag = {x: event.clientX, moved: false};
-      canvas.setPointerCapture(event.pointerId);
+    listen_pointer(canvas, {
+      drag: (dx) => this.pan(-dx / (this.surface.width - this.left - this.right)),
+      click: (event) => this.choose(this.hit(event.offsetX, event.offsetY)),
+      look: (event) => hover(this, event),
+      leave: () => leave(this),
+      zoom: (factor, event) => this.zoom(factor, event.offsetX),
     });
-    canvas.addEventListener("pointermove", (event) => {
-      if (drag) {
-        const dx = event.clientX - drag.x;
-        if (!drag.moved && Math.abs(dx) < 4) return;
-        drag = {x: event.clientX, moved: true};
-        tip.hide();
-        this.pan(-dx / (this.surface.width - this.left - this.right));
-        return;
-      }
-      this.hovered = this.hit(event.offsetX, event.offsetY);
-      canvas.style.cursor = this.hovered ? "pointer" : "default";
-      if (this.hovered) tip.show(event.clientX, event.clientY, ...this.lines(this.hovered));
-      else tip.hide();
-      this.surface.request();
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      if (drag && !drag.moved) this.choose(this.hit(event.offsetX, event.offsetY));
-      drag = null;
-    });
-    canvas.addEventListener("pointerleave", () => {
-      tip.hide();
-      this.hovered = null;
-      this.surface.request();
-    });
-    canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-wheel_delta(event) * 0.0022), event.offsetX);
-    }, {passive: false});
     canvas.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.key === "ArrowLeft") this.pan(-0.12);
@@ -85,10 +75,7 @@ class Timeline extends AxisChart {
     super(canvas, Math.max(...run_totals));
     this.starts = report.runs.map((run) => {
       let at = 0;
-      return run.map((ns) => {
-        at += ns;
-        return at - ns;
-      });
+      return run.map((ns) => (at += ns) - ns);
     });
     this.lanes = run_totals.slice(0, 8).map((_, run) => run);
     if (!this.lanes.includes(fastest_run)) this.lanes[this.lanes.length - 1] = fastest_run;
@@ -99,13 +86,9 @@ class Timeline extends AxisChart {
   draw(context, width, height) {
     const bottom = this.lane_top(this.lanes.length) + 2;
     this.draw_axis(context, width, height, bottom);
-    context.save();
-    context.beginPath();
-    context.rect(this.left, 0, width - this.left - this.right, height);
-    context.clip();
+    this.clip(context, width, height);
     this.lanes.forEach((run, lane) => this.draw_run(context, run, this.lane_top(lane)));
     context.restore();
-    context.font = sans(12);
     context.textBaseline = "middle";
     context.textAlign = "right";
     this.lanes.forEach((run, lane) => {
@@ -145,11 +128,11 @@ class Timeline extends AxisChart {
       context.fillStyle = lit ? color : tint(color, strong ? 0.55 : 0.3);
       const gap = x2 - x1 > 3 ? 1 : 0;
       context.fillRect(x1, top, Math.max(0.6, x2 - x1 - gap), 24);
-      if (x2 - x1 < 26) return;
       context.font = sans(11, 500);
+      if (x2 - x1 < context.measureText(step.name).width + 8) return;
       context.textBaseline = "middle";
       context.fillStyle = lit ? colors.panel : colors.ink;
-      context.fillText(fitted(context, step.name, x2 - x1 - 8), x1 + 4, top + 12.5);
+      context.fillText(step.name, x1 + 4, top + 12.5);
     });
   }
   hit(x, y) {
@@ -189,10 +172,7 @@ class MemoryMap extends AxisChart {
   y(bytes) { return this.surface.height - 30 - (bytes / this.top_bytes) * (this.surface.height - 44); }
   draw(context, width, height) {
     this.draw_axes(context, width, height);
-    context.save();
-    context.beginPath();
-    context.rect(this.left, 0, width - this.left - this.right, height);
-    context.clip();
+    this.clip(context, width, height);
     for (const instance of this.shown) this.draw_instance(context, instance);
     this.draw_live(context);
     context.restore();
@@ -428,18 +408,8 @@ class Roofline {
   lines(point) { return [point.step.name, `${number_text(point.intensity)} flop per byte`, ...step_lines(point.step), bound_text(point.step)]; }
   listen() {
     const canvas = this.canvas;
-    canvas.addEventListener("pointermove", (event) => {
-      this.hovered = this.hit(event.offsetX, event.offsetY);
-      canvas.style.cursor = this.hovered ? "pointer" : "default";
-      if (this.hovered) tip.show(event.clientX, event.clientY, ...this.lines(this.hovered));
-      else tip.hide();
-      this.surface.request();
-    });
-    canvas.addEventListener("pointerleave", () => {
-      tip.hide();
-      this.hovered = null;
-      this.surface.request();
-    });
+    canvas.addEventListener("pointermove", (event) => hover(this, event));
+    canvas.addEventListener("pointerleave", () => leave(this));
     canvas.addEventListener("click", (event) => {
       const point = this.hit(event.offsetX, event.offsetY);
       selection.set(point ? point.step.group : -1);

@@ -10,7 +10,7 @@ function read_graph(part) {
     return {index, op: text(op), inputs, outputs, attributes: text(attributes), location: text(location), groups: in_groups};
   });
   const boxes = part.boxes.map(([kind, item, parent, x, y, width, height], index) => (
-    {index, kind, item, parent, x, y, width, height, above: [], below: []}));
+    {index, kind, item, parent, x, y, width, height, above: [], below: [], members: []}));
   const edges = part.edges.map(([from, to, ...bends]) => {
     const [a, b] = [boxes[from], boxes[to]];
     const points = [[a.x + a.width / 2, a.y + a.height]];
@@ -24,6 +24,7 @@ function read_graph(part) {
   });
   const graph = {width: part.width, height: part.height, values, nodes, boxes, edges};
   for (const box of boxes) {
+    if (box.parent >= 0) boxes[box.parent].members.push(box);
     box.group = box.kind === box_kinds.group ? box.item : box.kind === box_kinds.node && nodes[box.item].groups.length ? nodes[box.item].groups[0] : -1;
     Object.assign(box, box_texts(graph, box));
   }
@@ -90,18 +91,16 @@ class GraphView {
     this.view.zoom = zoom;
     this.request();
   }
-  pan(dx, dy) {
-    this.view.x += dx / this.view.zoom;
-    this.view.y += dy / this.view.zoom;
+  pan(dx, dy) { this.look_at(this.view.x + dx / this.view.zoom, this.view.y + dy / this.view.zoom); }
+  look_at(x, y) {
+    Object.assign(this.view, {x, y});
     this.request();
   }
   center_on(box) {
     const {width, height} = this.surface;
     this.view.zoom = Math.max(this.view.zoom, 0.8);
     const tall = box.height * this.view.zoom > height - 60;
-    this.view.x = box.x + box.width / 2 - width / 2 / this.view.zoom;
-    this.view.y = tall ? box.y - 30 / this.view.zoom : box.y + box.height / 2 - height / 2 / this.view.zoom;
-    this.request();
+    this.look_at(box.x + box.width / 2 - width / 2 / this.view.zoom, tall ? box.y - 30 / this.view.zoom : box.y + box.height / 2 - height / 2 / this.view.zoom);
   }
   pick(box) {
     this.picked = box;
@@ -149,21 +148,14 @@ class GraphView {
     const seen = {left: x, top: y, right: x + width / zoom, bottom: y + height / zoom};
     context.translate(-x * zoom, -y * zoom);
     context.scale(zoom, zoom);
-    this.draw_edges(context, seen, zoom);
-    for (const box of this.graph.boxes) {
-      if (box.x > seen.right || box.y > seen.bottom || box.x + box.width < seen.left || box.y + box.height < seen.top) continue;
-      if (box.kind === box_kinds.group) this.draw_group(context, box, zoom);
-    }
-    if (this.shows_members()) this.draw_inner_edges(context, seen, zoom);
-    for (const box of this.graph.boxes) {
-      if (box.x > seen.right || box.y > seen.bottom || box.x + box.width < seen.left || box.y + box.height < seen.top) continue;
-      if (box.kind === box_kinds.group || (box.parent >= 0 && !this.shows_members())) continue;
-      this.draw_box(context, box, zoom);
-    }
+    this.draw_edges(context, seen, zoom, (edge) => edge.from.parent < 0);
+    const boxes = this.graph.boxes.filter((box) => box.x <= seen.right && box.y <= seen.bottom && box.x + box.width >= seen.left && box.y + box.height >= seen.top);
+    const members = this.shows_members();
+    for (const box of boxes) if (box.kind === box_kinds.group) this.draw_group(context, box, zoom);
+    if (members) this.draw_edges(context, seen, zoom, (edge) => edge.from.parent >= 0);
+    for (const box of boxes) if (box.kind !== box_kinds.group && (members || box.parent < 0)) this.draw_box(context, box, zoom);
   }
-  draw_edges(context, seen, zoom) { this.draw_some_edges(context, seen, zoom, (edge) => edge.from.parent < 0); }
-  draw_inner_edges(context, seen, zoom) { this.draw_some_edges(context, seen, zoom, (edge) => edge.from.parent >= 0); }
-  draw_some_edges(context, seen, zoom, wanted) {
+  draw_edges(context, seen, zoom, wanted) {
     const lit = [];
     context.lineWidth = Math.max(1, 0.8 / zoom);
     context.strokeStyle = zoom < 0.1 ? tint(colors.faint, 0.35) : tint(colors.faint, 0.75);
@@ -213,14 +205,7 @@ class GraphView {
     context.globalAlpha = 1;
   }
   has_found_member(box) {
-    if (search.query === "") return false;
-    if (!this.member_boxes) this.member_boxes = new Map();
-    let members = this.member_boxes.get(box);
-    if (!members) {
-      members = this.graph.boxes.filter((other) => other.parent === box.index);
-      this.member_boxes.set(box, members);
-    }
-    return members.some((member) => this.found.has(member));
+    return search.query !== "" && box.members.some((member) => this.found.has(member));
   }
   label_group(context, box, zoom, color) {
     context.textBaseline = "middle";
@@ -276,6 +261,9 @@ class GraphView {
   map_scale(width, height) { return Math.min((width - 8) / this.graph.width, (height - 8) / this.graph.height); }
   draw_map(context, width, height) {
     if (!this.graph) return;
+    const {x, y, zoom} = this.view;
+    const all = x <= 0 && y <= 0 && x + this.surface.width / zoom >= this.graph.width && y + this.surface.height / zoom >= this.graph.height;
+    this.map.canvas.style.visibility = all ? "hidden" : "visible";
     const scale = this.map_scale(width, height);
     const [left, top] = [(width - this.graph.width * scale) / 2, (height - this.graph.height * scale) / 2];
     for (const box of this.graph.boxes) {
@@ -286,7 +274,6 @@ class GraphView {
     }
     context.strokeStyle = colors.accent;
     context.lineWidth = 1.5;
-    const {x, y, zoom} = this.view;
     const clamp = (value, hi) => Math.min(hi - 1, Math.max(1, value));
     const [x1, y1] = [clamp(left + x * scale, width), clamp(top + y * scale, height)];
     const [x2, y2] = [clamp(left + (x + this.surface.width / zoom) * scale, width), clamp(top + (y + this.surface.height / zoom) * scale, height)];
@@ -296,46 +283,20 @@ class GraphView {
   go_to(event) {
     const {width, height} = this.map;
     const scale = this.map_scale(width, height);
-    this.view.x = (event.offsetX - (width - this.graph.width * scale) / 2) / scale - this.surface.width / 2 / this.view.zoom;
-    this.view.y = (event.offsetY - (height - this.graph.height * scale) / 2) / scale - this.surface.height / 2 / this.view.zoom;
-    this.request();
+    const [left, top] = [(width - this.graph.width * scale) / 2, (height - this.graph.height * scale) / 2];
+    this.look_at((event.offsetX - left) / scale - this.surface.width / 2 / this.view.zoom, (event.offsetY - top) / scale - this.surface.height / 2 / this.view.zoom);
   }
 
   listen() {
     const canvas = this.canvas;
-    let drag = null;
-    canvas.addEventListener("pointerdown", (event) => {
-      drag = {x: event.clientX, y: event.clientY, moved: false};
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (drag) {
-        const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
-        if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-        drag = {x: event.clientX, y: event.clientY, moved: true};
-        canvas.classList.add("dragging");
-        tip.hide();
-        this.pan(-dx, -dy);
-        return;
-      }
-      this.hover(event);
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      canvas.classList.remove("dragging");
-      if (drag && !drag.moved) this.pick(this.hit(event.offsetX, event.offsetY));
-      drag = null;
-    });
-    canvas.addEventListener("pointerleave", () => {
-      tip.hide();
-      this.hovered = null;
-      this.request();
+    listen_pointer(canvas, {
+      drag: (dx, dy) => this.pan(-dx, -dy),
+      click: (event) => this.pick(this.hit(event.offsetX, event.offsetY)),
+      look: (event) => this.hover(event),
+      leave: () => leave(this),
+      zoom: (factor, event) => this.zoom(factor, event.offsetX, event.offsetY),
     });
     canvas.addEventListener("dblclick", (event) => this.zoom(1.8, event.offsetX, event.offsetY));
-    canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-wheel_delta(event) * 0.0022), event.offsetX, event.offsetY);
-    }, {passive: false});
     canvas.addEventListener("keydown", (event) => this.press(event));
     const map = this.map.canvas;
     map.addEventListener("pointerdown", (event) => {

@@ -43,7 +43,7 @@ function overview() {
   const place = (report.places || []).find((p) => p.arena > 0);
   if (place) tiles.push(tile("Arena", bytes_text(place.arena), place.arena === place.lower_bound ? "equal to the lower bound" : `${percent_text(place.arena / place.lower_bound - 1)} over the lower bound`));
   const { cache_hit: hit, ns } = report.compile;
-  tiles.push(tile("Compile", ns ? time_text(ns) : "not known", hit ? "found in the cache of the process" : count_text(report.compile.distinct_kernels, "distinct kernel")));
+  tiles.push(tile("Compile", ns ? time_text(ns) : "not known", hit ? "found in the cache of the process" : report.compile.distinct_kernels ? count_text(report.compile.distinct_kernels, "distinct kernel") : "loaded, not compiled"));
   $("tiles").replaceChildren(...tiles);
   overview_bars();
 }
@@ -53,23 +53,14 @@ function stack(title, parts, value_text) {
   const all = sum(parts.map((part) => part[1]));
   if (!(all > 0)) return null;
   const shown = parts.filter((part) => part[1] > 0);
-  const track = make("div", {class: "track", "aria-hidden": "true"}, ...shown.map(([, value, color]) => {
-    const bar = make("span", {});
-    bar.style.cssText = `flex: ${value / all}; background: ${color}`;
-    return bar;
-  }));
-  const legend = make("div", {class: "legend"}, ...shown.map(([name, value, color]) => {
-    const mark = make("i", {});
-    mark.style.background = color;
-    return make("span", {}, mark, `${name} `, make("b", {}, value_text(value)));
-  }));
+  const track = make("div", {class: "track", "aria-hidden": "true"}, ...shown.map(([, value, color]) => make("span", {style: `flex: ${value / all}; background: ${color}`})));
+  const legend = make("div", {class: "legend"}, ...shown.map(([name, value, color]) => make("span", {}, make("i", {style: `background: ${color}`}), `${name} `, make("b", {}, value_text(value)))));
   return make("div", {class: "stack"}, make("h3", {}, title), track, legend);
 }
 function overview_bars() {
   const bars = [];
-  if (measured) {
-    const names = ["contraction", "attention", "loop", ""];
-    bars.push(stack("Time of a run", names.map((kind) => [kind_names[kind] || "other", sum(steps.filter((s) => kind_of_step(s) === kind).map((s) => s.ns)), `var(--${kind_colors[kind] || "other"})`]), time_text));
+  if (measured && groups.length) {
+    bars.push(stack("Time of a run", ["contraction", "attention", "loop"].map((kind) => [kind_names[kind], sum(steps.filter((s) => kind_of_step(s) === kind).map((s) => s.ns)), `var(--${kind_colors[kind]})`]), time_text));
   }
   const m = report.memory;
   bars.push(stack("Peak memory", [["parameters", m.parameters, "var(--product)"], ["arena", m.arena, "var(--loop)"], ["inputs", m.inputs, "var(--warm)"], ["outputs", m.outputs, "var(--attention)"], ["scratch", m.scratch, "var(--other)"]], bytes_text));
@@ -98,7 +89,6 @@ function graph_section() {
 }
 function show_graph(which) {
   graphs[which] = graphs[which] || read_graph(report.graphs[which]);
-  graph_view.member_boxes = null;
   graph_view.show(graphs[which]);
   $("show-after").setAttribute("aria-pressed", String(which === "after"));
   $("show-before").setAttribute("aria-pressed", String(which === "before"));
@@ -149,8 +139,7 @@ function memory_section() {
     $("memory-canvas").setAttribute("aria-label", `Map of ${count_text(map.shown.length, "buffer")} over ${count_text(report.plan_steps.length, "step")}: arena ${bytes_text(place.arena)}, lower bound ${bytes_text(place.lower_bound)}`);
   };
   describe();
-  const mark = (color, label) => make("span", {}, make("i", {style: `background: var(--${color})`}), label);
-  $("memory-legend").replaceChildren(mark("loop", "temporary"), mark("warm", "workspace"), mark("ink", "in use at the step"), mark("accent", "arena"), mark("bad", "lower bound"));
+  $("memory-legend").replaceChildren(...[["loop", "temporary"], ["warm", "workspace"], ["ink", "in use at the step"], ["accent", "arena"], ["bad", "lower bound"]].map(([color, label]) => make("span", {}, make("i", {style: `background: var(--${color})`}), label)));
   if (places.length < 2) return;
   $("place-label").hidden = false;
   $("place").append(...places.map((place) => make("option", {value: report.places.indexOf(place)}, place.name)));
@@ -222,8 +211,7 @@ function selection_bar() {
 }
 
 function set_search(query) {
-  $("search").value = query;
-  $("search").dispatchEvent(new Event("input"));
+  Object.assign($("search"), {value: query}).dispatchEvent(new Event("input"));
 }
 function searching(decision_table) {
   const input = $("search");

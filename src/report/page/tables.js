@@ -13,7 +13,8 @@ class SortedTable {
     this.down = true;
     this.first = options.first ?? page_rows;
     this.limit = this.first;
-    this.row_class = options.row_class || (() => null);
+    this.picked = options.picked || (() => false);
+    this.lines = [];
     this.empty = options.empty || "Nothing to show.";
     this.render();
   }
@@ -36,6 +37,7 @@ class SortedTable {
   }
   render() {
     if (!this.rows.length) {
+      this.lines = [];
       this.parent.replaceChildren(make("div", {class: "empty"}, this.empty));
       return;
     }
@@ -43,30 +45,27 @@ class SortedTable {
       const sorting = this.by === i ? (this.down ? "descending" : "ascending") : null;
       return make("th", {scope: "col", class: column.number ? "number" : null, "aria-sort": sorting}, make("button", {type: "button", onclick: () => this.sort(i)}, column.title));
     });
-    const body = this.sorted().slice(0, this.limit).map((row) => make("tr", {class: this.row_class(row)}, ...this.columns.map((column) => (
-      make("td", {class: column.style || (column.number ? "number" : null)}, column.cell(row))))));
+    this.lines = this.sorted().slice(0, this.limit).map((row) => [row, make("tr", {}, ...this.columns.map((column) => (
+      make("td", {class: column.style || (column.number ? "number" : null)}, column.cell(row)))))]);
+    this.mark();
     const left = this.rows.length - this.limit;
-    const table = make("div", {class: "scroll"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...body)));
-    const more = left <= 0 ? null : make("button", {type: "button", class: "more", onclick: () => this.more()}, `Show ${Math.min(left, page_rows)} more of ${left.toLocaleString("en-US")}`);
+    const table = make("div", {class: "scroll"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...this.lines.map(([, line]) => line))));
+    const more = left <= 0 ? null : make("button", {type: "button", class: "more", onclick: () => { this.limit += page_rows; this.render(); }}, `Show ${Math.min(left, page_rows)} more of ${left.toLocaleString("en-US")}`);
     this.parent.replaceChildren(...[table, more].filter((part) => part));
   }
-  more() {
-    this.limit += page_rows;
-    this.render();
-  }
+  mark() { for (const [row, line] of this.lines) line.className = this.picked(row) ? "picked" : ""; }
 }
 
 function step_table() {
-  if (!steps.length) return null;
+  if (!steps.length) return;
   const link = (step) => (step.group < 0 ? step.name : make("button", {type: "button", class: "link", onclick: () => selection.set(step.group)}, step.name));
   const share = (step) => {
-    const bar = make("i", {});
-    bar.style.width = `${100 * (step.ns / total_ns)}%`;
+    const bar = make("i", {style: `width: ${100 * (step.ns / total_ns)}%`});
     return make("span", {}, time_text(step.ns), make("span", {class: "share", "aria-hidden": "true"}, bar));
   };
   const columns = [
     {title: "Step", of: (s) => s.index, cell: link},
-    {title: "Kernel", of: (s) => (s.group < 0 ? "" : groups[s.group].kernel), cell: (s) => (s.group < 0 ? "" : groups[s.group].kernel), style: "name"},
+    {title: "Kernel", of: kernel_of_step, cell: kernel_of_step, style: "name"},
   ];
   if (measured) {
     columns.push({title: "Time", number: true, of: (s) => s.ns, cell: share});
@@ -78,9 +77,8 @@ function step_table() {
   columns.push({title: "flop", number: true, of: (s) => s.flops, cell: (s) => number_text(s.flops)});
   columns.push({title: "Bytes", number: true, of: (s) => s.bytes, cell: (s) => bytes_text(s.bytes)});
   columns.push({title: "Pieces", number: true, of: (s) => s.parallel, cell: (s) => number_text(s.parallel)});
-  const table = new SortedTable($("steps"), columns, steps, {by: measured ? 2 : -1, first: 12, row_class: (s) => (s.group >= 0 && s.group === selection.group ? "picked" : null)});
-  selection.watchers.push(() => table.render());
-  return table;
+  const table = new SortedTable($("steps"), columns, steps, {by: measured ? 2 : -1, first: 12, picked: (s) => s.group >= 0 && s.group === selection.group});
+  selection.watchers.push(() => table.mark());
 }
 
 const decisions = report.decisions.map(([what, chosen, reason, detail, alternatives], index) => {
