@@ -16,7 +16,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-STEPS = 300
+STEPS = 900
 LAST = f"step-{STEPS:012}.safetensors"
 
 

@@ -96,13 +96,17 @@ TEST_F(Training, GoesOnAsIfItHadNeverStopped) {
 }
 
 TEST_F(Training, SaysWhichCheckpointsItPassedOver) {
-  const std::string run = " --checkpoint-every 5 --checkpoint-dir " + folder_.file("run");
+  const std::string run = " --checkpoint-every 5 --checkpoint-dir " + folder_.file("run") +
+                          " --metrics " + folder_.file("m.jsonl");
   ASSERT_EQ(train("--steps 10" + run).exit, 0);
   std::filesystem::resize_file(folder_.file("run/step-000000000010.safetensors"), 100);
   const Outcome o = train("--steps 12 --resume" + run);
   EXPECT_EQ(o.exit, 0);
   EXPECT_TRUE(has(o, "checkpoint passed over: step-000000000010.safetensors: ")) << o.text;
   EXPECT_TRUE(has(o, "step-000000000005.safetensors")) << o.text;
+  // Steps 6 to 10 were done again, and stand in the metrics once.
+  ASSERT_EQ(train("--steps 12 --metrics " + folder_.file("whole.jsonl")).exit, 0);
+  EXPECT_EQ(content("m.jsonl"), content("whole.jsonl"));
   expect_refused("--steps 12" + run, 2, "holds checkpoints up to step 12: --resume");
   expect_refused("--steps 12 --resume --weight-decay 0.5" + run, 2,
                  "weight_decay: it has '0', this run '0.5'");
