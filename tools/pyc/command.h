@@ -67,6 +67,7 @@ class Command {
 
 // One maker per file of a command.
 std::unique_ptr<Command> make_run();
+std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_compile();
 std::unique_ptr<Command> make_cache();
@@ -87,7 +88,19 @@ std::unique_ptr<Command> make_capabilities();
 
 struct InputOptions;
 
-// The flags of compile options, made from the library's list of them.
+// The flags of options that the library lists.
+class OptionFlags {
+ public:
+  void declare(Options& options, const pyc_option_info& option);
+  // Calls `set` with the name and the value of each option, of a list once per item.
+  void finish(const std::function<void(const std::string&, const std::string&)>& set) const;
+
+ private:
+  struct Flag;
+  std::vector<std::shared_ptr<Flag>> flags_;
+};
+
+// Those of compile options.
 class CompileFlags {
  public:
   // Declares the flag of every option that `wanted` takes.
@@ -96,8 +109,7 @@ class CompileFlags {
   void finish(CompileOptions& compile) const;
 
  private:
-  struct Flag;
-  std::vector<std::shared_ptr<Flag>> flags_;
+  OptionFlags flags_;
 };
 
 // Sizes for what a model leaves open, for commands that compile nothing.
@@ -238,6 +250,9 @@ class Progress {
  public:
   explicit Progress(std::string what);
   ~Progress();
+  bool shown() const { return impl_ != nullptr; }
+  // How far it has come, shown behind that from the next second on.
+  void note(std::string how_far);
 
  private:
   struct Impl;

@@ -1,4 +1,6 @@
-// Compile options as flags: whatever the library lists.
+// Options as flags: whatever the library lists.
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -7,10 +9,11 @@
 namespace pyc::tool {
 
 // An option and what the command line gave for it.
-struct CompileFlags::Flag {
+struct OptionFlags::Flag {
   pyc_option_info option;
   bool given = false;  // of a switch
   int64_t number = 0;
+  double real = 0.0;
   std::string text;
   std::vector<std::string> items;
 };
@@ -31,43 +34,55 @@ std::string flag_name(const pyc_option_info& option) {
   return (off ? "--no-" : "--") + name;
 }
 
-void CompileFlags::declare(Options& options,
-                           const std::function<bool(const pyc_option_info&)>& wanted) {
-  for (const pyc_option_info& option : compile_options()) {
-    if (!wanted(option)) continue;
-    flags_.push_back(std::make_shared<Flag>(Flag{option, false, 0, option.initial, {}}));
-    Flag& flag = *flags_.back();
-    const std::string name = flag_name(option);
+void OptionFlags::declare(Options& options, const pyc_option_info& option) {
+  flags_.push_back(std::make_shared<Flag>(Flag{option, false, 0, 0.0, option.initial, {}}));
+  Flag& flag = *flags_.back();
+  const std::string name = flag_name(option);
+  if (option.kind == PYC_OPTION_SWITCH) {
+    options.flag(name, flag.given, option.help);
+  } else if (option.kind == PYC_OPTION_LIST) {
+    options.list(name, flag.items, option.help, std::string(option.form).empty());
+  } else if (option.word_count > 0) {
+    options.choice(name, flag.text, option.help, {option.words, option.words + option.word_count});
+  } else if (option.kind == PYC_OPTION_INTEGER) {
+    flag.number = std::stoll(option.initial);
+    options.integer(name, flag.number, option.help, option.lo, option.hi);
+  } else if (option.kind == PYC_OPTION_NUMBER) {
+    flag.real = std::stod(option.initial);
+    options.number(name, flag.real, option.help);
+  } else {
+    options.text(name, flag.text, option.help);
+  }
+}
+
+void OptionFlags::finish(
+    const std::function<void(const std::string&, const std::string&)>& set) const {
+  for (const auto& flag : flags_) {
+    const pyc_option_info& option = flag->option;
     if (option.kind == PYC_OPTION_SWITCH) {
-      options.flag(name, flag.given, option.help);
+      if (flag->given) set(option.name, option.initial == std::string("off") ? "on" : "off");
     } else if (option.kind == PYC_OPTION_LIST) {
-      options.list(name, flag.items, option.help, std::string(option.form).empty());
-    } else if (option.word_count > 0) {
-      options.choice(name, flag.text, option.help,
-                     {option.words, option.words + option.word_count});
-    } else if (option.kind == PYC_OPTION_INTEGER) {
-      flag.number = std::stoll(option.initial);
-      options.integer(name, flag.number, option.help, option.lo, option.hi);
+      for (const std::string& item : flag->items) set(option.name, item);
+    } else if (option.kind == PYC_OPTION_INTEGER && option.word_count == 0) {
+      set(option.name, std::to_string(flag->number));
+    } else if (option.kind == PYC_OPTION_NUMBER) {
+      set(option.name, fmt::format("{}", flag->real));
     } else {
-      options.text(name, flag.text, option.help);
+      set(option.name, flag->text);
     }
   }
 }
 
-void CompileFlags::finish(CompileOptions& compile) const {
-  for (const auto& flag : flags_) {
-    const pyc_option_info& option = flag->option;
-    const std::string initial = option.initial;
-    if (option.kind == PYC_OPTION_SWITCH) {
-      if (flag->given) compile.set(option.name, initial == "off");
-    } else if (option.kind == PYC_OPTION_LIST) {
-      for (const std::string& item : flag->items) compile.set(option.name, item);
-    } else if (option.kind == PYC_OPTION_INTEGER && option.word_count == 0) {
-      compile.set(option.name, flag->number);
-    } else {
-      compile.set(option.name, flag->text);
-    }
+void CompileFlags::declare(Options& options,
+                           const std::function<bool(const pyc_option_info&)>& wanted) {
+  for (const pyc_option_info& option : compile_options()) {
+    if (wanted(option)) flags_.declare(options, option);
   }
+}
+
+void CompileFlags::finish(CompileOptions& compile) const {
+  flags_.finish(
+      [&](const std::string& name, const std::string& value) { compile.set(name, value); });
 }
 
 void ShapeOptions::declare(Options& options) {

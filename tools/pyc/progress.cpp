@@ -14,6 +14,7 @@ namespace pyc::tool {
 
 struct Progress::Impl {
   std::string what;
+  std::string how_far;
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
@@ -24,7 +25,7 @@ struct Progress::Impl {
     std::unique_lock lock(mutex);
     int elapsed = 0;
     while (!changed.wait_for(lock, seconds(1), [this] { return done; })) {
-      say(stderr, "\r\033[K{} … {} s", what, ++elapsed);
+      say(stderr, "\r\033[K{} … {} s{}", what, ++elapsed, how_far);
       std::fflush(stderr);
     }
     if (elapsed > 0) say(stderr, "\r\033[K");
@@ -36,6 +37,12 @@ Progress::Progress(std::string what) {
   impl_ = std::make_unique<Impl>();
   impl_->what = std::move(what);
   impl_->thread = std::thread([this] { impl_->show(); });
+}
+
+void Progress::note(std::string how_far) {
+  if (impl_ == nullptr) return;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->how_far = ", " + std::move(how_far);
 }
 
 Progress::~Progress() {

@@ -1,0 +1,169 @@
+// `pyc train`: what it writes, how it goes on, what it refuses.
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/program.h"
+
+namespace pyc::test {
+namespace {
+
+const std::string kBlobs = std::string(PYC_SOURCE_DIR) + "/tests/train/models/blobs.ir";
+
+// A folder with data for the model and a command that trains it.
+class Training : public testing::Test {
+ protected:
+  Training() : data_(folder_.file("data.npz")) {
+    const Outcome made = shell("python3 " + std::string(PYC_SOURCE_DIR) +
+                               "/scripts/train_data.py " + data_ + " 200 1 2>&1");
+    EXPECT_EQ(made.exit, 0) << made.text;
+  }
+  std::string command(const std::string& options) const {
+    return "train " + kBlobs + " --data " + data_ +
+           " --loss cross_entropy --optimizer adamw --lr 0.01 " + options;
+  }
+  Outcome train(const std::string& options) const { return pyc(command(options)); }
+  static std::string weights(const Outcome& o) {
+    const size_t at = o.text.find("weights ");
+    EXPECT_NE(at, std::string::npos) << o.text;
+    return at == std::string::npos ? "" : o.text.substr(at + 8, 32);
+  }
+  std::string content(const std::string& name) const {
+    std::ifstream file(folder_.file(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  void expect_refused(const std::string& options, int exit, const std::string& words) const {
+    const Outcome o = train(options);
+    EXPECT_EQ(o.exit, exit) << options << "\n" << o.text;
+    EXPECT_TRUE(has(o, words)) << o.text;
+  }
+
+  TempFolder folder_;
+  std::string data_;
+};
+
+TEST_F(Training, WritesMetricsCheckpointsAndTheModel) {
+  const std::string onnx = folder_.file("trained.onnx");
+  const Outcome o = train("--steps 40 --checkpoint-every 10 --keep 2 --checkpoint-dir " +
+                          folder_.file("run") + " --metrics " + folder_.file("m.jsonl") +
+                          " --eval-data " + data_ + " --eval-every 20 --export " + onnx);
+  ASSERT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "step 20: eval loss ")) << o.text;
+  EXPECT_TRUE(has(o, "40 steps, loss ")) << o.text;
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("run/step-000000000030.safetensors")));
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("run/step-000000000040.safetensors")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("run/step-000000000020.safetensors")));
+  const std::string metrics = content("m.jsonl");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 42);
+  EXPECT_TRUE(metrics.starts_with("{\"step\":1,\"loss\":")) << metrics.substr(0, 100);
+  EXPECT_NE(metrics.find("{\"step\":20,\"eval_loss\":"), std::string::npos);
+  EXPECT_TRUE(has(pyc("run " + onnx), "scores: f32[32,4]"));
+  const std::string pycm = folder_.file("trained.pycm");
+  ASSERT_EQ(train("--steps 2 --export " + pycm).exit, 0);
+  EXPECT_TRUE(has(pyc("run " + pycm), "scores: f32[32,4]"));
+}
+
+TEST_F(Training, HasTheSameBitsAtEveryThreadCount) {
+  const std::string expected = weights(train("--steps 30 --threads 1"));
+  EXPECT_EQ(weights(train("--steps 30 --threads 2")), expected);
+  EXPECT_EQ(weights(train("--steps 30 --threads 7")), expected);
+  EXPECT_EQ(weights(train("--steps 30 --threads 1 --device reference")), expected);
+  EXPECT_NE(weights(train("--steps 30 --seed 4")), expected);
+}
+
+TEST_F(Training, GoesOnAsIfItHadNeverStopped) {
+  const std::string whole = " --steps 40 --checkpoint-every 7";
+  const Outcome once = train(whole + " --checkpoint-dir " + folder_.file("a") + " --metrics " +
+                             folder_.file("a.jsonl") + " --eval-data " + data_ + " --eval-every 5");
+  const std::string parts = " --checkpoint-every 7 --checkpoint-dir " + folder_.file("b") +
+                            " --metrics " + folder_.file("b.jsonl") + " --eval-data " + data_ +
+                            " --eval-every 5 --resume";
+  const Outcome first = train("--steps 17" + parts);
+  EXPECT_TRUE(has(first, "begins at step 0")) << first.text;
+  const Outcome second = train("--steps 40" + parts);
+  EXPECT_TRUE(has(second, "goes on from " + folder_.file("b/step-000000000017.safetensors")))
+      << second.text;
+  EXPECT_EQ(weights(second), weights(once));
+  // The first half evaluated at its own end as well.
+  std::string metrics = content("b.jsonl");
+  const size_t extra = metrics.find("{\"step\":17,\"eval_loss\"");
+  ASSERT_NE(extra, std::string::npos);
+  metrics.erase(extra, metrics.find('\n', extra) + 1 - extra);
+  EXPECT_EQ(metrics, content("a.jsonl"));
+  EXPECT_EQ(content("a/step-000000000040.safetensors"), content("b/step-000000000040.safetensors"));
+  const Outcome again = train("--steps 40" + parts);
+  EXPECT_EQ(weights(again), weights(once));
+}
+
+TEST_F(Training, SaysWhichCheckpointsItPassedOver) {
+  const std::string run = " --checkpoint-every 5 --checkpoint-dir " + folder_.file("run") +
+                          " --metrics " + folder_.file("m.jsonl");
+  ASSERT_EQ(train("--steps 10" + run).exit, 0);
+  std::filesystem::resize_file(folder_.file("run/step-000000000010.safetensors"), 100);
+  const Outcome o = train("--steps 12 --resume" + run);
+  EXPECT_EQ(o.exit, 0);
+  EXPECT_TRUE(has(o, "checkpoint passed over: step-000000000010.safetensors: ")) << o.text;
+  EXPECT_TRUE(has(o, "step-000000000005.safetensors")) << o.text;
+  // Steps 6 to 10 were done again, and stand in the metrics once.
+  ASSERT_EQ(train("--steps 12 --metrics " + folder_.file("whole.jsonl")).exit, 0);
+  EXPECT_EQ(content("m.jsonl"), content("whole.jsonl"));
+  expect_refused("--steps 12" + run, 2, "holds checkpoints up to step 12: --resume");
+  expect_refused("--steps 12 --resume --weight-decay 0.5" + run, 2,
+                 "weight_decay: it has '0', this run '0.5'");
+}
+
+TEST_F(Training, StopsWhenTheLossIsNotFinite) {
+  const std::string run = "--checkpoint-every 1 --checkpoint-dir " + folder_.file("run");
+  const Outcome o = pyc("train " + kBlobs + " --data " + data_ +
+                        " --loss cross_entropy --optimizer sgd --lr 1e30 --steps 50 " + run);
+  EXPECT_EQ(o.exit, 8) << o.text;
+  EXPECT_TRUE(has(o, "the loss is ")) << o.text;
+  const size_t at = o.text.find("step ");
+  ASSERT_NE(at, std::string::npos);
+  const int64_t bad = std::stoll(o.text.substr(at + 5));
+  EXPECT_TRUE(std::filesystem::exists(
+      folder_.file("run/step-00000000000" + std::to_string(bad - 1) + ".safetensors")))
+      << o.text;
+}
+
+TEST_F(Training, PrintsJson) {
+  const Outcome o = pyc_out(command("--steps 3 --json"));
+  EXPECT_EQ(o.exit, 0) << o.text;
+  for (const char* key : {"\"steps\": 3", "\"first_step\": 0", "\"loss\": ", "\"eval_loss\": null",
+                          "\"steps_per_second\": ", "\"weights\": "}) {
+    EXPECT_TRUE(has(o, key)) << key << "\n" << o.text;
+  }
+}
+
+TEST_F(Training, RefusesWithACure) {
+  EXPECT_TRUE(has(pyc("train " + kBlobs + " --steps 1"), "--data FILE.npz"));
+  expect_refused("", 2, "--steps N");
+  expect_refused("--steps 1 --resume", 2, "--checkpoint-dir D");
+  expect_refused("--steps 1 --eval-every 1", 2, "--eval-data FILE.npz");
+  expect_refused("--steps 1 --batch 16", 2, "'x' is f32[32,16]");
+  expect_refused("--steps 1 --schedule cosin", 2, "did you mean 'cosine'");
+  expect_refused("--steps 1 --eval-data " + kBlobs, 3, "not a .npz file");
+  expect_refused("--steps 1 --eval-data /nowhere.npz", 9, "/nowhere.npz");
+  expect_refused("--steps 1 --freeze 'v*'", 2, "'v*'");
+  expect_refused("--steps 1 --memory-budget 1000", 6, "budget");
+  expect_refused("--steps 1 --metrics /nowhere/m.jsonl", 9, "/nowhere/m.jsonl");
+  expect_refused("--steps 1 --checkpoint-dir /proc/nowhere", 9, "/proc/nowhere");
+}
+
+// The batch fills a first dim that the model leaves open.
+TEST_F(Training, ChoosesTheBatchOfAnOpenModel) {
+  const std::string open = write_model("open_blobs.ir",
+                                       "open graph @open(%x: f32[N,16]) -> (%y) {\n"
+                                       "  %w = const f32[16,4] splat(0.125)\n"
+                                       "  %y = onnx.MatMul[18](%x, %w)\n"
+                                       "}\n");
+  const std::string rest = " --data " + data_ + " --loss cross_entropy --steps 5 --batch ";
+  const Outcome o = pyc("train " + open + rest + "8");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "5 steps, loss ")) << o.text;
+  const Outcome large = pyc("train " + open + rest + "201");
+  EXPECT_TRUE(has(large, "the data has 200 rows, a batch takes 201")) << large.text;
+}
+
+}  // namespace
+}  // namespace pyc::test

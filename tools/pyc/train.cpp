@@ -1,0 +1,274 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "command.h"
+#include "report.h"
+#include "say.h"
+
+namespace pyc::tool {
+namespace {
+
+std::string text_of(double number) { return fmt::format("{}", number); }
+
+// One JSON document a line: a step, or an evaluation. No times, so that a run that was resumed
+// leaves the same file as one that never stopped.
+class Metrics {
+ public:
+  // Lines beyond the step a run goes on from are of steps that are done again.
+  void open(const std::string& path, int64_t from) {
+    if (path.empty()) return;
+    path_ = path;
+    std::string kept;
+    if (from > 0) {
+      std::ifstream old(path);
+      for (std::string line; std::getline(old, line);) {
+        const auto json = Json::parse(line);
+        if (!json || !json->contains("step") || (*json)["step"].integer() > from) break;
+        kept += line + "\n";
+      }
+    }
+    file_.reset(std::fopen(path.c_str(), "w"));
+    put(kept);
+    flush();
+  }
+  void step(const pyc_train_result& result) {
+    if (file_ == nullptr) return;
+    Json line = {
+        {"step", result.step}, {"loss", finite(result.loss)}, {"norm", finite(result.norm)}};
+    if (result.skipped != 0) line["skipped"] = true;
+    put(line.text(-1) + "\n");
+  }
+  void evaluation(int64_t step, double loss) {
+    if (file_ != nullptr) put(Json{{"step", step}, {"eval_loss", finite(loss)}}.text(-1) + "\n");
+  }
+  // What a killed process must not lose: to be called before a checkpoint is written.
+  void flush() {
+    if (path_.empty()) return;
+    if (file_ == nullptr || std::fflush(file_.get()) != 0 || failed_) {
+      throw Error(PYC_STATUS_IO_ERROR, fmt::format("cannot write '{}'", path_), "");
+    }
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  static Json finite(double number) { return std::isfinite(number) ? Json(number) : Json(); }
+  void put(const std::string& text) {
+    failed_ = failed_ || file_ == nullptr ||
+              std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size();
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  bool failed_ = false;
+};
+
+class Train final : public Command {
+ public:
+  std::string name() const override { return "train"; }
+  std::string summary() const override { return "Train a model on data, with checkpoints"; }
+  std::string examples() const override {
+    return "  pyc train mlp.onnx --data digits.npz --loss cross_entropy --optimizer adamw --lr "
+           "0.001 \\\n"
+           "      --batch 32 --steps 1000 --checkpoint-dir run --export trained.onnx\n"
+           "  pyc train mlp.onnx … --checkpoint-dir run --resume\n";
+  }
+  void declare(Options& options) override {
+    model_.declare(options);
+    for (size_t i = 0; i < pyc_train_option_count(); ++i) {
+      auto info = sized<pyc_option_info>();
+      check([&](pyc_error** e) { return pyc_train_option(i, &info, e); });
+      flags_.declare(options, info);
+    }
+    options.text("--data", data_, "A .npz file: an array for each input, and 'target'");
+    options.integer("--steps", steps_, "Steps to have done at the end", 0, INT64_MAX);
+    options.integer("--batch", batch_, "Rows of a batch; 0: as the model has it", 0, INT64_MAX);
+    options.integer("--seed", seed_, "Seed of the order of rows", 0, INT64_MAX);
+    options.text("--eval-data", eval_data_, "A .npz file to evaluate on");
+    options.integer("--eval-every", eval_every_, "Steps between evaluations; 0: at the end", 0,
+                    INT64_MAX);
+    options.text("--checkpoint-dir", folder_, "Folder of the run's checkpoints");
+    options.integer("--checkpoint-every", every_, "Steps between checkpoints; the last has one too",
+                    1, INT64_MAX);
+    options.integer("--keep", keep_, "Checkpoints to keep", 1, INT64_MAX);
+    options.flag("--resume", resume_, "Go on from the newest good checkpoint, if there is one");
+    options.text("--metrics", metrics_file_, "A file of one JSON line a step");
+    options.text("--export", export_, "Write the trained model: .onnx, or .pycm compiled");
+  }
+
+  int run() override {
+    require_options();
+    const Graph graph = load();
+    TrainOptions options;
+    flags_.finish([&](const std::string& n, const std::string& v) { options.set(n, v); });
+    auto compiling = std::make_unique<Progress>("compiling " + model_.model);
+    Trainer trainer(graph, options, model_.compile);
+    compiling.reset();
+    check_batch(trainer);
+    TrainData data(trainer, data_, static_cast<uint64_t>(seed_));
+    if (!eval_data_.empty()) eval_ = std::make_unique<TrainData>(trainer, eval_data_);
+    begin(trainer, data);
+    loop(trainer, data);
+    finish(trainer);
+    return kExitOk;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  [[noreturn]] static void refuse(const std::string& message) {
+    throw Error(PYC_STATUS_INVALID_ARGUMENT, message, "");
+  }
+
+  void require_options() const {
+    if (data_.empty()) refuse("no data is given: --data FILE.npz");
+    if (steps_ == 0) refuse("no number of steps is given: --steps N");
+    if (resume_ && folder_.empty()) refuse("--resume: no folder is given: --checkpoint-dir D");
+    if (eval_every_ > 0 && eval_data_.empty())
+      refuse("--eval-every: no data: --eval-data FILE.npz");
+  }
+
+  // The model as one graph; an open first dim of an input is the batch.
+  Graph load() {
+    model_.finish();
+    const ModelFile file = ModelFile::load(model_.model);
+    for (size_t i = 0; i < file.input_count() && batch_ > 0; ++i) {
+      const pyc_value_info info = file.input(i);
+      if (info.rank < 1 || info.shape[0] != -1) continue;
+      const std::string symbol = info.symbols == nullptr ? "" : info.symbols[0];
+      if (!symbol.empty()) {
+        model_.compile.set("dim", fmt::format("{}={}", symbol, batch_));
+        continue;
+      }
+      Shape shape(info.shape, info.shape + info.rank);
+      shape[0] = batch_;
+      if (std::find(shape.begin(), shape.end(), -1) != shape.end()) continue;
+      model_.compile.set("shape", fmt::format("{}={}", info.name, fmt::join(shape, ",")));
+    }
+    return settled_graph(file, model_.compile);
+  }
+
+  void check_batch(const Trainer& trainer) const {
+    const pyc_value_info first = trainer.batch().front();
+    if (batch_ == 0 || (first.rank > 0 && first.shape[0] == batch_)) return;
+    refuse(fmt::format("--batch {}: the model's input '{}' is {}", batch_, first.name,
+                       type_text(first)));
+  }
+
+  // Goes on from a checkpoint, or sees to it that none is overwritten.
+  void begin(Trainer& trainer, TrainData& data) {
+    if (resume_) {
+      const auto report = Json::parse(trainer.resume(folder_, &data)).value_or(Json());
+      for (const Json& file : report["passed_over"].items()) {
+        say(stderr, "note: checkpoint passed over: {}\n", file.string());
+      }
+      if (trainer.steps_done() > 0) {
+        say(stderr, "note: goes on from {}\n", report["checkpoint"].string());
+      } else {
+        say(stderr, "note: no checkpoint in {}; begins at step 0\n", folder_);
+      }
+    } else if (!folder_.empty()) {
+      int64_t last = -1;
+      check([&](pyc_error** e) { return pyc_train_last_checkpoint(folder_.c_str(), &last, e); });
+      if (last >= 0) {
+        refuse(
+            fmt::format("'{}' holds checkpoints up to step {}: --resume goes on from there, "
+                        "another --checkpoint-dir begins anew",
+                        folder_, last));
+      }
+    }
+    first_ = trainer.steps_done();
+    metrics_.open(metrics_file_, first_);
+  }
+
+  void loop(Trainer& trainer, TrainData& data) {
+    Progress progress("training " + model_.model);
+    const auto began = Clock::now();
+    while (trainer.steps_done() < steps_) {
+      const pyc_train_result result = trainer.step(data);
+      loss_ = result.loss;
+      metrics_.step(result);
+      const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+      rate_ = static_cast<double>(result.step - first_) / std::max(seconds, 1e-9);
+      if (progress.shown()) {
+        progress.note(fmt::format("step {} of {}, loss {:.6g}, {:.1f} steps/s, {:.0f} s left",
+                                  result.step, steps_, result.loss, rate_,
+                                  static_cast<double>(steps_ - result.step) / rate_));
+      }
+      const bool last = result.step == steps_;
+      if (eval_ != nullptr && (last || (eval_every_ > 0 && result.step % eval_every_ == 0))) {
+        evaluate(trainer);
+      }
+      if (!folder_.empty() && (last || result.step % every_ == 0)) {
+        metrics_.flush();
+        trainer.save(folder_, keep_, &data);
+      }
+    }
+    metrics_.flush();
+  }
+
+  void evaluate(Trainer& trainer) {
+    eval_loss_ = trainer.evaluate(*eval_);
+    metrics_.evaluation(trainer.steps_done(), *eval_loss_);
+    if (!json) say("step {}: eval loss {}\n", trainer.steps_done(), text_of(*eval_loss_));
+  }
+
+  void finish(const Trainer& trainer) {
+    if (!export_.empty()) {
+      const Graph trained = trainer.graph();
+      if (export_.ends_with(".pycm")) {
+        trained.compile_to_file(export_, model_.compile);
+      } else {
+        trained.export_onnx(export_);
+      }
+    }
+    if (json) {
+      Json out = {{"steps", trainer.steps_done()},
+                  {"first_step", first_},
+                  {"loss", loss_ ? Json(*loss_) : Json()},
+                  {"eval_loss", eval_loss_ ? Json(*eval_loss_) : Json()},
+                  {"steps_per_second", rate_},
+                  {"weights", trainer.digest()}};
+      print(out);
+      return;
+    }
+    say("{} steps, loss {}, {:.1f} steps/s, weights {}\n", trainer.steps_done(),
+        loss_ ? text_of(*loss_) : "-", rate_, trainer.digest());
+  }
+
+  ModelOptions model_;
+  OptionFlags flags_;
+  std::string data_;
+  int64_t steps_ = 0;
+  int64_t batch_ = 0;
+  int64_t seed_ = 0;
+  std::string eval_data_;
+  int64_t eval_every_ = 0;
+  std::string folder_;
+  int64_t every_ = 100;
+  int64_t keep_ = 3;
+  bool resume_ = false;
+  std::string metrics_file_;
+  std::string export_;
+
+  std::unique_ptr<TrainData> eval_;
+  Metrics metrics_;
+  int64_t first_ = 0;
+  double rate_ = 0.0;
+  std::optional<double> loss_;
+  std::optional<double> eval_loss_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_train() { return std::make_unique<Train>(); }
+
+}  // namespace pyc::tool
