@@ -11,6 +11,7 @@
 #include "driver/assemble.h"
 #include "driver/devices.h"
 #include "driver/select.h"
+#include "driver/states.h"
 #include "driver/targets.h"
 #include "loop/loop.h"
 #include "lower/lower.h"
@@ -76,6 +77,14 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                     "determinism level {}; fast asks for nothing of it",
                     o.device, determinism_name(o.determinism)));
   }
+  PYC_ASSIGN(std::vector<plan::StatePair> states, find_states(*given, o.states));
+  if (!states.empty() && !backend->capabilities().states) {
+    return Status(
+        Code::kUnsupported,
+        fmt::format("state: device '{}' keeps nothing from one run to the next; leave out "
+                    "the option, or choose the device cpu",
+                    o.device));
+  }
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
@@ -94,7 +103,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = budget_or_none(o),
-                                                         .reuse = o.reuse}));
+                                                         .reuse = o.reuse,
+                                                         .states = std::move(states)}));
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap();
 

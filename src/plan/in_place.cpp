@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "loop/kept.h"
+
 namespace pyc::plan {
 namespace {
 
@@ -66,7 +68,13 @@ void state_in_place(const ExecutionPlan& plan, lower::LoweredGraph& lowered) {
         const auto at = std::find(values.begin(), values.end(), plan.instances[instance].value);
         return static_cast<uint32_t>(at - values.begin());
       };
-      group.set_in_place(buffer_of(pair.written), buffer_of(pair.read));
+      const loop::InPlacePair buffers{buffer_of(pair.read), buffer_of(pair.written)};
+      group.set_in_place(buffers.written, buffers.read);
+      // Generators of these name parts of the kernel.
+      if (group.contraction || group.attention) continue;
+      // A state holds what a run left there or what was set, with one NaN.
+      const bool one_nan = plan.instances[pair.read].cls == BufferClass::kState;
+      loop::drop_kept_stores(group.kernel, buffers, one_nan);
     }
   }
 }

@@ -12,7 +12,8 @@ namespace pyc::plan {
 void choose_in_place(const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
                      ExecutionPlan& plan);
 
-// States the plan's pairs in the groups' kernels, so that code is made for them.
+// States the plan's pairs in the groups' kernels, so that code is made for them; stores that put an
+// element back where it was are left out.
 void state_in_place(const ExecutionPlan& plan, lower::LoweredGraph& lowered);
 
 // The instance among `ids` that holds the value as it is, or kNoId.

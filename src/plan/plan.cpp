@@ -12,6 +12,7 @@
 #include "plan/liveness.h"
 #include "plan/metrics.h"
 #include "plan/schedule.h"
+#include "plan/states.h"
 
 namespace pyc::plan {
 namespace {
@@ -19,25 +20,32 @@ namespace {
 struct Draft {
   ExecutionPlan plan;
   Placement placement;
+  int64_t copied_bytes = 0;  // to bring states home
+
+  bool better_than(const Draft& other) const {
+    if (copied_bytes != other.copied_bytes) return copied_bytes < other.copied_bytes;
+    return placement.arena_bytes < other.placement.arena_bytes;
+  }
 };
 
 using Needs = std::span<const lower::KernelNeeds>;
 
 // With results in place where that makes the arena smaller.
 Draft make_draft(const lower::LoweredGraph& lowered, Needs needs, ExecutionPlan plan, bool reuse) {
+  const int64_t copied = place_states(lowered, needs, plan, reuse);
   set_uses(plan);
   ExecutionPlan in_place = plan;
-  Draft draft{std::move(plan), {}};
+  Draft draft{std::move(plan), {}, copied};
   draft.placement = place_instances(draft.plan, 0, reuse);
   if (!reuse) return draft;
   choose_in_place(lowered, needs, in_place);
   const Placement placement = place_instances(in_place, 0, reuse);
   if (placement.arena_bytes >= draft.placement.arena_bytes) return draft;
-  return {std::move(in_place), placement};
+  return {std::move(in_place), placement, copied};
 }
 
 // The plan in the order of the groups or in the memory-aware one, whichever needs the smaller
-// arena; the order of the groups when they are equal.
+// arena; the order of the groups when they are equal. One that copies less for states goes first.
 Draft choose_order(const lower::LoweredGraph& lowered, Needs needs, const ExecutionPlan& unordered,
                    bool reuse) {
   Draft draft = make_draft(lowered, needs, unordered, reuse);
@@ -55,9 +63,10 @@ Draft choose_order(const lower::LoweredGraph& lowered, Needs needs, const Execut
     Draft other = make_draft(lowered, needs, std::move(reordered), reuse);
     decision.detail = fmt::format("arena {} bytes in program order, {} in memory-aware order",
                                   draft.placement.arena_bytes, other.placement.arena_bytes);
-    if (other.placement.arena_bytes < draft.placement.arena_bytes) {
+    if (other.better_than(draft)) {
       decision.chosen = "memory_aware_order";
-      decision.reason = "smaller_arena";
+      decision.reason =
+          other.copied_bytes < draft.copied_bytes ? "fewer_copied_bytes" : "smaller_arena";
       draft = std::move(other);
     } else {
       decision.reason = "no_smaller_arena";
@@ -125,14 +134,16 @@ Status check_budgets(const ExecutionPlan& plan, int threads) {
     const PlanMetrics& m = place.metrics;
     if (place.budget < 0 || m.peak_bytes <= place.budget) continue;
     const auto bytes = [&m](BufferClass cls) { return m.class_bytes[static_cast<size_t>(cls)]; };
+    const std::string states =
+        plan.states.empty() ? "" : fmt::format("state {}, ", bytes(BufferClass::kState));
     return {
         Code::kBudgetExceeded,
         fmt::format(
             "memory budget of {}: expected a peak of at most {} bytes, found {}: host_input {}, "
-            "parameter {}, output {}, arena {} (temporary {} and workspace {} before "
+            "parameter {}, output {}, {}arena {} (temporary {} and workspace {} before "
             "reuse), scratch {} ({} threads of {})",
             place.name, place.budget, m.peak_bytes, bytes(BufferClass::kHostInput),
-            bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), m.arena_bytes,
+            bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), states, m.arena_bytes,
             bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
             m.scratch_bytes * threads, threads, m.scratch_bytes)};
   }
@@ -146,7 +157,8 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
     return Status(Code::kInvalidArgument,
                   fmt::format("plan: expected at least 1 thread, found {}", options.threads));
   }
-  PYC_ASSIGN(const ExecutionPlan unordered, make_instances(lowered, needs));
+  PYC_ASSIGN(ExecutionPlan unordered, make_instances(lowered, needs, options.states));
+  if (options.reuse) order_for_states(lowered, needs, unordered);
   Draft draft = choose_order(lowered, needs, unordered, options.reuse);
   ExecutionPlan& plan = draft.plan;
   plan.places[0].budget = options.memory_budget;
