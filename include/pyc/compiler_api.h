@@ -53,6 +53,7 @@ typedef struct pyc_run_stats {
   int64_t value_peak_bytes; /* held at a time, at most */
   int64_t staged_views;     /* inputs and outputs that were copied: not row-major, or not aligned */
   int64_t staged_bytes;     /* of their elements */
+  int64_t copied_bytes;     /* of states that no kernel could write where they lie */
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and
@@ -78,6 +79,27 @@ PYC_API pyc_status pyc_profile_model(pyc_model* model, const pyc_tensor_view* in
                                      size_t input_count, const pyc_tensor_view* outputs,
                                      size_t output_count, int64_t* step_ns, size_t count,
                                      pyc_error** error);
+
+/* What the model keeps from one run to the next: the inputs that the compile option `state` names.
+ * A run finds there what the run before left, and leaves there what the pair's output is; neither
+ * is among the inputs and outputs of a run. States begin as zeros. A run that fails half way leaves
+ * them void: the next one is refused with PYC_STATUS_INVALID_ARGUMENT until all were set or
+ * cleared. Runs of such a model go one at a time; a run, or a call below, that finds another run
+ * under way is refused with PYC_STATUS_INVALID_ARGUMENT and changes nothing. */
+/* 0 for a model without state. */
+PYC_API size_t pyc_model_state_count(const pyc_model* model);
+/* The state as the input it is; `output`, which may be NULL, becomes the name of the output. Both
+ * live as long as the model. */
+PYC_API pyc_status pyc_model_state(const pyc_model* model, size_t index, pyc_value_info* info,
+                                   const char** output, pyc_error** error);
+/* Copies the caller's elements into the state; a NaN becomes the one NaN that outputs have. */
+PYC_API pyc_status pyc_model_state_set(pyc_model* model, size_t index, const pyc_tensor_view* from,
+                                       pyc_error** error);
+/* Copies the state into the caller's memory; refused while the state is void. */
+PYC_API pyc_status pyc_model_state_get(pyc_model* model, size_t index, const pyc_tensor_view* to,
+                                       pyc_error** error);
+/* Zeros. */
+PYC_API pyc_status pyc_model_state_clear(pyc_model* model, size_t index, pyc_error** error);
 
 /* All runs of a model so far, and its compile. */
 typedef struct pyc_model_stats {
@@ -112,7 +134,7 @@ PYC_API pyc_status pyc_model_get_stats(const pyc_model* model, pyc_model_stats* 
  * model: the sum over the programs that are kept. */
 typedef struct pyc_memory_report {
   size_t struct_size;
-  int64_t peak_bytes; /* inputs + parameters + outputs + arena + scratch */
+  int64_t peak_bytes; /* inputs + parameters + outputs + states + arena + scratch */
   int64_t input_bytes;
   int64_t parameter_bytes; /* weights as the kernels read them */
   int64_t temporary_bytes; /* sum over all temporaries, before reuse */
@@ -122,7 +144,8 @@ typedef struct pyc_memory_report {
   int64_t scratch_bytes;        /* all threads together */
   int64_t measured_arena_bytes; /* allocated for one run: arena and scratch */
   int64_t
-      staging_bytes; /* held for copies of views that cannot be used in place; beside the peak */
+      staging_bytes;   /* held for copies of views that cannot be used in place; beside the peak */
+  int64_t state_bytes; /* kept from run to run, planned and allocated alike */
 } pyc_memory_report;
 PYC_API pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* report,
                                         pyc_error** error);

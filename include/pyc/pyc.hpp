@@ -246,6 +246,23 @@ class Model {
     return info;
   }
 
+  // What it keeps from one run to the next (the option `state`).
+  size_t state_count() const { return pyc_model_state_count(get()); }
+  pyc_value_info state(size_t i) const {
+    auto info = sized<pyc_value_info>();
+    check([&](pyc_error** e) { return pyc_model_state(get(), i, &info, nullptr, e); });
+    return info;
+  }
+  void set_state(size_t i, const pyc_tensor_view& from) {
+    check([&](pyc_error** e) { return pyc_model_state_set(get(), i, &from, e); });
+  }
+  void get_state(size_t i, const pyc_tensor_view& to) {
+    check([&](pyc_error** e) { return pyc_model_state_get(get(), i, &to, e); });
+  }
+  void clear_state(size_t i) {
+    check([&](pyc_error** e) { return pyc_model_state_clear(get(), i, e); });
+  }
+
   // Runs into memory that is there already: the way without an allocation.
   pyc_run_stats run(std::span<const pyc_tensor_view> inputs,
                     std::span<const pyc_tensor_view> outputs) {

@@ -118,6 +118,7 @@ class ProgramReader {
     PYC_TRY(read_places(out.program.places));
     PYC_TRY(read_io(out.program.inputs));
     PYC_TRY(read_io(out.program.outputs));
+    PYC_TRY(read_states(out.program.states));
     PYC_TRY(read_parameters(out.program.parameters));
     PYC_TRY(read_objects());
     PYC_TRY(read_steps(out.program));
@@ -144,16 +145,30 @@ class ProgramReader {
 
   Status read_io(std::vector<runtime::IoSpec>& list) {
     const size_t count = in_.count();
+    for (size_t i = 0; i < count && in_.ok(); ++i) PYC_TRY(read_io(list.emplace_back()));
+    return {};
+  }
+
+  Status read_io(runtime::IoSpec& io) {
+    io.name = in_.text();
+    const auto dtype = in_.number<uint8_t>();
+    if (dtype >= kDTypeCount) return damaged(fmt::format("the type of '{}'", io.name));
+    io.dtype = static_cast<DType>(dtype);
+    const size_t rank = in_.count();
+    for (size_t d = 0; d < rank && in_.ok(); ++d) io.shape.push_back(in_.number<int64_t>());
+    io.bytes = in_.number<int64_t>();
+    return {};
+  }
+
+  Status read_states(std::vector<runtime::StateSpec>& list) {
+    const size_t count = in_.count();
     for (size_t i = 0; i < count && in_.ok(); ++i) {
-      runtime::IoSpec io;
-      io.name = in_.text();
-      const auto dtype = in_.number<uint8_t>();
-      if (dtype >= kDTypeCount) return damaged(fmt::format("the type of '{}'", io.name));
-      io.dtype = static_cast<DType>(dtype);
-      const size_t rank = in_.count();
-      for (size_t d = 0; d < rank && in_.ok(); ++d) io.shape.push_back(in_.number<int64_t>());
-      io.bytes = in_.number<int64_t>();
-      list.push_back(std::move(io));
+      runtime::StateSpec& state = list.emplace_back();
+      PYC_TRY(read_io(state.input));
+      state.output = in_.text();
+      if (in_.ok() && (state.input.bytes < 0 || state.input.bytes > kMaxBytes)) {
+        return damaged(fmt::format("the size of state '{}'", state.input.name));
+      }
     }
     return {};
   }
@@ -205,7 +220,11 @@ class ProgramReader {
         return damaged(
             fmt::format("step {} runs at place {} of {}", i, step.place, program.places.size()));
       }
-      PYC_TRY(read_kernel(step.kernel(), i));
+      if (kind == kCopyStep) {
+        PYC_TRY(read_copy(step.work.emplace<runtime::Copy>(), i));
+      } else {
+        PYC_TRY(read_kernel(step.kernel(), i));
+      }
       program.steps.push_back(std::move(step));
     }
     return {};
@@ -251,17 +270,25 @@ class ProgramReader {
   Status read_buffers(runtime::Kernel& kernel, size_t step) {
     const size_t count = in_.count();
     for (size_t b = 0; b < count && in_.ok(); ++b) {
-      const auto where = in_.number<uint8_t>();
-      if (where > static_cast<uint8_t>(runtime::Where::kScratch)) {
-        return damaged(fmt::format("buffer {} of step {}", b, step));
-      }
-      runtime::BufferRef ref;
-      ref.where = static_cast<runtime::Where>(where);
-      ref.index = in_.number<uint32_t>();
-      ref.offset = in_.number<int64_t>();
-      kernel.buffers.push_back(ref);
+      PYC_TRY(read_ref(kernel.buffers.emplace_back(), b, step));
     }
     return {};
+  }
+
+  Status read_ref(runtime::BufferRef& ref, size_t buffer, size_t step) {
+    const auto where = in_.number<uint8_t>();
+    if (where > static_cast<uint8_t>(runtime::Where::kState)) {
+      return damaged(fmt::format("buffer {} of step {}", buffer, step));
+    }
+    ref.where = static_cast<runtime::Where>(where);
+    ref.index = in_.number<uint32_t>();
+    ref.offset = in_.number<int64_t>();
+    return {};
+  }
+
+  Status read_copy(runtime::Copy& copy, size_t step) {
+    for (size_t b = 0; b < copy.buffers.size(); ++b) PYC_TRY(read_ref(copy.buffers[b], b, step));
+    return read_size(copy.bytes);
   }
 
   ByteReader in_;

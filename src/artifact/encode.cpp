@@ -54,15 +54,31 @@ class Blob {
   uint64_t size_ = 0;
 };
 
+void write_io(ByteWriter& out, const runtime::IoSpec& io) {
+  out.text(io.name);
+  out.number(static_cast<uint8_t>(io.dtype));
+  out.number<uint64_t>(io.shape.size());
+  for (const int64_t dim : io.shape) out.number(dim);
+  out.number(io.bytes);
+}
+
 void write_io(ByteWriter& out, const std::vector<runtime::IoSpec>& list) {
   out.number<uint64_t>(list.size());
-  for (const runtime::IoSpec& io : list) {
-    out.text(io.name);
-    out.number(static_cast<uint8_t>(io.dtype));
-    out.number<uint64_t>(io.shape.size());
-    for (const int64_t dim : io.shape) out.number(dim);
-    out.number(io.bytes);
+  for (const runtime::IoSpec& io : list) write_io(out, io);
+}
+
+void write_states(ByteWriter& out, const std::vector<runtime::StateSpec>& list) {
+  out.number<uint64_t>(list.size());
+  for (const runtime::StateSpec& state : list) {
+    write_io(out, state.input);
+    out.text(state.output);
   }
+}
+
+void write_ref(ByteWriter& out, const runtime::BufferRef& ref) {
+  out.number(static_cast<uint8_t>(ref.where));
+  out.number(ref.index);
+  out.number(ref.offset);
 }
 
 void write_fault(ByteWriter& out, const Fault& fault) {
@@ -90,22 +106,21 @@ void write_kernel(ByteWriter& out, const runtime::Kernel& kernel, const Objects&
   out.number(objects.at(kernel.object.get()));
   out.text(kernel.launch);
   out.number<uint64_t>(kernel.buffers.size());
-  for (const runtime::BufferRef& ref : kernel.buffers) {
-    out.number(static_cast<uint8_t>(ref.where));
-    out.number(ref.index);
-    out.number(ref.offset);
-  }
+  for (const runtime::BufferRef& ref : kernel.buffers) write_ref(out, ref);
   out.number<uint64_t>(kernel.faults.size());
   for (const Fault& fault : kernel.faults) write_fault(out, fault);
 }
 
 void write_step(ByteWriter& out, const runtime::Step& step, const Objects& objects) {
-  out.number<uint8_t>(kKernelStep);
+  const runtime::Copy* copy = step.copy();
+  out.number<uint8_t>(copy == nullptr ? kKernelStep : kCopyStep);
   out.text(step.name);
   out.number(step.place);
   out.number(step.bytes_moved);
   out.number(step.flops);
-  write_kernel(out, step.kernel(), objects);
+  if (copy == nullptr) return write_kernel(out, step.kernel(), objects);
+  for (const runtime::BufferRef& ref : copy->buffers) write_ref(out, ref);
+  out.number(copy->bytes);
 }
 
 void write_memory(ByteWriter& out, const runtime::MemoryReport& memory) {
@@ -136,6 +151,7 @@ struct Sections {
     Objects known;
     ByteWriter table;
     for (const runtime::Step& step : steps) {
+      if (step.copy() != nullptr) continue;
       const auto index = static_cast<uint32_t>(known.size());
       const std::shared_ptr<const std::string>& object = step.kernel().object;
       if (!known.emplace(object.get(), index).second) continue;
@@ -169,6 +185,7 @@ struct Sections {
     write_places(out, program.places);
     write_io(out, program.inputs);
     write_io(out, program.outputs);
+    write_states(out, program.states);
     add_parameters(out, program.parameters);
     const Objects objects = add_objects(out, program.steps);
     out.number<uint64_t>(program.steps.size());

@@ -22,7 +22,7 @@ namespace pyc::artifact {
 
 // Like PNG's: line-end conversion and text tools destroy it visibly.
 inline constexpr std::string_view kMark = "\x89PYCM\r\n\x1a";
-inline constexpr uint32_t kFormat = 3;
+inline constexpr uint32_t kFormat = 4;
 
 // "open": of a model that is not one program, its graph and where its stored tensors (in "weights")
 // and its programs (artefacts inside of this one, in "code") are; else no bytes.
@@ -31,7 +31,7 @@ inline constexpr std::array<std::string_view, kSections> kSectionNames = {
     "program", "decision", "open", "code", "weights"};
 
 // What a step is, as its first byte says.
-enum StepKind : uint8_t { kKernelStep, kStepKinds };
+enum StepKind : uint8_t { kKernelStep, kCopyStep, kStepKinds };
 
 inline constexpr size_t kAlignment = 64;
 inline constexpr size_t kFormatAt = 8;

@@ -30,6 +30,8 @@ struct Capabilities {
   bool ieee_floats = true;
   // The machines that its code can be made for, by name; none: its code is for any.
   std::vector<std::string_view> targets = {};
+  // Whether its lanes keep a model's state (runtime/states.h) where its kernels write it.
+  bool states = true;
   // What dump has besides the stages that all backends share.
   std::vector<std::string_view> stages = {};
 };

@@ -6,12 +6,19 @@
 namespace pyc {
 
 // What a byte of a run is for. Every planned buffer has exactly one class.
-enum class BufferClass : uint8_t { kHostInput, kParameter, kTemporary, kOutput, kWorkspace };
-inline constexpr int kBufferClasses = 5;
+enum class BufferClass : uint8_t {
+  kHostInput,
+  kParameter,
+  kTemporary,
+  kOutput,
+  kWorkspace,
+  kState,  // kept by the model from one run to the next
+};
+inline constexpr int kBufferClasses = 6;
 
 constexpr std::string_view buffer_class_name(BufferClass c) {
   constexpr std::string_view kNames[kBufferClasses] = {"host_input", "parameter", "temporary",
-                                                       "output", "workspace"};
+                                                       "output",     "workspace", "state"};
   return kNames[static_cast<int>(c)];
 }
 

@@ -40,6 +40,7 @@ int64_t code_bytes(const runtime::Program& program) {
   std::set<const std::string*> seen;
   int64_t sum = 0;
   for (const runtime::Step& step : program.steps) {
+    if (step.copy() != nullptr) continue;
     const std::string* object = step.kernel().object.get();
     if (seen.insert(object).second) sum += static_cast<int64_t>(object->size());
   }

@@ -255,6 +255,7 @@ pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* repor
     out.scratch_bytes = m.scratch_bytes;
     out.measured_arena_bytes = m.measured_arena_bytes;
     out.staging_bytes = m.staging_bytes;
+    out.state_bytes = of_class(BufferClass::kState);
     write_struct(report, out);
     return {};
   });

@@ -42,6 +42,7 @@ Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
   out.value_peak_bytes = measured.value_peak_bytes;
   out.staged_views = measured.staged_views;
   out.staged_bytes = measured.staged_bytes;
+  out.copied_bytes = measured.copied_bytes;
   write_struct(stats, out);
   return {};
 }

@@ -16,6 +16,22 @@ std::vector<runtime::IoSpec> io_specs(const ir::Graph& graph, std::span<const ir
   return specs;
 }
 
+// Takes the inputs and outputs of states out of those that the caller hands in.
+void take_states(std::span<const plan::StatePair> states, runtime::Program& program) {
+  for (const plan::StatePair& s : states) {
+    program.states.push_back({program.inputs[s.input], program.outputs[s.output].name});
+  }
+  const auto remove = [&](std::vector<runtime::IoSpec>& specs, uint32_t plan::StatePair::*index) {
+    std::vector<runtime::IoSpec> left;
+    for (uint32_t i = 0; i < specs.size(); ++i) {
+      if (std::ranges::find(states, i, index) == states.end()) left.push_back(std::move(specs[i]));
+    }
+    specs = std::move(left);
+  };
+  remove(program.inputs, &plan::StatePair::input);
+  remove(program.outputs, &plan::StatePair::output);
+}
+
 // A constant as a kernel may read it: where its bytes lie (in a mapped file) at an odd address, a
 // copy.
 runtime::Parameter aligned_parameter(const SharedBytes& bytes, DType dtype) {
@@ -40,6 +56,10 @@ class Assembler {
     program.scratch_bytes = plan_.host().scratch_bytes;
     add_constants(program);
     for (const plan::Step& step : plan_.steps) {
+      if (step.kind == plan::StepKind::kCopy) {
+        program.steps.push_back(make_copy(step));
+        continue;
+      }
       const backends::CompiledGroup& compiled = groups_[step.group];
       add_packed(step, compiled, program);
       for (const backends::CompiledStep& s : compiled.steps) {
@@ -93,6 +113,8 @@ class Assembler {
         return {runtime::Where::kOutput, b.io_index, 0};
       case BufferClass::kParameter:
         return {runtime::Where::kParameter, b.io_index, 0};
+      case BufferClass::kState:
+        return {runtime::Where::kState, b.io_index, 0};
       case BufferClass::kTemporary:
       case BufferClass::kWorkspace:
         break;
@@ -119,6 +141,15 @@ class Assembler {
         break;
     }
     return {runtime::Where::kScratch, 0, 0};
+  }
+
+  runtime::Step make_copy(const plan::Step& step) const {
+    const plan::Instance& to = plan_.instances[step.writes[0]];
+    runtime::Step out;
+    out.name = "copy." + to.name;
+    out.bytes_moved = 2 * to.bytes;
+    out.work = runtime::Copy{{place(step.reads[0]), place(step.writes[0])}, to.bytes};
+    return out;
   }
 
   runtime::Step make_step(const plan::Step& step, const backends::CompiledGroup& compiled,
@@ -170,6 +201,7 @@ Result<std::shared_ptr<const runtime::Program>> assemble(
   program->places = {std::move(place)};
   program->inputs = io_specs(io, io.inputs);
   program->outputs = io_specs(io, io.outputs);
+  take_states(plan.states, *program);
   Assembler(lowered, plan, groups).fill(*program);
   return std::shared_ptr<const runtime::Program>(std::move(program));
 }

@@ -12,6 +12,7 @@
 #include "driver/devices.h"
 #include "driver/select.h"
 #include "driver/stages.h"
+#include "driver/states.h"
 #include "driver/targets.h"
 #include "loop/loop.h"
 #include "lower/lower.h"
@@ -81,6 +82,14 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                     "determinism level {}; fast asks for nothing of it",
                     o.device, determinism_name(o.determinism)));
   }
+  PYC_ASSIGN(std::vector<plan::StatePair> states, find_states(*given, o.states));
+  if (!states.empty() && !backend->capabilities().states) {
+    return Status(
+        Code::kUnsupported,
+        fmt::format("state: device '{}' keeps nothing from one run to the next; leave out "
+                    "the option, or choose the device cpu",
+                    o.device));
+  }
   const backends::BackendOptions backend_options{
       .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
 
@@ -100,7 +109,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = budget_or_none(o),
                                                          .reuse = o.reuse,
-                                                         .mode = mode_of(o)}));
+                                                         .mode = mode_of(o),
+                                                         .states = std::move(states)}));
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap();
 

@@ -64,6 +64,11 @@ std::string to_option_text(const InputShapes& shapes) {
   }
   return to_option_text(lines);
 }
+std::string to_option_text(const StatePairs& states) {
+  Names lines;
+  for (const auto& [input, output] : states) lines.push_back(fmt::format("{}={}", input, output));
+  return to_option_text(lines);
+}
 
 Status expected(const OptionRow& row, std::string_view what, std::string_view found) {
   return {Code::kInvalidArgument,
@@ -156,6 +161,12 @@ Status from_text(const OptionRow& row, std::string_view text, DimSizes& dims) {
   PYC_ASSIGN(NameAndText item, split_item(row, text));
   PYC_ASSIGN(const int64_t size, size_from(row, item.text));
   dims.insert_or_assign(std::move(item.name), size);
+  return {};
+}
+Status from_text(const OptionRow& row, std::string_view text, StatePairs& states) {
+  PYC_ASSIGN(NameAndText item, split_item(row, text));
+  if (item.text.empty()) return expected(row, row.accepts.form, text);
+  states.emplace_back(std::move(item.name), item.text);
   return {};
 }
 // "2,3" or "2x3"; "" is the shape of a scalar.

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.h"
@@ -22,6 +23,7 @@ std::vector<std::string_view> determinism_names();
 
 using Names = std::vector<std::string>;
 using DimSizes = std::map<std::string, int64_t>;
+using StatePairs = std::vector<std::pair<std::string, std::string>>;  // input, output
 using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
 inline constexpr std::string_view kFallbackAllowed = "allow";

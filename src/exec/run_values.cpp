@@ -35,6 +35,7 @@ Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynV
   runtime::RunStats one;
   PYC_TRY(model.run(in, out, &one));
   measured.steps += one.steps;
+  measured.copied_bytes += one.copied_bytes;
   measured.allocations += one.allocations + static_cast<int64_t>(results.size());
   return results;
 }

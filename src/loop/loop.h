@@ -140,7 +140,8 @@ struct Buffer {
   DType dtype = DType::kF32;
   int64_t elements = 0;
   Access access = Access::kRead;
-  // A written buffer may be the very memory of this read one (in_place.h says of which), or kNone.
+  // A written buffer may be the very memory of this read one (in_place.h says of which), or kNone;
+  // an element that is not stored then has the value it had there.
   // All other buffers that are not read only overlap no other one.
   uint32_t in_place_of = kNone;
 };

@@ -168,6 +168,10 @@ Result<artifact::Artifact> compile_model(const LoadedModel& model, const open::S
     PYC_ASSIGN(const ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
     return session::compile_artifact(given, options);
   }
+  if (!options.states.empty()) {
+    return std::move(whole).status().with_context(
+        "state: only a model that is one program keeps one");
+  }
   PYC_ASSIGN(const std::shared_ptr<const open::OpenGraph> shaped, fixed_graph(model, shapes));
   return compile_open_artifact(*model.open, *shaped, options);
 }

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
+#include <functional>
 
+#include "ops/kernel.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -36,27 +39,62 @@ Types infer_tensor_scatter(const InferArgs& args) {
   return one(past.dtype, past.shape);
 }
 
-// An element comes from the update if its place in the sequence is one that is written.
-Expr lower_tensor_scatter(LowerContext& context, int, std::span<const Expr> index) {
+// Where the update begins in the sequence of a batch, as it is given. The run fails if it does not
+// fit.
+Expr given_place(KernelContext& context, Expr batch, int64_t room) {
+  if (context.inputs() < 3) return context.index(0);
+  const Expr begin = convert(context.input(2, std::array{batch}), DType::kI64);
+  if (context.attr_string("mode") == "circular") return begin;
+  context.check_input(2, between(context, begin, 0, room + 1), {.last = room}, "write index");
+  return begin;
+}
+
+// Past first, then the update over it: where both are one memory, the update is all there is to do.
+// Every dim is parallel but the sequence and the last one.
+void kernel_tensor_scatter(KernelContext& context) {
   const Shape& past = context.input_type(0).shape;
+  const Shape& update = context.input_type(1).shape;
   const auto axis =
       static_cast<size_t>(from_front(context.attr_int("axis"), static_cast<int64_t>(past.size())));
+  const size_t last = past.size() - 1;
   const int64_t length = past[axis];
-  const int64_t count = context.input_type(1).shape[axis];
-  const bool circular = context.attr_string("mode") == "circular";
-  Expr begin = context.index(0);
-  const bool given = context.inputs() == 3;
-  if (given) begin = convert(context.input(2, index.first(1)), DType::kI64);
-  if (given && !circular) {
-    context.check_input(2, between(context, begin, 0, length - count + 1), {.last = length - count},
-                        "write index");
+  const int64_t count = update[axis];
+  Index point;
+  for (size_t d = 0; d < past.size(); ++d) {
+    point.push_back(d == axis || d == last ? context.index(0) : context.parallel(past[d]));
   }
-  Expr from = index[axis] - begin;
-  if (circular) from = floor_mod(from, context.index(std::max<int64_t>(length, 1)));
-  Index at = to_index(index);
-  at[axis] = from;
-  const Expr old = context.input(0, index);
-  return context.input_if(1, at, between(context, from, 0, count), old);
+  // The elements at one place of the sequence.
+  const auto each_at = [&](Expr place, const std::function<void(const Index&)>& body) {
+    Index at = point;
+    at[axis] = place;
+    if (axis == last) return body(at);
+    context.each(past[last], Order::kVector, [&](Expr i) {
+      at[last] = i;
+      body(at);
+    });
+  };
+  const uint32_t out = context.output(0);
+  context.each(length, axis == last ? Order::kVector : Order::kSerial, [&](Expr place) {
+    each_at(place, [&](const Index& at) {
+      context.store(out, position(context, at, past), context.input(0, at));
+    });
+  });
+  if (context.input_type(1).elements() == 0) return;
+  const bool circular = context.attr_string("mode") == "circular";
+  const Expr begin = given_place(context, point[0], length - count);
+  const Expr size = context.index(length);
+  context.each(count, Order::kOrdered, [&](Expr i) {
+    // In the sequence, whatever was given. One index for the proofs: the sum of two reaches
+    // further.
+    const Expr row = count == 1 ? context.index(0) : i;
+    const Expr place = circular ? floor_mod(floor_mod(begin, size) + row, size)
+                                : min(max(begin + row, context.index(0)), size - context.index(1));
+    each_at(i, [&](const Index& from) {
+      Index to = from;
+      to[axis] = place;
+      context.store(out, position(context, to, past), context.input(1, from));
+    });
+  });
 }
 
 Grads gradient_tensor_scatter(ir::GraphBuilder& builder, const ir::Node& node,
@@ -99,7 +137,7 @@ const ir::OpDef& op_tensor_scatter() {
       .max_inputs = 3,
       .attrs = {optional("axis", int64_t{-2}), optional("mode", std::string("linear"))},
       .infer = infer_tensor_scatter,
-      .lower = lower_tensor_scatter,
+      .kernel = kernel_tensor_scatter,
       .traits = {.moves_data = true},
       .gradient = gradient_tensor_scatter,
   };

@@ -38,6 +38,7 @@ class Execution {
         used_(plan.instances.size()) {}
 
   Status run() {
+    PYC_TRY(check_pairs());
     for (uint32_t i = 0; i < plan_.instances.size(); ++i) PYC_TRY(start(i));
     std::vector<bool> ran(lowered_.groups.size(), false);
     for (uint32_t s = 0; s < plan_.steps.size(); ++s) {
@@ -55,17 +56,56 @@ class Execution {
   }
 
  private:
-  // Inputs and parameters are there before the run.
+  // Every state is an input and an output of one type, and no other's.
+  Status check_pairs() {
+    for (uint32_t v = 0; v < graph_.inputs.size(); ++v) given_.push_back(v);
+    for (uint32_t v = 0; v < lowered_.output_values.size(); ++v) returned_.push_back(v);
+    for (uint32_t s = 0; s < plan_.states.size(); ++s) {
+      const auto [input, output] = plan_.states[s];
+      const auto wrong = [&](const std::string& why) {
+        return refusal("wrong_state", fmt::format("state {} is input {} and output {}: {}", s,
+                                                  input, output, why));
+      };
+      if (std::erase(given_, input) != 1 || std::erase(returned_, output) != 1) {
+        return wrong("one of them does not exist or is another state's");
+      }
+      const ir::TensorType& before = graph_.type(graph_.inputs[input]);
+      const ir::TensorType& after = graph_.type(graph_.outputs[output]);
+      if (before != after) {
+        return wrong(fmt::format("{} is not {}", before.to_string(), after.to_string()));
+      }
+    }
+    return {};
+  }
+
+  // What a state's instance may hold: its input's value or its output's.
+  bool is_input_of_state(const Instance& i) const {
+    return i.io_index < plan_.states.size() &&
+           graph_.inputs[plan_.states[i.io_index].input] == i.value;
+  }
+  bool is_output_of_state(const Instance& i) const {
+    return i.io_index < plan_.states.size() &&
+           lowered_.output_values[plan_.states[i.io_index].output] == i.value;
+  }
+
+  // Inputs, parameters and states are there before the run.
   Status start(uint32_t i) {
     const Instance& instance = plan_.instances[i];
     const auto wrong = [&](const char* what) {
       return refusal("wrong_value", fmt::format("{} is no {}", name_of_instance(plan_, i), what));
     };
     if (instance.cls == BufferClass::kHostInput) {
-      const bool is_input = instance.io_index < graph_.inputs.size() &&
-                            graph_.inputs[instance.io_index] == instance.value;
+      const bool is_input = instance.io_index < given_.size() &&
+                            graph_.inputs[given_[instance.io_index]] == instance.value;
       if (!is_input || !instance.packing.empty() || instance.place != 0) return wrong("input");
       contents_[i].value = instance.value;
+    }
+    if (instance.cls == BufferClass::kState) {
+      const bool is_input = is_input_of_state(instance);
+      if ((!is_input && !is_output_of_state(instance)) || !instance.packing.empty()) {
+        return wrong("value of its state");
+      }
+      if (is_input) contents_[i].value = instance.value;
     }
     if (instance.cls == BufferClass::kParameter) {
       if (instance.value == ir::kNoId ||
@@ -143,7 +183,9 @@ class Execution {
   // Steps that used the instance before are over, and what shares its bytes is lost.
   Status write(uint32_t s, uint32_t i, ir::ValueId value) {
     const Instance& instance = plan_.instances[i];
-    if (!in_arena(instance) && instance.cls != BufferClass::kOutput) {
+    const bool written = instance.cls == BufferClass::kOutput ||
+                         (instance.cls == BufferClass::kState && is_output_of_state(instance));
+    if (!in_arena(instance) && !written) {
       return refusal("wrong_class",
                      fmt::format("{} writes {}, which is of class {}", step_name(s),
                                  name_of_instance(plan_, i), buffer_class_name(instance.cls)));
@@ -242,10 +284,11 @@ class Execution {
     }
     const Instance& r = plan_.instances[pair.read];
     const Instance& w = plan_.instances[pair.written];
-    if (r.cls != BufferClass::kTemporary || w.cls != BufferClass::kTemporary) {
-      return wrong("only temporaries may be");
-    }
-    if (r.offset != w.offset || r.bytes != w.bytes) return wrong("their memory is not the same");
+    const bool temporaries = r.cls == BufferClass::kTemporary && w.cls == BufferClass::kTemporary;
+    const bool states = r.cls == BufferClass::kState && w.cls == BufferClass::kState;
+    if (!temporaries && !states) return wrong("only temporaries and states may be");
+    const bool same = temporaries ? r.offset == w.offset : of_one_state(r, w);
+    if (!same || r.bytes != w.bytes) return wrong("their memory is not the same");
     const auto shares =
         std::count_if(step.in_place.begin(), step.in_place.end(), [&](const loop::InPlacePair& p) {
           return p.read == pair.read || p.written == pair.written;
@@ -274,15 +317,30 @@ class Execution {
                      fmt::format("the run ends without waiting for {}, which uses {}", step_name(s),
                                  name_of_instance(plan_, named.back())));
     }
-    for (uint32_t o = 0; o < lowered_.output_values.size(); ++o) PYC_TRY(check_output(o));
+    for (uint32_t o = 0; o < returned_.size(); ++o) PYC_TRY(check_output(o));
+    for (uint32_t s = 0; s < plan_.states.size(); ++s) PYC_TRY(check_state(s));
     return {};
+  }
+
+  Status check_state(uint32_t s) const {
+    for (uint32_t i = 0; i < plan_.instances.size(); ++i) {
+      const Instance& instance = plan_.instances[i];
+      if (instance.cls != BufferClass::kState || instance.io_index != s ||
+          !is_output_of_state(instance)) {
+        continue;
+      }
+      if (contents_[i].is(instance)) return {};
+      return refusal("wrong_state", fmt::format("at the end {}, state {}, holds {}",
+                                                name_of_instance(plan_, i), s, held_by(i)));
+    }
+    return refusal("wrong_state", fmt::format("state {} has no instance after the run", s));
   }
 
   Status check_output(uint32_t o) const {
     for (uint32_t i = 0; i < plan_.instances.size(); ++i) {
       const Instance& instance = plan_.instances[i];
       if (instance.cls != BufferClass::kOutput || instance.io_index != o) continue;
-      if (instance.place == 0 && instance.value == lowered_.output_values[o] &&
+      if (instance.place == 0 && instance.value == lowered_.output_values[returned_[o]] &&
           contents_[i].is(instance)) {
         return {};
       }
@@ -296,7 +354,9 @@ class Execution {
   const ir::Graph& graph_;
   const ExecutionPlan& plan_;
   const HappensBefore& before_;
-  std::vector<Contents> contents_;           // per instance
+  std::vector<Contents> contents_;  // per instance
+  std::vector<uint32_t> given_;     // the graph's inputs and outputs that are no state's
+  std::vector<uint32_t> returned_;
   std::vector<std::vector<uint32_t>> used_;  // per instance: the steps that named it so far
   std::vector<uint32_t> held_;               // arena instances that nothing was written over
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "loop/kept.h"
+
 namespace pyc::plan {
 namespace {
 
@@ -127,7 +129,9 @@ void choose_in_place(std::span<const std::vector<loop::InPlacePair>> possible,
       const bool last_read = plan.instances[p.read].uses.back() == s;
       if (last_read && plan.instances[p.written].uses.front() == s) saving.push_back(p);
     }
-    plan.steps[s].in_place = disjoint_pairs(saving);
+    const std::vector<loop::InPlacePair> chosen = disjoint_pairs(saving);
+    std::vector<loop::InPlacePair>& in_place = plan.steps[s].in_place;  // holds those of states
+    in_place.insert(in_place.end(), chosen.begin(), chosen.end());
   }
 }
 
@@ -140,7 +144,13 @@ void state_in_place(const ExecutionPlan& plan, lower::LoweredGraph& lowered) {
         const auto at = std::find(values.begin(), values.end(), plan.instances[instance].value);
         return static_cast<uint32_t>(at - values.begin());
       };
-      group.set_in_place(buffer_of(pair.written), buffer_of(pair.read));
+      const loop::InPlacePair buffers{buffer_of(pair.read), buffer_of(pair.written)};
+      group.set_in_place(buffers.written, buffers.read);
+      // Generators of these name parts of the kernel.
+      if (group.contraction || group.attention) continue;
+      // A state holds what a run left there or what was set, with one NaN.
+      const bool one_nan = plan.instances[pair.read].cls == BufferClass::kState;
+      loop::drop_kept_stores(group.kernel, buffers, one_nan);
     }
   }
 }

@@ -19,7 +19,8 @@ std::vector<loop::InPlacePair> disjoint_pairs(std::span<const loop::InPlacePair>
 // Adds to each step as many of its possible pairs as save memory. Requires set_uses.
 void choose_in_place(std::span<const std::vector<loop::InPlacePair>> possible, ExecutionPlan& plan);
 
-// States the plan's pairs in the groups' kernels, so that code is made for them.
+// States the plan's pairs in the groups' kernels, so that code is made for them; stores that put an
+// element back where it was are left out.
 void state_in_place(const ExecutionPlan& plan, lower::LoweredGraph& lowered);
 
 // The instance among `ids` that holds the value as it is, or kNoId.

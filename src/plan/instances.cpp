@@ -14,18 +14,22 @@ Status broken(std::string message) { return {Code::kInternal, "plan: " + std::mo
 
 class InstanceTable {
  public:
-  InstanceTable(const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs)
+  InstanceTable(const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
+                std::span<const StatePair> states)
       : lowered_(lowered),
         graph_(*lowered.graph),
         needs_(needs),
         writer_(graph_.values.size(), ir::kNoId),
         output_(graph_.values.size(), ir::kNoId),
-        instance_(graph_.values.size(), ir::kNoId) {}
+        instance_(graph_.values.size(), ir::kNoId) {
+    plan_.states.assign(states.begin(), states.end());
+  }
 
   Result<ExecutionPlan> build() {
     PYC_TRY(check_sizes());
     PYC_TRY(find_writers());
     PYC_TRY(find_outputs());
+    PYC_TRY(find_states());
     for (size_t g = 0; g < lowered_.groups.size(); ++g) PYC_TRY(check_reads(g));
     add_inputs();
     add_constants();
@@ -116,6 +120,36 @@ class InstanceTable {
     return {};
   }
 
+  // Numbers inputs and outputs: those of states by their state, the others without gaps.
+  Status find_states() {
+    input_of_.assign(graph_.inputs.size(), {BufferClass::kHostInput, 0});
+    output_of_.assign(graph_.outputs.size(), {BufferClass::kOutput, 0});
+    for (uint32_t s = 0; s < plan_.states.size(); ++s) {
+      const auto [input, output] = plan_.states[s];
+      if (input >= input_of_.size() || output >= output_of_.size()) {
+        return broken(fmt::format("state {} is no pair of an input and an output", s));
+      }
+      if (input_of_[input].cls == BufferClass::kState ||
+          output_of_[output].cls == BufferClass::kState) {
+        return broken(fmt::format("state {} shares its input or its output with another", s));
+      }
+      const int64_t before = graph_.type(graph_.inputs[input]).bytes();
+      const int64_t after = graph_.type(lowered_.output_values[output]).bytes();
+      if (before != after) {
+        return broken(
+            fmt::format("state {} has {} bytes before a run and {} after it", s, before, after));
+      }
+      input_of_[input] = output_of_[output] = {BufferClass::kState, s};
+    }
+    for (std::vector<Role>* roles : {&input_of_, &output_of_}) {
+      uint32_t next = 0;
+      for (Role& role : *roles) {
+        if (role.cls != BufferClass::kState) role.index = next++;
+      }
+    }
+    return {};
+  }
+
   Status check_reads(size_t g) const {
     const lower::Group& group = lowered_.groups[g];
     for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
@@ -166,16 +200,20 @@ class InstanceTable {
     return static_cast<uint32_t>(plan_.instances.size() - 1);
   }
 
-  uint32_t add_value(ir::ValueId value, BufferClass cls) {
-    instance_[value] = add(graph_.value(value).name, cls, value, graph_.type(value).bytes());
+  // What an instance is to the caller of a run.
+  struct Role {
+    BufferClass cls = BufferClass::kTemporary;
+    uint32_t index = 0;  // io_index
+  };
+
+  uint32_t add_value(ir::ValueId value, Role role) {
+    instance_[value] = add(graph_.value(value).name, role.cls, value, graph_.type(value).bytes());
+    plan_.instances[instance_[value]].io_index = role.index;
     return instance_[value];
   }
 
   void add_inputs() {
-    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
-      const uint32_t instance = add_value(graph_.inputs[i], BufferClass::kHostInput);
-      plan_.instances[instance].io_index = static_cast<uint32_t>(i);
-    }
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) add_value(graph_.inputs[i], input_of_[i]);
   }
 
   bool packs(size_t group, ir::ValueId value) const {
@@ -193,7 +231,7 @@ class InstanceTable {
     uint32_t parameters = 0;
     for (ir::ValueId value = 0; value < graph_.values.size(); ++value) {
       if (!read[value] || graph_.value(value).kind != ir::ValueKind::kConstant) continue;
-      plan_.instances[add_value(value, BufferClass::kParameter)].io_index = parameters++;
+      add_value(value, {BufferClass::kParameter, parameters++});
     }
     add_packed(parameters);
   }
@@ -242,9 +280,7 @@ class InstanceTable {
         continue;
       }
       const bool is_output = output_[value] != ir::kNoId;
-      step.writes.push_back(
-          add_value(value, is_output ? BufferClass::kOutput : BufferClass::kTemporary));
-      if (is_output) plan_.instances[step.writes.back()].io_index = output_[value];
+      step.writes.push_back(add_value(value, is_output ? output_of_[output_[value]] : Role()));
     }
     step.reads.insert(step.reads.end(), packed_[g].begin(), packed_[g].end());
   }
@@ -255,6 +291,8 @@ class InstanceTable {
   std::vector<uint32_t> writer_;               // per value: the group that writes it
   std::vector<uint32_t> output_;               // per value: the model output it is
   std::vector<uint32_t> instance_;             // per value: its instance
+  std::vector<Role> input_of_;                 // per input of the graph
+  std::vector<Role> output_of_;                // per output of the graph
   std::vector<std::vector<uint32_t>> packed_;  // per group: the instances of its packed constants
   ExecutionPlan plan_;
 };
@@ -262,8 +300,9 @@ class InstanceTable {
 }  // namespace
 
 Result<ExecutionPlan> make_instances(const lower::LoweredGraph& lowered,
-                                     std::span<const lower::KernelNeeds> needs) {
-  return InstanceTable(lowered, needs).build();
+                                     std::span<const lower::KernelNeeds> needs,
+                                     std::span<const StatePair> states) {
+  return InstanceTable(lowered, needs, states).build();
 }
 
 }  // namespace pyc::plan

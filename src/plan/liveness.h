@@ -16,7 +16,13 @@ inline bool in_arena(const Instance& instance) {
   return instance.cls == BufferClass::kTemporary || instance.cls == BufferClass::kWorkspace;
 }
 
+// Before a run and after it.
+inline bool of_one_state(const Instance& a, const Instance& b) {
+  return a.cls == BufferClass::kState && b.cls == BufferClass::kState && a.io_index == b.io_index;
+}
+
 inline bool share_bytes(const Instance& a, const Instance& b) {
+  if (of_one_state(a, b)) return a.place == b.place;
   return a.place == b.place && in_arena(a) && in_arena(b) && a.offset < b.offset + arena_size(b) &&
          b.offset < a.offset + arena_size(a);
 }
@@ -31,7 +37,7 @@ inline bool live_together(const Lifetime& a, const Lifetime& b) {
 }
 
 // Temporaries and workspaces live from their first to their last use, outputs from their first one
-// to the end of the run, inputs and parameters all the time. Requires set_uses.
+// to the end of the run, inputs, parameters and states all the time. Requires set_uses.
 Lifetime lifetime(const ExecutionPlan& plan, const Instance& instance);
 
 // Sets every instance's uses from the steps.

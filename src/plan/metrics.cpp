@@ -97,6 +97,19 @@ class Owners {
   std::map<int64_t, uint32_t> owner_from_;
 };
 
+// The model allocates each state once, in whole units.
+int64_t state_bytes(const ExecutionPlan& plan, uint32_t place) {
+  int64_t sum = 0;
+  for (uint32_t s = 0; s < plan.states.size(); ++s) {
+    const auto of_state =
+        std::find_if(plan.instances.begin(), plan.instances.end(), [&](const Instance& instance) {
+          return instance.cls == BufferClass::kState && instance.io_index == s;
+        });
+    if (of_state != plan.instances.end() && of_state->place == place) sum += arena_size(*of_state);
+  }
+  return sum;
+}
+
 }  // namespace
 
 LivePeak live_peak(const ExecutionPlan& plan, uint32_t place) {
@@ -121,8 +134,15 @@ std::vector<uint32_t> previous_owners(const ExecutionPlan& plan, uint32_t place)
 PlanMetrics measure(const ExecutionPlan& plan, uint32_t place) {
   PlanMetrics metrics;
   for (const Instance& instance : plan.instances) {
-    if (instance.place != place) continue;
+    if (instance.place != place || instance.cls == BufferClass::kState) continue;
     metrics.class_bytes[static_cast<size_t>(instance.cls)] += instance.bytes;
+  }
+  metrics.class_bytes[static_cast<size_t>(BufferClass::kState)] = state_bytes(plan, place);
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::kCopy) continue;
+    for (const uint32_t to : step.writes) {
+      if (plan.instances[to].place == place) metrics.copied_bytes += plan.instances[to].bytes;
+    }
   }
   const std::vector<Living> arena = arena_instances(plan, place);
   const std::vector<uint32_t> previous = previous_owners(plan, place);
@@ -141,8 +161,8 @@ PlanMetrics measure(const ExecutionPlan& plan, uint32_t place) {
   metrics.lower_bound_bytes = peak.bytes;
   metrics.peak_step = peak.step;
   metrics.peak_bytes = metrics.arena_bytes;
-  for (const BufferClass cls :
-       {BufferClass::kHostInput, BufferClass::kParameter, BufferClass::kOutput}) {
+  for (const BufferClass cls : {BufferClass::kHostInput, BufferClass::kParameter,
+                                BufferClass::kOutput, BufferClass::kState}) {
     metrics.peak_bytes += metrics.class_bytes[static_cast<size_t>(cls)];
   }
   return metrics;

@@ -12,6 +12,7 @@
 #include "plan/liveness.h"
 #include "plan/metrics.h"
 #include "plan/order.h"
+#include "plan/states.h"
 
 namespace pyc::plan {
 namespace {
@@ -19,49 +20,71 @@ namespace {
 // What looking for an order may cost (least_memory_order).
 constexpr int64_t kOrderWork = 200'000;
 
+using Needs = std::span<const lower::KernelNeeds>;
+
 struct Draft {
   ExecutionPlan plan;
   Placement placement;
-  int64_t lower_bound = 0;  // of the arena in this order, results in place or not
+  int64_t lower_bound = 0;   // of the arena in this order, results in place or not
+  int64_t copied_bytes = 0;  // to bring states home
+
+  bool better_than(const Draft& other) const {
+    if (copied_bytes != other.copied_bytes) return copied_bytes < other.copied_bytes;
+    return placement.arena_bytes < other.placement.arena_bytes;
+  }
 };
 
-// The steps in the given order, with results in place where that makes the arena smaller.
-Draft make_draft(const PairsOfSteps& pairs, const ExecutionPlan& unordered, const StepOrder& order,
-                 bool reuse) {
-  Draft draft{unordered, {}, order.peak_bytes};
-  PairsOfSteps ordered_pairs;
-  for (size_t s = 0; s < order.steps.size(); ++s) {
-    draft.plan.steps[s] = unordered.steps[order.steps[s]];
-    ordered_pairs.push_back(pairs[order.steps[s]]);
-  }
-  set_uses(draft.plan);
-  draft.placement = place_instances(draft.plan, 0, reuse);
-  if (!reuse || draft.placement.arena_bytes <= draft.lower_bound) return draft;
-  ExecutionPlan in_place = draft.plan;
-  choose_in_place(ordered_pairs, in_place);
-  const Placement placement = place_instances(in_place, 0, reuse);
-  if (placement.arena_bytes >= draft.placement.arena_bytes) return draft;
-  return {std::move(in_place), placement, draft.lower_bound};
-}
+// What drafts of one plan have in common.
+struct Drafting {
+  const lower::LoweredGraph& lowered;
+  Needs needs;
+  const ExecutionPlan& unordered;
+  PairsOfSteps pairs;  // of the unordered plan
 
-// Takes the order instead if the draft it makes has a smaller arena.
-void try_order(const PairsOfSteps& pairs, const ExecutionPlan& unordered, const StepOrder& order,
-               Draft& best, Decision& decision) {
-  Draft draft = make_draft(pairs, unordered, order, true);
+  // The steps in the given order, with results in place where that makes the arena smaller.
+  Draft draft(const StepOrder& order, bool reuse) const {
+    Draft out{unordered, {}, order.peak_bytes};
+    PairsOfSteps ordered_pairs;
+    for (size_t s = 0; s < order.steps.size(); ++s) {
+      out.plan.steps[s] = unordered.steps[order.steps[s]];
+      ordered_pairs.push_back(pairs[order.steps[s]]);
+    }
+    if (!unordered.states.empty()) {
+      out.copied_bytes = place_states(lowered, needs, out.plan, reuse);
+      // Outputs that are copied home are temporaries now.
+      ordered_pairs = possible_pairs(lowered, needs, out.plan);
+      out.lower_bound = program_order(out.plan, ordered_pairs).peak_bytes;
+    }
+    set_uses(out.plan);
+    out.placement = place_instances(out.plan, 0, reuse);
+    if (!reuse || out.placement.arena_bytes <= out.lower_bound) return out;
+    ExecutionPlan in_place = out.plan;
+    choose_in_place(ordered_pairs, in_place);
+    const Placement placement = place_instances(in_place, 0, reuse);
+    if (placement.arena_bytes >= out.placement.arena_bytes) return out;
+    return {std::move(in_place), placement, out.lower_bound, out.copied_bytes};
+  }
+};
+
+// Takes the order instead if the draft it makes copies less for states or has a smaller arena.
+void try_order(const Drafting& drafting, const StepOrder& order, Draft& best, Decision& decision) {
+  Draft draft = drafting.draft(order, true);
   std::string name(order.found_by);  // "memory_aware_order"
   std::replace(name.begin(), name.end(), '_', '-');
   name[name.rfind('-')] = ' ';
   decision.detail += fmt::format(", {} in {}", draft.placement.arena_bytes, name);
-  if (draft.placement.arena_bytes >= best.placement.arena_bytes) return;
-  best = std::move(draft);
+  if (!draft.better_than(best)) return;
   decision.chosen = order.found_by;
-  decision.reason = "smaller_arena";
+  decision.reason = draft.copied_bytes < best.copied_bytes ? "fewer_copied_bytes" : "smaller_arena";
+  best = std::move(draft);
 }
 
-// The plan in the order of the groups or in one that needs a smaller arena.
-Draft choose_order(const PairsOfSteps& pairs, const ExecutionPlan& unordered,
-                   const PlanOptions& options) {
-  Draft draft = make_draft(pairs, unordered, program_order(unordered, pairs), options.reuse);
+// The plan in the order of the groups or in one that needs a smaller arena; one that copies less
+// for states goes first.
+Draft choose_order(const Drafting& drafting, const PlanOptions& options) {
+  const ExecutionPlan& unordered = drafting.unordered;
+  const PairsOfSteps& pairs = drafting.pairs;
+  Draft draft = drafting.draft(program_order(unordered, pairs), options.reuse);
   Decision decision{"plan:order", "program_order", "no_smaller_arena", "", {}};
   if (!options.reuse) {
     decision.reason = "reuse_off";
@@ -71,11 +94,11 @@ Draft choose_order(const PairsOfSteps& pairs, const ExecutionPlan& unordered,
   decision.detail = fmt::format("arena {} bytes in program order", draft.placement.arena_bytes);
   const StepOrder greedy = greedy_order(unordered, pairs);
   const bool other = !std::is_sorted(greedy.steps.begin(), greedy.steps.end());
-  if (other) try_order(pairs, unordered, greedy, draft, decision);
+  if (other) try_order(drafting, greedy, draft, decision);
   if (options.mode == PlanMode::kMemoryFirst) {
     const StepOrder least = least_memory_order(unordered, pairs, kOrderWork);
     if (least.peak_bytes < draft.placement.arena_bytes && least.steps != greedy.steps) {
-      try_order(pairs, unordered, least, draft, decision);
+      try_order(drafting, least, draft, decision);
     }
     decision.detail += least.optimal ? fmt::format("; no order has less than {}", least.peak_bytes)
                                      : "; the search ended at its limit";
@@ -141,14 +164,16 @@ Status check_budgets(const ExecutionPlan& plan, int threads) {
     const PlanMetrics& m = place.metrics;
     if (place.budget < 0 || m.peak_bytes <= place.budget) continue;
     const auto bytes = [&m](BufferClass cls) { return m.class_bytes[static_cast<size_t>(cls)]; };
+    const std::string states =
+        plan.states.empty() ? "" : fmt::format("state {}, ", bytes(BufferClass::kState));
     return {
         Code::kBudgetExceeded,
         fmt::format(
             "memory budget of {}: expected a peak of at most {} bytes, found {}: host_input {}, "
-            "parameter {}, output {}, arena {} (temporary {} and workspace {} before "
+            "parameter {}, output {}, {}arena {} (temporary {} and workspace {} before "
             "reuse), scratch {} ({} threads of {})",
             place.name, place.budget, m.peak_bytes, bytes(BufferClass::kHostInput),
-            bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), m.arena_bytes,
+            bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), states, m.arena_bytes,
             bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
             m.scratch_bytes * threads, threads, m.scratch_bytes)};
   }
@@ -162,9 +187,10 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
     return Status(Code::kInvalidArgument,
                   fmt::format("plan: expected at least 1 thread, found {}", options.threads));
   }
-  PYC_ASSIGN(const ExecutionPlan unordered, make_instances(lowered, needs));
-  const PairsOfSteps pairs = possible_pairs(lowered, needs, unordered);
-  Draft draft = choose_order(pairs, unordered, options);
+  PYC_ASSIGN(ExecutionPlan unordered, make_instances(lowered, needs, options.states));
+  if (options.reuse) order_for_states(lowered, needs, unordered);
+  Draft draft =
+      choose_order({lowered, needs, unordered, possible_pairs(lowered, needs, unordered)}, options);
   ExecutionPlan& plan = draft.plan;
   plan.places[0].budget = options.memory_budget;
   plan.host() = measure(plan, 0);

@@ -18,6 +18,7 @@ struct PlanOptions {
   int64_t memory_budget = -1;  // of the host: bytes of metrics.peak_bytes; -1: none
   bool reuse = true;           // off: every arena instance gets memory of its own
   PlanMode mode = PlanMode::kBalanced;
+  std::vector<StatePair> states = {};  // inputs and outputs of one type, each in one pair at most
 };
 
 // Orders the groups' steps, assigns offsets and accounts for every byte.
@@ -30,12 +31,13 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
 // The plan executed on symbols, step by step: at every read the instance holds the value that its
 // group's kernel reads, stored by a step that is known to be over; every group runs; results are
 // written in place only where the step's Loop IR allows it, derived anew; what a step names lies in
-// its place; at the end all queues are over and the outputs hold their values. A refusal names the
-// step and the instance.
+// its place; at the end all queues are over and the outputs and states hold their values. A refusal
+// names the step and the instance.
 Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan);
 
 // Every arena instance is aligned and inside its place's arena; two share bytes only if every use
-// of one happens before every use of the other, or in place; uses are those of the steps; every
+// of one happens before every use of the other, or in place, and so do both instances of a state;
+// uses are those of the steps; every
 // instance has the class its role asks for; the metrics equal what the instances say.
 Status verify_allocation(const ExecutionPlan& plan);
 

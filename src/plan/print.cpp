@@ -51,13 +51,15 @@ void print_step(std::string& text, const ExecutionPlan& plan, size_t index) {
   text += '\n';
 }
 
-void print_metrics(std::string& text, const Place& place) {
+void print_metrics(std::string& text, const Place& place, bool states) {
   const PlanMetrics& m = place.metrics;
   text += fmt::format("metrics of {}:\n", place.name);
   for (size_t c = 0; c < kBufferClasses; ++c) {
+    if (static_cast<BufferClass>(c) == BufferClass::kState && !states) continue;
     text +=
         fmt::format("  {} {}\n", buffer_class_name(static_cast<BufferClass>(c)), m.class_bytes[c]);
   }
+  if (states) text += fmt::format("  copied {} a run\n", m.copied_bytes);
   text += fmt::format("  arena {} (requested {}, lower bound {} at step {})\n", m.arena_bytes,
                       m.requested_bytes, m.lower_bound_bytes, m.peak_step);
   text += fmt::format(
@@ -73,7 +75,7 @@ std::string print(const ExecutionPlan& plan) {
   for (size_t i = 0; i < plan.instances.size(); ++i) print_instance(text, plan, i);
   text += "steps:\n";
   for (size_t s = 0; s < plan.steps.size(); ++s) print_step(text, plan, s);
-  for (const Place& place : plan.places) print_metrics(text, place);
+  for (const Place& place : plan.places) print_metrics(text, place, !plan.states.empty());
   return text;
 }
 

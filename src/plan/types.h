@@ -8,6 +8,10 @@
 // may share bytes only if every use of one happens before every use of the other, or if one step
 // writes the one in place of the other.
 //
+// State. A state is memory that stays from run to run: before the first step it holds the value of
+// one input, after the last one that of an output, which is the input's at the next run. Both
+// values have an instance of class state, in the same bytes; the caller hands in neither of them.
+//
 // Execution. Steps of a queue run one after the other. Queues know of each other only by events: a
 // step after a Wait on its queue happens after what stood before the Record of that event on its
 // own. A Record stands before its Waits in the list. The run ends with queue 0.
@@ -38,7 +42,14 @@ struct Instance {
   int64_t bytes = 0;                // as used
   int64_t offset = -1;              // into the place's arena: temporaries and workspaces only
   std::vector<uint32_t> uses = {};  // the steps that name it, ascending
-  uint32_t io_index = 0;            // which input, output or parameter
+  uint32_t io_index = 0;            // which input, output, parameter or state
+};
+
+// Of the graph: this input's value at the next run is that output's of this one.
+struct StatePair {
+  uint32_t input = 0;   // index into Graph::inputs
+  uint32_t output = 0;  // index into Graph::outputs
+  bool operator==(const StatePair&) const = default;
 };
 
 enum class StepKind : uint8_t { kRun, kCopy, kRecord, kWait };
@@ -60,18 +71,20 @@ struct Step {
 
 // Of one place.
 struct PlanMetrics {
-  std::array<int64_t, kBufferClasses> class_bytes{};  // sums of instances' bytes, before reuse
+  std::array<int64_t, kBufferClasses> class_bytes{};  // sums of instances' bytes, before
+                                                      // reuse; states once, in whole units
   int64_t arena_bytes = 0;                            // peak of the arena: what is allocated for it
   int64_t requested_bytes = 0;    // sum of arena instances (aligned): the arena without reuse
   int64_t lower_bound_bytes = 0;  // largest sum of arena bytes in use at one step (aligned)
   int64_t scratch_bytes = 0;      // per thread
-  int64_t peak_bytes = 0;         // inputs + parameters + outputs + arena + scratch·threads
-  int64_t largest_bytes = 0;      // largest single arena instance, as used
-  int64_t buffers = 0;            // arena instances
-  int64_t reused = 0;             // arena instances in memory that an earlier one had
-  int64_t in_place = 0;           // of those: written in place of what their step read
-  int64_t overlap_pairs = 0;      // pairs of arena instances whose lifetimes intersect
-  int peak_step = 0;              // first step at which lower_bound_bytes is reached
+  int64_t peak_bytes = 0;     // inputs + parameters + outputs + states + arena + scratch·threads
+  int64_t copied_bytes = 0;   // written by Copy steps
+  int64_t largest_bytes = 0;  // largest single arena instance, as used
+  int64_t buffers = 0;        // arena instances
+  int64_t reused = 0;         // arena instances in memory that an earlier one had
+  int64_t in_place = 0;       // of those: written in place of what their step read
+  int64_t overlap_pairs = 0;  // pairs of arena instances whose lifetimes intersect
+  int peak_step = 0;          // first step at which lower_bound_bytes is reached
 };
 
 struct Place {
@@ -84,6 +97,7 @@ struct ExecutionPlan {
   std::vector<Place> places = {{"host"}};
   std::vector<Instance> instances;
   std::vector<Step> steps;
+  std::vector<StatePair> states = {};  // state i is that of the instances with io_index i
   DecisionLog decisions;
 
   PlanMetrics& host() { return places[0].metrics; }

@@ -46,6 +46,8 @@ bool suits(BufferClass cls, Role role) {
       return role == Role::kWritten;
     case BufferClass::kWorkspace:
       return role == Role::kWorkspace;
+    case BufferClass::kState:  // what it holds before a run, and what a step left there
+      return role != Role::kWorkspace;
   }
   return false;
 }
@@ -74,6 +76,38 @@ Status check_classes(const ExecutionPlan& plan) {
   return {};
 }
 
+// A state is two instances of one size, before a run and after it; one that the run does not write
+// would keep what it has.
+Status check_states(const ExecutionPlan& plan) {
+  std::vector<std::vector<uint32_t>> of_state(plan.states.size());
+  for (uint32_t i = 0; i < plan.instances.size(); ++i) {
+    const Instance& instance = plan.instances[i];
+    if (instance.cls != BufferClass::kState) continue;
+    if (instance.io_index >= of_state.size()) {
+      return refusal("wrong_state",
+                     fmt::format("{} is of state {} of {}", name_of_instance(plan, i),
+                                 instance.io_index, of_state.size()));
+    }
+    of_state[instance.io_index].push_back(i);
+  }
+  for (size_t s = 0; s < of_state.size(); ++s) {
+    if (of_state[s].size() != 2) {
+      return refusal("wrong_state",
+                     fmt::format("state {} has {} instances, expected one before a run and one "
+                                 "after it",
+                                 s, of_state[s].size()));
+    }
+    const Instance& a = plan.instances[of_state[s][0]];
+    const Instance& b = plan.instances[of_state[s][1]];
+    if (a.bytes != b.bytes || a.place != b.place) {
+      return refusal("wrong_state", fmt::format("{} and {} are no one memory",
+                                                name_of_instance(plan, of_state[s][0]),
+                                                name_of_instance(plan, of_state[s][1])));
+    }
+  }
+  return {};
+}
+
 // Inputs, outputs and parameters are numbered from 0 without gaps.
 Status check_io_indices(const ExecutionPlan& plan) {
   std::array<std::vector<bool>, kBufferClasses> seen;
@@ -82,7 +116,7 @@ Status check_io_indices(const ExecutionPlan& plan) {
   }
   for (uint32_t i = 0; i < plan.instances.size(); ++i) {
     const Instance& instance = plan.instances[i];
-    if (in_arena(instance)) continue;
+    if (in_arena(instance) || instance.cls == BufferClass::kState) continue;
     std::vector<bool>& taken = seen[static_cast<size_t>(instance.cls)];
     if (instance.io_index >= taken.size() || taken[instance.io_index]) {
       return refusal("wrong_index",
@@ -126,11 +160,14 @@ Status check_in_turn(const ExecutionPlan& plan, const HappensBefore& before, uin
       if (u == v && in_place_at(plan.steps[u], first, second)) continue;
       const std::string when = u == v ? fmt::format("step {} uses both", u)
                                       : fmt::format("step {} need not be over at step {}", u, v);
-      return refusal(
-          "overlap",
-          fmt::format("{} and {} share memory at offset {}: {}", name_of_instance(plan, first),
-                      name_of_instance(plan, second),
-                      std::max(plan.instances[first].offset, plan.instances[second].offset), when));
+      const Instance& a = plan.instances[first];
+      const std::string where =
+          a.cls == BufferClass::kState
+              ? fmt::format("of state {}", a.io_index)
+              : fmt::format("at offset {}", std::max(a.offset, plan.instances[second].offset));
+      return refusal("overlap",
+                     fmt::format("{} and {} share memory {}: {}", name_of_instance(plan, first),
+                                 name_of_instance(plan, second), where, when));
     }
   }
   return {};
@@ -173,6 +210,21 @@ Status check_sharing(const ExecutionPlan& plan, const HappensBefore& before) {
           (first[placed[j]] == first[placed[i]] && writes_over(placed[j], placed[i]));
       PYC_TRY(later ? check_in_turn(plan, before, placed[j], placed[i])
                     : check_in_turn(plan, before, placed[i], placed[j]));
+    }
+  }
+  return {};
+}
+
+// What a state holds before a run is read before it is overwritten.
+Status check_state_turns(const ExecutionPlan& plan, const HappensBefore& before) {
+  std::vector<bool> written(plan.instances.size(), false);
+  for (const Step& step : plan.steps) {
+    for (const uint32_t i : step.writes) written[i] = true;
+  }
+  for (uint32_t i = 0; i < plan.instances.size(); ++i) {
+    for (uint32_t j = 0; j < plan.instances.size(); ++j) {
+      if (i == j || written[i] || !of_one_state(plan.instances[i], plan.instances[j])) continue;
+      PYC_TRY(check_in_turn(plan, before, i, j));
     }
   }
   return {};
@@ -223,6 +275,7 @@ Status check_metrics(const ExecutionPlan& plan, uint32_t place) {
       {"reused", &PlanMetrics::reused},
       {"in_place", &PlanMetrics::in_place},
       {"overlap_pairs", &PlanMetrics::overlap_pairs},
+      {"copied_bytes", &PlanMetrics::copied_bytes},
   };
   for (const Field& field : kFields) {
     PYC_TRY(check_metric(field.name, expected.*field.value, found.*field.value));
@@ -279,7 +332,9 @@ Status verify_allocation(const ExecutionPlan& plan) {
   PYC_TRY(check_uses(plan));
   PYC_TRY(check_classes(plan));
   PYC_TRY(check_io_indices(plan));
+  PYC_TRY(check_states(plan));
   PYC_TRY(check_sharing(plan, before));
+  PYC_TRY(check_state_turns(plan, before));
   for (uint32_t p = 0; p < plan.places.size(); ++p) {
     Status metrics = check_metrics(plan, p);
     if (!metrics.ok() && p > 0) metrics = std::move(metrics).with_context(plan.places[p].name);

@@ -27,6 +27,7 @@ struct RunStats {
   int64_t allocations = 0;   // blocks of memory made for this run; 0 on the hot path
   int64_t staged_views = 0;  // inputs and outputs that had to be copied: not plain (tensor_view.h)
   int64_t staged_bytes = 0;  // of their elements
+  int64_t copied_bytes = 0;  // by Copy steps: of states that no kernel could write in place
   // What passed between the host and the memory of a device: 0 where the engine is the host's.
   int64_t sent_bytes = 0;
   int64_t fetched_bytes = 0;
@@ -70,8 +71,10 @@ class Engine {
   // The device whose tensors its runs take where they lie, besides the host's; they must be
   // row-major.
   virtual std::optional<DeviceId> device() const { return std::nullopt; }
-  // Memory for one more run at the same time; engine and threads outlive it.
-  virtual Result<std::unique_ptr<Lane>> make_lane(ThreadPool& threads) const = 0;
+  // Memory for one more run at the same time; engine and threads outlive it. `states` is where the
+  // program's states lie, which outlive it too; a program that has some has one lane at a time.
+  virtual Result<std::unique_ptr<Lane>> make_lane(ThreadPool& threads,
+                                                  std::span<std::byte* const> states) const = 0;
 
  private:
   std::shared_ptr<const Program> program_;

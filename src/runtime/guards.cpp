@@ -127,6 +127,11 @@ Status check_apart(std::string_view what, std::span<const IoSpec> specs,
 
 }  // namespace
 
+Status check_view_of(const IoSpec& state, const TensorView& view, bool written) {
+  int64_t staged = 0;
+  return check_view({"state", state, view}, written, false, staged);
+}
+
 Status check_views(const Program& program, std::optional<DeviceId> device,
                    std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                    bool strict, int64_t& staged) {

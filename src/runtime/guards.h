@@ -18,4 +18,7 @@ Status check_views(const Program& program, std::optional<DeviceId> device,
                    std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                    bool strict, int64_t& staged);
 
+// The same for one state's view, which is read or `written`; its order in memory may be any.
+Status check_view_of(const IoSpec& state, const TensorView& view, bool written);
+
 }  // namespace pyc::runtime

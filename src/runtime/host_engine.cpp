@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <new>
@@ -36,7 +37,19 @@ struct BoundStep {
   HostFunction function;
   int64_t points = 0;
   size_t first = 0;
+  int64_t copied_bytes = 0;
 };
+
+// Of a copy that one thread does at a time.
+constexpr int64_t kCopyUnit = int64_t{1} << 16;
+
+void copy_units(const pyc_kernel_args* args, int64_t begin, int64_t end) {
+  const auto bytes = static_cast<const Copy*>(args->self)->bytes;
+  const int64_t first = begin * kCopyUnit;
+  const auto size = static_cast<size_t>(std::min(end * kCopyUnit, bytes) - first);
+  std::memcpy(static_cast<std::byte*>(args->buffers[1]) + first,
+              static_cast<const std::byte*>(args->buffers[0]) + first, size);
+}
 
 struct Scratch {
   AlignedBuffer memory;    // all threads', one behind the other
@@ -120,7 +133,7 @@ class HostEngine;
 class HostLane final : public Lane {
  public:
   HostLane(const HostEngine& engine, ThreadPool& threads) : engine_(engine), threads_(threads) {}
-  Status allocate_memory();
+  Status allocate_memory(std::span<std::byte* const> states);
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
              RunStats& stats, StepTimes times) override;
   int64_t memory_bytes() const override { return memory_bytes_; }
@@ -149,15 +162,17 @@ class HostEngine final : public Engine {
 
   int64_t parallel(size_t step) const override { return steps[step].points; }
 
-  Result<std::unique_ptr<Lane>> make_lane(ThreadPool& threads) const override {
+  Result<std::unique_ptr<Lane>> make_lane(ThreadPool& threads,
+                                          std::span<std::byte* const> states) const override {
     auto lane = std::make_unique<HostLane>(*this, threads);
-    PYC_TRY(lane->allocate_memory());
+    PYC_TRY(lane->allocate_memory(states));
     return std::unique_ptr<Lane>(std::move(lane));
   }
 
-  void bind(HostFunction function, int64_t points, const Kernel& kernel) {
-    steps.push_back({function, points, pointers});
-    for (const BufferRef& ref : kernel.buffers) {
+  void bind(HostFunction function, int64_t points, const Step& step) {
+    const Copy* copy = step.copy();
+    steps.push_back({function, points, pointers, copy == nullptr ? 0 : copy->bytes});
+    for (const BufferRef& ref : step.buffers()) {
       if (ref.where == Where::kInput) inputs.push_back({pointers, ref.index, ref.offset});
       if (ref.where == Where::kOutput) outputs.push_back({pointers, ref.index, ref.offset});
       ++pointers;
@@ -171,7 +186,7 @@ class HostEngine final : public Engine {
   std::vector<std::unique_ptr<const HostCode>> code;
 };
 
-Status HostLane::allocate_memory() {
+Status HostLane::allocate_memory(std::span<std::byte* const> states) {
   const Program& program = engine_.program();
   const int threads = threads_.threads();
   const int64_t before = allocated_by_thread();
@@ -183,8 +198,9 @@ Status HostLane::allocate_memory() {
   pointers_.assign(engine_.pointers, nullptr);
   size_t position = 0;
   for (const Step& step : program.steps) {
-    for (const BufferRef& ref : step.kernel().buffers) {
+    for (const BufferRef& ref : step.buffers()) {
       void*& pointer = pointers_[position++];
+      if (ref.where == Where::kState) pointer = states[ref.index] + ref.offset;
       if (ref.where == Where::kArena) pointer = arena_.data() + ref.offset;
       // Kernels never write parameters; the table has one pointer type for all buffers.
       if (ref.where == Where::kParameter) {
@@ -212,6 +228,7 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
     }
     if (!times.ns.empty()) times.ns[s] = times.clock->now_ns() - start;
     ++stats.steps;
+    stats.copied_bytes += engine_.steps[s].copied_bytes;
   }
   return {};
 }
@@ -242,28 +259,16 @@ Result<int64_t> host_points(std::string_view launch) {
   return points;
 }
 
-int64_t bytes_behind(const Program& program, const BufferRef& ref) {
-  switch (ref.where) {
-    case Where::kInput:
-      return program.inputs[ref.index].bytes;
-    case Where::kOutput:
-      return program.outputs[ref.index].bytes;
-    case Where::kParameter:
-      return program.parameters[ref.index].bytes;
-    case Where::kArena:
-      return program.arena_bytes - ref.offset;
-    case Where::kScratch:
-      break;
-  }
-  return program.scratch_bytes;
-}
-
 Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Program> program,
                                                        uint32_t place) const {
   PYC_TRY(check_place(program->places[place]));
   auto engine = std::make_shared<HostEngine>(program);
   std::map<const std::string*, const HostCode*> loaded;
   const auto bind = [&](const Step& step) -> Status {
+    if (const Copy* copy = step.copy()) {
+      engine->bind({copy_units, copy}, (copy->bytes + kCopyUnit - 1) / kCopyUnit, step);
+      return {};
+    }
     const Kernel& kernel = step.kernel();
     PYC_ASSIGN(const int64_t points, host_points(kernel.launch));
     const HostCode*& code = loaded[kernel.object.get()];
@@ -276,7 +281,7 @@ Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Pro
       return {Code::kParseError, fmt::format("its object has no function '{}'", kernel.symbol)};
     }
     PYC_TRY(code->check(*program, step));
-    engine->bind(function, points, kernel);
+    engine->bind(function, points, step);
     return {};
   };
   for (const Step& step : program->steps) {

@@ -43,7 +43,4 @@ std::string host_launch(int64_t points);
 // Reads it; kParseError when it is cut or the number negative.
 Result<int64_t> host_points(std::string_view launch);
 
-// How many bytes a reference reaches; scratch: as many as a thread has.
-int64_t bytes_behind(const Program& program, const BufferRef& ref);
-
 }  // namespace pyc::runtime

@@ -15,7 +15,7 @@ Result<PooledLane*> LanePool::acquire(int64_t& allocations) {
     }
   }
   auto made = std::make_unique<PooledLane>();
-  PYC_ASSIGN(made->lane, engine_.make_lane(threads_));
+  PYC_ASSIGN(made->lane, engine_.make_lane(threads_, states_.memory()));
   allocations += made->lane->blocks();
   PooledLane* lane = made.get();
   const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "runtime/engine.h"
 #include "runtime/staging.h"
+#include "runtime/states.h"
 
 namespace pyc::runtime {
 
@@ -20,8 +21,9 @@ struct PooledLane {
 
 class LanePool {
  public:
-  // Both outlive it.
-  LanePool(const Engine& engine, ThreadPool& threads) : engine_(engine), threads_(threads) {}
+  // All outlive it.
+  LanePool(const Engine& engine, ThreadPool& threads, const States& states)
+      : engine_(engine), threads_(threads), states_(states) {}
 
   // A lane that no other run has. `allocations` grows by what had to be allocated for it: 0 unless
   // more runs overlap than ever before.
@@ -34,6 +36,7 @@ class LanePool {
  private:
   const Engine& engine_;
   ThreadPool& threads_;
+  const States& states_;
   // One free lane that is taken and given back without the lock: all that a model needs whose runs
   // do not overlap.
   std::atomic<PooledLane*> spare_{nullptr};

@@ -29,6 +29,28 @@ class Lease {
   PooledLane* lane_;
 };
 
+// Lends the states to a run and takes them back; void unless the run says that it is whole.
+class StateLease {
+ public:
+  explicit StateLease(States& states) : states_(states) {}
+  ~StateLease() {
+    if (lent_) states_.take_back(whole);
+  }
+  StateLease(const StateLease&) = delete;
+  StateLease& operator=(const StateLease&) = delete;
+  Status take() {
+    if (states_.empty()) return {};
+    PYC_TRY(states_.lend());
+    lent_ = true;
+    return {};
+  }
+  bool whole = true;
+
+ private:
+  States& states_;
+  bool lent_ = false;
+};
+
 }  // namespace
 
 struct Model::Impl {
@@ -41,8 +63,10 @@ struct Model::Impl {
         memory(report),
         clock(std::move(c)),
         contract(terms),
-        lanes(*engine, *pool) {}
+        states(program),
+        lanes(*engine, *pool, states) {}
 
+  Status make_states();
   Status make_first_lane();
   // One run; `step_ns` is empty or gets the time of each step.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
@@ -62,6 +86,7 @@ struct Model::Impl {
   MemoryReport memory;
   const std::shared_ptr<Clock> clock;
   const RunContract contract;
+  States states;
   LanePool lanes;
   std::atomic<int64_t> runs{0};
   std::atomic<int64_t> failed_runs{0};
@@ -73,6 +98,15 @@ struct Model::Impl {
   mutable std::mutex refusals_mutex;
   DecisionLog refusals;
 };
+
+Status Model::Impl::make_states() {
+  PYC_TRY(states.allocate());
+  memory.measured_state_bytes = states.memory_bytes();
+  const int64_t planned = memory.class_bytes[static_cast<size_t>(BufferClass::kState)];
+  if (memory.measured_state_bytes == planned) return {};
+  return {Code::kInternal, fmt::format("memory of the states: planned {} bytes, allocated {}",
+                                       planned, memory.measured_state_bytes)};
+}
 
 Status Model::Impl::make_first_lane() {
   int64_t allocations = 0;
@@ -111,13 +145,21 @@ Status Model::Impl::run(std::span<const TensorView> inputs, std::span<const Tens
 
 Status Model::Impl::execute(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                             bool staged, RunStats& measured, std::span<int64_t> step_ns) {
+  StateLease state(states);
+  PYC_TRY(state.take());
   PYC_ASSIGN(PooledLane * acquired, lanes.acquire(measured.allocations));
   const Lease lease(lanes, acquired);
   const StepTimes times{clock.get(), step_ns};
-  if (!staged) return lease->lane->run(inputs, outputs, measured, times);
+  const auto run_lane = [&](std::span<const TensorView> in, std::span<const TensorView> out) {
+    state.whole = false;
+    Status status = lease->lane->run(in, out, measured, times);
+    state.whole = status.ok();
+    return status;
+  };
+  if (!staged) return run_lane(inputs, outputs);
   Staging& staging = lease->staging;
   PYC_TRY(stage(inputs, outputs, staging, measured));
-  PYC_TRY(lease->lane->run(staging.inputs(), staging.outputs(), measured, times));
+  PYC_TRY(run_lane(staging.inputs(), staging.outputs()));
   staging.copy_back(outputs);
   return {};
 }
@@ -168,12 +210,15 @@ Result<std::unique_ptr<Model>> Model::create(std::shared_ptr<const Engine> engin
   if (clock == nullptr) clock = std::make_shared<MonotonicClock>();
   auto impl = std::make_unique<Impl>(std::move(engine), std::move(pool), std::move(log), memory,
                                      std::move(clock), contract);
+  PYC_TRY(impl->make_states());
   PYC_TRY(impl->make_first_lane());
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 
 const std::vector<IoSpec>& Model::inputs() const { return impl_->program.inputs; }
 const std::vector<IoSpec>& Model::outputs() const { return impl_->program.outputs; }
+const std::vector<StateSpec>& Model::state_specs() const { return impl_->program.states; }
+States& Model::states() { return impl_->states; }
 const Program& Model::program() const { return impl_->program; }
 const Engine& Model::engine() const { return *impl_->engine; }
 const DecisionLog& Model::decisions() const { return impl_->log; }

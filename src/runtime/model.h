@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "runtime/engine.h"
 #include "runtime/program.h"
+#include "runtime/states.h"
 #include "runtime/tensor_view.h"
 
 namespace pyc::runtime {
@@ -24,8 +25,10 @@ struct MemoryReport {
   std::array<int64_t, kBufferClasses> class_bytes{};
   int64_t arena_bytes = 0;           // temporaries + workspace after reuse, planned
   int64_t scratch_bytes = 0;         // all threads together
-  int64_t peak_bytes = 0;            // everything: inputs, outputs, parameters, arena, scratch
+  int64_t peak_bytes = 0;            // everything: inputs, outputs, parameters, states, arena,
+                                     // scratch
   int64_t measured_arena_bytes = 0;  // what the allocator handed out for one run (arena + scratch)
+  int64_t measured_state_bytes = 0;  // … and for the states
   // Held for views that are not plain, of all runs at a time; none until such a view comes. Beside
   // the peak, which is planned before any view is seen.
   int64_t staging_bytes = 0;
@@ -66,9 +69,9 @@ class Model {
   static constexpr size_t kMaxRefusals = 64;
 
   // `log` is the compile's decision log; `memory` the plan's account (measured_* are filled here).
-  // Makes the memory of the first run. kInternal when what it takes is not what `memory` says in
-  // arena_bytes and scratch_bytes. `clock` is what times are measured
-  // with (null: the system's); it is read from every thread that runs.
+  // Makes the states, zeros, and the memory of the first run. kInternal when what they take is not
+  // what `memory` says in the class state, arena_bytes and scratch_bytes. `clock` is what times are
+  // measured with (null: the system's); it is read from every thread that runs.
   static Result<std::unique_ptr<Model>> create(std::shared_ptr<const Engine> engine,
                                                std::shared_ptr<ThreadPool> pool, DecisionLog log,
                                                MemoryReport memory,
@@ -79,15 +82,20 @@ class Model {
   const std::vector<IoSpec>& inputs() const;
   const std::vector<IoSpec>& outputs() const;
 
-  // Runs once. Any number of threads may call it at the same time. Views that are not plain are
-  // copied (Staging) unless the contract is strict. The bytes from an output's first to its last
-  // element overlap no other view's. A refusal leaves the model usable: kInvalidArgument (wrong
-  // count), kNullPointer, kDtypeMismatch, kRankMismatch, kShapeMismatch, kUnsupported (memory that
-  // is neither the host's nor its engine's), kSizeMismatch (elements outside of the memory),
-  // kInvalidArgument (an output that overlaps itself or others), kMisaligned and kInvalidArgument
-  // (strict views), kBudgetExceeded (staging), kRuntimeFailed (a kernel's check failed; the message
-  // names the node), kOutOfMemory (no memory for one more run at the same time), kInternal (a
-  // kernel is wrong). Only the last three touch the outputs, which are then void. Never throws.
+  // What it keeps between runs (states.h); what a run does with it is part of the run.
+  const std::vector<StateSpec>& state_specs() const;
+  States& states();
+
+  // Runs once. Any number of threads may call it at the same time, unless it has states. Views that
+  // are not plain are copied (Staging) unless the contract is strict. The bytes from an output's
+  // first to its last element overlap no other view's. A refusal leaves the model usable:
+  // kInvalidArgument (wrong count), kNullPointer, kDtypeMismatch, kRankMismatch, kShapeMismatch,
+  // kUnsupported (memory that is neither the host's nor its engine's), kSizeMismatch (elements
+  // outside of the memory), kInvalidArgument (an output that overlaps itself or others),
+  // kMisaligned and kInvalidArgument (strict views; states that are void or in use),
+  // kBudgetExceeded (staging), kRuntimeFailed (a kernel's check failed; the message names the
+  // node), kOutOfMemory (no memory for one more run at the same time), kInternal (a kernel is
+  // wrong). Only the last three touch outputs and states, which are then void. Never throws.
   // `stats` is filled in any case.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
              RunStats* stats = nullptr);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -36,8 +37,23 @@ bool exists(const Program& program, const BufferRef& ref) {
       return ref.offset >= 0 && ref.offset < program.arena_bytes;
     case Where::kScratch:
       return true;
+    case Where::kState:
+      return ref.index < program.states.size() && ref.offset >= 0 &&
+             ref.offset <= program.states[ref.index].input.bytes;
   }
   return false;
+}
+
+// Both buffers exist.
+bool fits_copy(const Program& program, const Copy& copy) {
+  const auto room = [&](const BufferRef& ref) { return bytes_behind(program, ref); };
+  const auto& [from, to] = copy.buffers;
+  const bool target = to.where == Where::kState || to.where == Where::kArena;
+  const bool same = from.where == to.where && from.index == to.index;
+  const bool apart =
+      !same || std::max(from.offset, to.offset) - std::min(from.offset, to.offset) >= copy.bytes;
+  return from.where != Where::kScratch && target && apart && copy.bytes >= 0 &&
+         copy.bytes <= room(from) && copy.bytes <= room(to);
 }
 
 Status check_step(const Program& program, const Step& step) {
@@ -45,17 +61,40 @@ Status check_step(const Program& program, const Step& step) {
     return broken(fmt::format("step '{}': place {} of {} does not exist", step.name, step.place,
                               program.places.size()));
   }
-  const Kernel& kernel = step.kernel();
-  if (kernel.object == nullptr) return broken(fmt::format("step '{}': no code", step.name));
-  for (size_t b = 0; b < kernel.buffers.size(); ++b) {
-    if (!exists(program, kernel.buffers[b])) {
+  const Copy* copy = step.copy();
+  if (copy == nullptr && step.kernel().object == nullptr) {
+    return broken(fmt::format("step '{}': no code", step.name));
+  }
+  for (size_t b = 0; b < step.buffers().size(); ++b) {
+    if (!exists(program, step.buffers()[b])) {
       return broken(fmt::format("step '{}': buffer {} does not exist", step.name, b));
     }
+  }
+  if (copy != nullptr && !fits_copy(program, *copy)) {
+    return broken(fmt::format("step '{}': its buffers cannot be copied", step.name));
   }
   return {};
 }
 
 }  // namespace
+
+int64_t bytes_behind(const Program& program, const BufferRef& ref) {
+  switch (ref.where) {
+    case Where::kInput:
+      return program.inputs[ref.index].bytes - ref.offset;
+    case Where::kOutput:
+      return program.outputs[ref.index].bytes - ref.offset;
+    case Where::kParameter:
+      return program.parameters[ref.index].bytes - ref.offset;
+    case Where::kState:
+      return program.states[ref.index].input.bytes - ref.offset;
+    case Where::kArena:
+      return program.arena_bytes - ref.offset;
+    case Where::kScratch:
+      break;
+  }
+  return program.scratch_bytes;
+}
 
 Status check_program(const Program& program) {
   if (program.places.empty()) return broken("it has no place to run in");
@@ -65,6 +104,7 @@ Status check_program(const Program& program) {
   }
   for (const IoSpec& io : program.inputs) PYC_TRY(check_io("input", io));
   for (const IoSpec& io : program.outputs) PYC_TRY(check_io("output", io));
+  for (const StateSpec& state : program.states) PYC_TRY(check_io("state", state.input));
   for (size_t p = 0; p < program.parameters.size(); ++p) {
     const Parameter& parameter = program.parameters[p];
     if (parameter.bytes < 0 || (parameter.data == nullptr && parameter.bytes > 0)) {

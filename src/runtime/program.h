@@ -4,7 +4,9 @@
 // in it; a Loader (engine.h) makes it callable, whether it was compiled now or read from a file.
 // It knows nothing of graphs, loops or code generators.
 
+#include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,6 +26,13 @@ struct IoSpec {
   int64_t bytes = 0;
 };
 
+// What a model keeps from one run to the next: an input whose value is what the last run left in
+// its place, under the name of an output. Neither is among the program's inputs and outputs.
+struct StateSpec {
+  IoSpec input;
+  std::string output;
+};
+
 // Where a step finds a buffer.
 enum class Where : uint8_t {
   kInput,      // `offset` bytes into the caller's input `index`
@@ -31,6 +40,7 @@ enum class Where : uint8_t {
   kParameter,  // `offset` bytes into Program::parameters[index]
   kArena,      // `offset` bytes into the run's arena
   kScratch,    // nothing: the kernel addresses its scratch memory itself
+  kState,      // `offset` bytes into the model's state `index`
 };
 
 struct BufferRef {
@@ -66,30 +76,48 @@ struct Kernel {
   std::vector<Fault> faults = {};             // what fault code i+1 means; buffers are this one's
 };
 
+// The first bytes of one buffer into another; they do not overlap.
+struct Copy {
+  std::array<BufferRef, 2> buffers = {};  // from, to
+  int64_t bytes = 0;
+};
+
 // One thing a run does.
 struct Step {
   std::string name;    // the group's name, for traces and messages
   uint32_t place = 0;  // index into Program::places
-  std::variant<Kernel> work = {};
+  std::variant<Kernel, Copy> work = {};
   int64_t bytes_moved = 0;  // read and written at least, for reports
   double flops = 0.0;
 
+  // Of a kernel step only.
   const Kernel& kernel() const { return std::get<Kernel>(work); }
   Kernel& kernel() { return std::get<Kernel>(work); }
+  // Null where the step is no copy.
+  const Copy* copy() const { return std::get_if<Copy>(&work); }
+  std::span<const BufferRef> buffers() const {
+    if (const Copy* c = copy()) return c->buffers;
+    return kernel().buffers;
+  }
 };
 
 struct Program {
   std::vector<Place> places;  // the first is on the host, where inputs and outputs are
   std::vector<IoSpec> inputs;
   std::vector<IoSpec> outputs;
+  std::vector<StateSpec> states = {};
   std::vector<Parameter> parameters;
   std::vector<Step> steps;
   int64_t arena_bytes = 0;    // temporaries and workspaces, 64-byte aligned offsets
   int64_t scratch_bytes = 0;  // per thread, the largest any step needs
 };
 
+// How many bytes a reference to an existing buffer reaches; scratch: as many as a thread has.
+int64_t bytes_behind(const Program& program, const BufferRef& ref);
+
 // Refuses, with kInternal and the step's name, a program that cannot be run: a reference to a
-// buffer or place that does not exist, a kernel without code, sizes that contradict shapes.
+// buffer or place that does not exist, a kernel without code, a copy beyond its buffers, sizes that
+// contradict shapes.
 Status check_program(const Program& program);
 
 }  // namespace pyc::runtime

@@ -154,6 +154,7 @@ struct Session::Impl {
     return {};
   }
   Status prepare();
+  Status prepare_states();
   bool for_whole(std::span<const DynValue> values) const {
     if (whole == nullptr) return false;
     return fits(whole->inputs(), values) || (executor == nullptr && are_tensors(values));
@@ -165,8 +166,28 @@ struct Session::Impl {
   void log_breaks();
 };
 
+// A model that keeps state is one program, whose inputs and outputs are fewer than the graph's.
+Status Session::Impl::prepare_states() {
+  const auto refuse = [](Status why) {
+    return std::move(why).with_context("state: only a model that is one program keeps one");
+  };
+  if (!gives_tensors(*graph)) {
+    return refuse({Code::kUnsupported, "an output is no tensor of real numbers"});
+  }
+  auto closed = close_model(*graph);
+  if (!closed.ok()) return refuse(std::move(closed).status());
+  executor = nullptr;
+  foreseen = report_breaks(*graph, {});
+  log.add(foreseen.decision());
+  PYC_TRY(compile_whole(std::move(*closed)));
+  inputs = declared(whole->inputs());
+  outputs = declared(whole->outputs());
+  return {};
+}
+
 // Compiles what can be compiled before the first run.
 Status Session::Impl::prepare() {
+  if (!options.states.empty()) return prepare_states();
   if (!has_fixed_inputs(*graph) || !gives_tensors(*graph)) {
     foreseen = report_breaks(*graph, certain_breaks(*graph), true);
     log.add(foreseen.decision());

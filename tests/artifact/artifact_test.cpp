@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include <cstring>
 #include <random>
 
@@ -32,6 +34,15 @@ constexpr std::string_view kMlp = R"(graph @mlp(%x: f32[16,64], %i: i64[8]) -> (
   %g = gather(%h, %i) {axis=0}
 }
 )";
+// One state is written in place, the other copied home.
+constexpr std::string_view kKept =
+    R"(graph @kept(%x: f32[8], %a: f32[8], %b: f32[8]) -> (%an, %bn) {
+  %an = add(%a, %x)
+  %r = reverse(%b) {axes=[0]}
+  %bn = add(%r, %x)
+}
+)";
+const driver::CompileOptions kKeeps{.threads = 1, .states = {{"a", "an"}, {"b", "bn"}}};
 constexpr std::string_view kTiny = "graph @t(%x: f32[4]) -> (%y) {\n  %y = relu(%x)\n}\n";
 
 ir::VerifiedGraph parse(std::string_view text) {
@@ -110,6 +121,11 @@ bool same_step(const runtime::Step& x, const runtime::Step& y) {
   const auto same_ref = [](const runtime::BufferRef& a, const runtime::BufferRef& b) {
     return a.where == b.where && a.index == b.index && a.offset == b.offset;
   };
+  if (x.copy() != nullptr || y.copy() != nullptr) {
+    return x.copy() != nullptr && y.copy() != nullptr && x.name == y.name && x.place == y.place &&
+           x.copy()->bytes == y.copy()->bytes &&
+           std::ranges::equal(x.copy()->buffers, y.copy()->buffers, same_ref);
+  }
   const runtime::Kernel& a = x.kernel();
   const runtime::Kernel& b = y.kernel();
   return x.name == y.name && x.place == y.place && x.bytes_moved == y.bytes_moved &&
@@ -157,6 +173,52 @@ TEST(Artifact, ComesBackAsItWasWritten) {
   for (size_t d = 0; d < a.log.size(); ++d) {
     EXPECT_EQ(b.log[d].to_string(), a.log[d].to_string());
   }
+}
+
+TEST(Artifact, StatesAndCopiesComeBack) {
+  const Artifact a = make(kKept, kKeeps);
+  auto read = decode(file_of(a));
+  ASSERT_TRUE(read.ok()) << read.status().to_string();
+  const runtime::Program& b = read->program;
+  ASSERT_EQ(b.states.size(), 2U);
+  EXPECT_EQ(b.inputs.size(), 1U);
+  EXPECT_TRUE(b.outputs.empty());
+  for (size_t s = 0; s < b.states.size(); ++s) {
+    EXPECT_TRUE(same_io({a.program.states[s].input}, {b.states[s].input})) << s;
+    EXPECT_EQ(b.states[s].output, a.program.states[s].output);
+  }
+  EXPECT_EQ(read->memory.class_bytes, a.memory.class_bytes);
+  ASSERT_EQ(b.steps.size(), a.program.steps.size());
+  bool copies = false;
+  for (size_t s = 0; s < b.steps.size(); ++s) {
+    EXPECT_TRUE(same_step(a.program.steps[s], b.steps[s])) << s;
+    copies = copies || b.steps[s].copy() != nullptr;
+  }
+  EXPECT_TRUE(copies);
+}
+
+TEST(Artifact, WrongStatesAndCopiesAreRefused) {
+  const Artifact whole = make(kKept, kKeeps);
+  const auto refusal = [&](const std::function<void(Artifact&)>& spoil) {
+    Artifact a = whole;
+    spoil(a);
+    return session::from_artifact(std::move(a), 1).status().to_string();
+  };
+  const auto copy_of = [](Artifact& a) -> runtime::Copy& {
+    return std::get<runtime::Copy>(a.program.steps.back().work);
+  };
+  EXPECT_EQ(refusal([](Artifact&) {}), "ok");
+  EXPECT_EQ(refusal([&](Artifact& a) { copy_of(a).buffers[1].index = 2; }),
+            "internal: program: step 'copy.bn': buffer 1 does not exist");
+  EXPECT_EQ(refusal([&](Artifact& a) { copy_of(a).bytes = 33; }),
+            "internal: program: step 'copy.bn': its buffers cannot be copied");
+  EXPECT_EQ(refusal([&](Artifact& a) { a.program.states[0].input.bytes = 64; }),
+            "internal: program: state 'a': its shape does not give 64 bytes");
+  // A memory account that does not tell of them.
+  Artifact silent = whole;
+  silent.memory.class_bytes[static_cast<size_t>(BufferClass::kState)] = 0;
+  EXPECT_EQ(session::load_artifact(std::move(silent), {.threads = 1}).status().to_string(),
+            "internal: memory of the states: planned 0 bytes, allocated 128");
 }
 
 TEST(Artifact, RebuildIsByteIdentical) {
@@ -257,6 +319,9 @@ TEST(Artifact, EachKindOfRefusalSaysWhatItIs) {
   EXPECT_NE(message_of(other, Code::kUnsupported)
                 .find("format 99, this PyC reads format " + std::to_string(kFormat)),
             std::string::npos);
+  other[kFormatAt] = std::byte{3};  // before programs had states
+  EXPECT_EQ(message_of(other, Code::kUnsupported),
+            "the artefact has format 3, this PyC reads format 4: compile the model again");
   other = file;
   put_text(other, kVersionAt, kVersionBytes, "99.1.2");
   EXPECT_NE(message_of(other, Code::kUnsupported).find("made by PyC 99.1.2"), std::string::npos);
@@ -292,13 +357,13 @@ Status load(Artifact artifact) { return session::from_artifact(std::move(artifac
 
 // Digests that fit prove nothing about who wrote the file: its content is checked all the same.
 TEST(Artifact, SealedNonsenseIsNeverBelieved) {
-  const std::vector<std::byte> file = file_of(make(kMlp));
-  const uint64_t size = section_bytes(file, kProgram);
+  const std::vector<std::byte> files[] = {file_of(make(kMlp)), file_of(make(kKept, kKeeps))};
   std::mt19937_64 random(7);
   size_t refused = 0;
   constexpr size_t kTries = 20'000;
   for (size_t i = 0; i < kTries; ++i) {
-    std::vector<std::byte> other = file;
+    std::vector<std::byte> other = files[i % 2];
+    const uint64_t size = section_bytes(other, kProgram);
     const size_t changes = 1 + random() % 4;
     for (size_t c = 0; c < changes; ++c) {
       other[kHeaderBytes + random() % size] = static_cast<std::byte>(random());

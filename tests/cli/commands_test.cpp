@@ -60,6 +60,36 @@ TEST(Commands, RunReadsAndWritesTensorFiles) {
   EXPECT_TRUE(has(shape, "expected f32[8,64], found f32[2,2]")) << shape.text;
 }
 
+TEST(Commands, RunKeepsState) {
+  const std::string decoder = "run " + kModels + "decoder_step.ir --threads 1";
+  const std::string states = " --state keys=keys.next --state values=values.next";
+  const Json once = json_of(decoder + states);
+  ASSERT_EQ(once["outputs"].size(), 1u);
+  EXPECT_EQ(once["memory"]["state_bytes"], 4096);
+  EXPECT_EQ(once["copied_bytes"], 0);
+  // The second token finds the first one's key and value.
+  const Json twice = json_of(decoder + states + " --repeat 2");
+  EXPECT_EQ(once["outputs"][0]["digest"], twice["outputs"][0]["digest"])
+      << "the same token at the same place again";
+  const Json apart = json_of(decoder + states + " --no-reuse");
+  EXPECT_EQ(apart["copied_bytes"], 4096);
+  EXPECT_EQ(apart["outputs"][0]["digest"], once["outputs"][0]["digest"]);
+  const Outcome text = pyc(decoder + states + " --explain");
+  EXPECT_TRUE(has(text, "state   4096 B kept, 0 B copied in the last run")) << text.text;
+  EXPECT_TRUE(has(text, "state:keys -> in_place [kernel_allows_it]")) << text.text;
+  const std::string counter =
+      write_model("counter.ir",
+                  "graph @g(%x: f32[2], %n: f32[2]) -> (%y, %m) { %m = add(%n, %x)\n %y = "
+                  "mul(%m, %x) }\n");
+  EXPECT_NE(json_of("run " + counter + " --state n=m --repeat 2")["outputs"][0]["digest"],
+            json_of("run " + counter + " --state n=m")["outputs"][0]["digest"]);
+  EXPECT_EQ(json_of("run " + counter + " --state n=k", 2)["error"]["code"], "unknown_option");
+  // One kernel stores both results and reads n for each: only a copy brings m home.
+  const Outcome plan = pyc("dump " + counter + " --stage plan --state n=m");
+  EXPECT_TRUE(has(plan, "i1 state[0] n: 8 bytes, host")) << plan.text;
+  EXPECT_TRUE(has(plan, "  state 64\n  copied 8 a run\n")) << plan.text;
+}
+
 TEST(Commands, ErrorsAreJsonToo) {
   const Json missing = json_of("run /no/such/model.ir", 9)["error"];
   EXPECT_EQ(missing["code"], "not_found");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "lower/lower.h"
 #include "lower/probe.h"
 #include "ops/registry.h"
 #include "support/draw.h"
@@ -117,12 +118,29 @@ void add_leaves(const loop::Pool& pool, loop::ExprId id, Leaves& out) {
   out.computed |= n.op != loop::Op::kConst;
 }
 
+// What the kernel of the graph's last node stores into values.
+void add_stores(const ir::Graph& graph, Leaves& out) {
+  auto given = ir::verify_graph(graph);
+  ASSERT_TRUE(given.ok()) << given.status().to_string();
+  const auto lowered = lower::lower_graph(*given, {});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().to_string();
+  const loop::Kernel& kernel = lowered->groups.back().kernel;
+  for (const loop::Store& store : kernel.stores) {
+    if (kernel.buffers[store.buffer].access != loop::Access::kWrite) continue;
+    // Of an output NaNs are made canonical on the way.
+    const loop::ExprNode& n = kernel.pool.node(store.value);
+    const bool canonical = n.op == loop::Op::kSelect && kernel.pool.node(n.a).op == loop::Op::kNe;
+    add_leaves(kernel.pool, canonical ? n.c : store.value, out);
+  }
+}
+
 // A trait is the op's, whatever its operands and attributes: several are drawn.
 TEST(Traits, MovingDataIsWhatTheLoweringShows) {
   constexpr uint64_t kDraws = 24;
   int moving = 0;
   for (const ir::OpDef* op : ops::all_ops().all()) {
-    if (op->lower == nullptr || op->traits.elementwise || op->min_inputs == 0) {
+    const bool writes_kernel = op->kernel != nullptr && op->traits.moves_data;
+    if ((op->lower == nullptr && !writes_kernel) || op->traits.elementwise || op->min_inputs == 0) {
       EXPECT_FALSE(op->traits.moves_data && !op->traits.elementwise) << op->name;
       continue;
     }
@@ -131,6 +149,10 @@ TEST(Traits, MovingDataIsWhatTheLoweringShows) {
       const auto drawn = test::draw_node(seed, {op, DType::kF32}, test::Values::kWild);
       if (!drawn.ok()) continue;
       const ir::Graph& graph = drawn->graph;
+      if (writes_kernel) {
+        add_stores(graph, leaves);
+        continue;
+      }
       const lower::Probe probe =
           lower::probe_node(graph, static_cast<ir::NodeId>(graph.nodes.size() - 1), 0,
                             std::vector<bool>(graph.values.size(), false));

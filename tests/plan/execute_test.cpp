@@ -344,8 +344,8 @@ TEST_F(InPlace, RefusesPairsOfOtherMemoryOrOtherInstances) {
   plan_.steps[2].in_place.clear();
   plan_.steps[0].in_place = {{0, a}};
   EXPECT_EQ(verdict(),
-            "[false_in_place] step 0 (g0) writes i1 'a' in place of i0 'x': only temporaries may "
-            "be");
+            "[false_in_place] step 0 (g0) writes i1 'a' in place of i0 'x': only temporaries and "
+            "states may be");
 }
 
 TEST_F(InPlace, RefusesWhatIsReadAgain) {

@@ -112,6 +112,7 @@ void expect_lifetimes(const ExecutionPlan& plan) {
     switch (buffer.cls) {
       case BufferClass::kHostInput:
       case BufferClass::kParameter:
+      case BufferClass::kState:
         ASSERT_EQ(life.first, 0);
         ASSERT_EQ(life.last, end);
         break;

@@ -139,6 +139,10 @@ inline MemoryReport planned_memory(const Program& program, int threads) {
   MemoryReport memory;
   memory.arena_bytes = (program.arena_bytes + 63) / 64 * 64;
   memory.scratch_bytes = (program.scratch_bytes + 63) / 64 * 64 * threads;
+  for (const StateSpec& state : program.states) {
+    memory.class_bytes[static_cast<size_t>(BufferClass::kState)] +=
+        (state.input.bytes + 63) / 64 * 64;
+  }
   return memory;
 }
 

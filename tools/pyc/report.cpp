@@ -142,7 +142,8 @@ Json memory_json(const pyc_memory_report& m) {
           {"arena_bytes", m.arena_bytes},
           {"scratch_bytes", m.scratch_bytes},
           {"measured_arena_bytes", m.measured_arena_bytes},
-          {"staging_bytes", m.staging_bytes}};
+          {"staging_bytes", m.staging_bytes},
+          {"state_bytes", m.state_bytes}};
 }
 
 void print_memory(const pyc_memory_report& m) {

@@ -37,6 +37,8 @@ class Run final : public Command {
            "  pyc run model.onnx --input x=x.npy --output-dir out\n"
            "  pyc run model.onnx --input words=words.pb --input list=sequence.pb\n"
            "  pyc run model.onnx --dim batch=4 --shape ids=4,128\n"
+           "  pyc run tests/models/decoder_step.ir --state keys=keys.next --state "
+           "values=values.next --repeat 8\n"
            "  pyc run model.ir --device reference --determinism strict --seed 7\n";
   }
   void declare(Options& options) override {
@@ -101,6 +103,7 @@ class Run final : public Command {
     report["run_us"] = run_us;
     report["memory"] = memory_json(model.memory());
     report["values"] = {{"bytes", last.value_bytes}, {"peak_bytes", last.value_peak_bytes}};
+    report["copied_bytes"] = last.copied_bytes;
     report["log"] = Json::parse(model.decision_log()).value();
     print(report);
   }
@@ -113,6 +116,10 @@ class Run final : public Command {
     say("time    compile {:.1f} ms, run {:.1f} us (median of {})\n",
         static_cast<double>(model.stats().compile_ns) / 1e6, run_us, runs);
     print_memory(model.memory());
+    if (model.state_count() > 0) {
+      say("state   {} B kept, {} B copied in the last run\n", model.memory().state_bytes,
+          last.copied_bytes);
+    }
     if (model.is_open()) {
       say("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
       say("breaks  {}\n", model.breaks().summary().summary);
@@ -123,7 +130,7 @@ class Run final : public Command {
       const std::string_view what = d.what;
       if (what.starts_with("kernel:") || what.starts_with("fusion:") ||
           what.starts_with("compile") || what.starts_with("graph_break") ||
-          what.starts_with("order:") || what == "device") {
+          what.starts_with("order:") || what.starts_with("state:") || what == "device") {
         say("  {}\n", Lines{decision_text(d, alternatives)});
       }
     });

@@ -49,7 +49,8 @@ void CudaEngine::bind(FunctionHandle function, const Launch& launch,
   steps.push_back(step);
 }
 
-Result<std::unique_ptr<runtime::Lane>> CudaEngine::make_lane(ThreadPool&) const {
+Result<std::unique_ptr<runtime::Lane>> CudaEngine::make_lane(ThreadPool&,
+                                                             std::span<std::byte* const>) const {
   auto lane = std::make_unique<CudaLane>(*this);
   PYC_TRY(lane->prepare());
   return std::unique_ptr<runtime::Lane>(std::move(lane));

@@ -11,6 +11,7 @@
 // move.
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backends/cuda/gpu.h"
@@ -51,7 +52,8 @@ class CudaEngine final : public runtime::Engine {
   std::optional<runtime::DeviceId> device() const override {
     return runtime::DeviceId{runtime::DeviceId::kCuda, gpu_->device->ordinal()};
   }
-  Result<std::unique_ptr<runtime::Lane>> make_lane(ThreadPool& threads) const override;
+  Result<std::unique_ptr<runtime::Lane>> make_lane(
+      ThreadPool& threads, std::span<std::byte* const> states) const override;
 
   const Gpu& gpu() const { return *gpu_; }
   // The next of the program's steps.

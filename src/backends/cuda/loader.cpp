@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -50,6 +51,13 @@ class CubinLoader final : public runtime::Loader {
     if (program->steps.size() >= kFaultsOfStep) {
       return Status(Code::kUnsupported, fmt::format("{} steps; a fault word tells {} apart",
                                                     program->steps.size(), kFaultsOfStep));
+    }
+    const auto copies = [](const runtime::Step& step) { return step.copy() != nullptr; };
+    if (!program->states.empty() || std::ranges::any_of(program->steps, copies)) {
+      return Status(
+          Code::kUnsupported,
+          "the program keeps state from one run to the next, which the engine 'cuda' does "
+          "not; compile the model for the cpu");
     }
     PYC_ASSIGN(std::shared_ptr<Gpu> gpu, shared_gpu());
     auto engine = std::make_shared<CudaEngine>(program, gpu);

@@ -10,7 +10,8 @@ namespace pyc::reference {
 namespace {
 
 bool is_written(runtime::Where where) {
-  return where == runtime::Where::kOutput || where == runtime::Where::kArena;
+  return where == runtime::Where::kOutput || where == runtime::Where::kArena ||
+         where == runtime::Where::kState;
 }
 
 // The interpreter keeps to the buffers of its text; the step's must be of that kind and size.
