@@ -136,6 +136,18 @@ std::string did_you_mean(std::string_view closest) {
   return closest.empty() ? "" : fmt::format(", did you mean '{}'?", closest);
 }
 
+std::vector<OnnxWord> onnx_words(std::string_view list) {
+  std::vector<OnnxWord> words;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(' '), list.size());
+    const std::string_view word = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    const size_t at = word.find('=');
+    words.push_back({word.substr(0, at), at == word.npos ? word : word.substr(at + 1)});
+  }
+  return words;
+}
+
 int64_t InferArgs::attr_int(std::string_view name) const { return get_attr<int64_t>(attrs, name); }
 double InferArgs::attr_float(std::string_view name) const { return get_attr<double>(attrs, name); }
 bool InferArgs::attr_bool(std::string_view name) const { return get_attr<bool>(attrs, name); }

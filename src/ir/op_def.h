@@ -11,6 +11,7 @@ namespace pyc::loop {
 struct Expr;
 }
 namespace pyc::ops {
+class Draw;
 class KernelContext;
 class LowerContext;
 }  // namespace pyc::ops
@@ -56,6 +57,8 @@ struct InferArgs {
   const std::vector<int64_t>& attr_ints(std::string_view name) const;
 };
 
+inline constexpr int kVariadic = 1 << 20;
+
 // What rewrites may rely on. Left false where in doubt: then a rewrite is missed.
 struct Traits {
   // Each element of the output is a function of the inputs' elements at the same index, broadcast.
@@ -79,6 +82,47 @@ struct Traits {
   // Of a product: the input after the factors is added to the sum, times the attribute `beta` of
   // an op that has it, else as one number for each channel (dim 1). It stays as wide as it is.
   bool adds_input = false;
+  // How many inputs, from the first, training may learn. Those behind are averages of what was
+  // seen: nothing descends along them.
+  int learnt_inputs = kVariadic;
+};
+
+// The node of ONNX that a node of the op is, where the two map one to one: it has the same inputs
+// in the same order and the same outputs. Import and export read it, so that an op with a name here
+// needs no rule of theirs; a rule they have for it goes before, each in its own direction.
+struct OnnxNode {
+  std::string_view name = {};  // empty: there is none
+  // The attributes both have, with blanks between: "axis", or "transA=trans_a" where ONNX calls
+  // `trans_a` so. A bool is an integer there and a dtype a number; defaults are the same.
+  std::string_view attrs = {};
+  // The opset from which on this is what the node means. What it was before is a rule of import/.
+  int since = 1;
+  std::string_view domain = {};
+  // The dtypes of the first input that ONNX has the node for, with blanks between; empty: all but
+  // floats of a byte and what is smaller, which `small` ones take too.
+  std::string_view dtypes = {};
+  bool small = false;
+  // Of an op with the attribute `with`: its names in ONNX's order, with blanks between.
+  std::string_view optional = {};
+};
+
+// The words of a list in an OnnxNode. Of `transA=trans_a` the two names differ.
+struct OnnxWord {
+  std::string_view onnx;
+  std::string_view own;
+};
+std::vector<OnnxWord> onnx_words(std::string_view list);
+
+// How random graphs draw a node of the op (ops/draw.h). An elementwise op needs nothing here.
+struct Drawing {
+  // Draws operands and attributes for a dtype: that of the first operand, or of the result of an op
+  // without. Null: operands that broadcast, flags and numbers near their defaults.
+  Result<ValueId> (*node)(ops::Draw& d, DType t) = nullptr;
+  // It jumps: what is near before it need not be after it.
+  bool sharp = false;
+  // Without `node`: operands of [lo, hi) are inside of the op's domain; both 0: all are.
+  double lo = 0.0;
+  double hi = 0.0;
 };
 
 // Everything PyC knows about one op. No other place names the op.
@@ -109,6 +153,7 @@ struct Traits {
 //                  are used, never their results.
 //   no_gradient    why there is none: reaching such an op is an error that says so.
 // An op with none of them follows from its decomposition.
+// For import/ and export/: `onnx`. For whoever tests with random graphs: `draw`.
 struct OpDef {
   std::string_view name;
   std::string_view summary;  // one line for docs/ops.md
@@ -129,8 +174,9 @@ struct OpDef {
                                            std::span<const ValueId> grads) = nullptr;
   Result<std::vector<ValueId>> (*gradient_form)(GraphBuilder& builder, const Node& node) = nullptr;
   std::string_view no_gradient = {};
+  OnnxNode onnx = {};
+  Drawing draw = {};
 };
-inline constexpr int kVariadic = 1 << 20;
 
 // The ops a graph may use, sorted by name.
 class OpSet {

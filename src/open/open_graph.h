@@ -21,6 +21,10 @@
 #include "base/status.h"
 #include "ir/types.h"
 
+namespace pyc::ir {
+struct OpDef;
+}
+
 namespace pyc::open {
 
 struct OpenGraph;
@@ -67,6 +71,8 @@ struct OpenOp {
   // for each that a run may enter, with the types it would give it, and sets the outputs whose
   // types follow. Null: what the host gives is not known before it runs.
   Status (*foresee)(HostCall& call) = nullptr;
+  // The op of Graph IR that `close` makes one node of, where it is the same for many ops.
+  const ir::OpDef* same = nullptr;
 };
 
 struct OpenNode {

@@ -33,6 +33,7 @@ const ir::OpDef& op_abs() {
       .traits = {.elementwise = true},
       .simplify = simplify_abs,
       .gradient = gradient_of_one<gradient_abs>,
+      .onnx = {.name = "Abs"},
   };
   return def;
 }

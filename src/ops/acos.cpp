@@ -20,6 +20,8 @@ const ir::OpDef& op_acos() {
       .lower = lower_unary<loop::acos>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_acos>,
+      .onnx = {.name = "Acos"},
+      .draw = {.lo = -0.9, .hi = 0.9},
   };
   return def;
 }

@@ -20,6 +20,8 @@ const ir::OpDef& op_acosh() {
       .lower = lower_unary<loop::acosh>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_acosh>,
+      .onnx = {.name = "Acosh"},
+      .draw = {.lo = 1.1, .hi = 3.0},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/optimizer.h"
 
 namespace pyc::ops {
@@ -12,6 +13,10 @@ Result<std::vector<ValueId>> decompose_adagrad(ir::GraphBuilder& builder, const 
   const ValueId root = c.shift(c.op("sqrt", {h}), c.attrs().attr_float("epsilon"));
   const ValueId way = c.div(c.mul(c.div(in.rate, slower), in.g), root);
   return optimizer_outputs(c, {c.sub(in.x, way), h});
+}
+
+Result<ValueId> draw_adagrad(Draw& d, DType t) {
+  return drawn_optimizer(d, t, 1, {{"decay_factor", d.choose({0.0, 0.25})}});
 }
 
 }  // namespace
@@ -29,6 +34,7 @@ const ir::OpDef& op_adagrad() {
                 optional("norm_coefficient", 0.0)},
       .infer = infer_optimizer,
       .decompose = decompose_adagrad,
+      .draw = {.node = draw_adagrad},
   };
   return def;
 }

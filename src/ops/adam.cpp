@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/optimizer.h"
 
 namespace pyc::ops {
@@ -43,6 +44,10 @@ Result<std::vector<ValueId>> gradient_form_adam(ir::GraphBuilder& builder, const
   return step_of_adam(c, c.op("max", {t, c.scalar_like(t, 1.0)}));
 }
 
+Result<ValueId> draw_adam(Draw& d, DType t) {
+  return drawn_optimizer(d, t, 2, {{"norm_coefficient_post", d.choose({0.0, 0.25})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_adam() {
@@ -58,6 +63,7 @@ const ir::OpDef& op_adam() {
       .infer = infer_optimizer,
       .decompose = decompose_adam,
       .gradient_form = gradient_form_adam,
+      .draw = {.node = draw_adam},
   };
   return def;
 }

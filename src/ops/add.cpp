@@ -37,6 +37,7 @@ const ir::OpDef& op_add() {
       .traits = {.elementwise = true, .commutative = true},
       .simplify = simplify_add,
       .gradient = gradient_add,
+      .onnx = {.name = "Add", .since = 7},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/elementwise.h"
 
@@ -95,6 +96,14 @@ Result<std::vector<ValueId>> gradient_form_affine_grid(ir::GraphBuilder& builder
   return c.outputs({c.cast(c.reshape(y, shape), c.input_type(0).dtype)});
 }
 
+Result<ValueId> draw_affine_grid(Draw& d, DType t) {
+  const int64_t dims = d.pick(1, 3);
+  Shape size{d.pick(1, 3), d.pick(1, 3)};
+  for (int64_t i = 0; i < dims; ++i) size.push_back(d.pick(1, 5));
+  return d.op({d.tensor(t, {size[0], dims, dims + 1})},
+              {{"size", size}, {"align_corners", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_affine_grid() {
@@ -107,6 +116,7 @@ const ir::OpDef& op_affine_grid() {
       .infer = infer_affine_grid,
       .lower = lower_affine_grid,
       .gradient_form = gradient_form_affine_grid,
+      .draw = {.node = draw_affine_grid},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/arg.h"
+#include "ops/support/draws.h"
 
 namespace pyc::ops {
 namespace {
@@ -18,6 +19,8 @@ const ir::OpDef& op_argmin() {
       .infer = infer_arg,
       .lower = lower_argmin,
       .no_gradient = "its result is an index",
+      .onnx = {.name = "ArgMin", .attrs = "axis keepdims select_last_index=select_last"},
+      .draw = {.node = draw_arg, .sharp = true},
   };
   return def;
 }

@@ -20,6 +20,8 @@ const ir::OpDef& op_asin() {
       .lower = lower_unary<loop::asin>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_asin>,
+      .onnx = {.name = "Asin"},
+      .draw = {.lo = -0.9, .hi = 0.9},
   };
   return def;
 }

@@ -19,6 +19,7 @@ const ir::OpDef& op_asinh() {
       .lower = lower_unary<loop::asinh>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_asinh>,
+      .onnx = {.name = "Asinh"},
   };
   return def;
 }

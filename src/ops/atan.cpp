@@ -17,6 +17,7 @@ const ir::OpDef& op_atan() {
       .lower = lower_unary<loop::atan>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_atan>,
+      .onnx = {.name = "Atan"},
   };
   return def;
 }

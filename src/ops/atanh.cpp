@@ -19,6 +19,8 @@ const ir::OpDef& op_atanh() {
       .lower = lower_unary<loop::atanh>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_atanh>,
+      .onnx = {.name = "Atanh"},
+      .draw = {.lo = -0.9, .hi = 0.9},
   };
   return def;
 }

@@ -4,6 +4,7 @@
 #include "loop/functions.h"
 #include "ops/kernel.h"
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/infer.h"
 #include "ops/support/operands.h"
 
@@ -256,6 +257,31 @@ Grads gradient_attend(ir::GraphBuilder& builder, const ir::Node& node,
   return AttendGradient(b).build();
 }
 
+// Long enough now and then for several blocks of keys and tasks of several rows.
+Result<ValueId> draw_attend(Draw& d, DType t) {
+  const int64_t b = d.pick(1, 2);
+  const int64_t groups = d.pick(1, 2);
+  const int64_t heads = groups * d.pick(1, 2);
+  const int64_t s = d.chance(3) ? d.pick(8, 20) : d.pick(1, 4);
+  const int64_t keys = d.chance(3) ? d.pick(120, 270) : d.pick(1, 9);
+  const int64_t size = d.pick(1, 9);
+  const int64_t out = d.pick(1, 9);
+  DrawnOperands o{{d.tensor(t, {b, heads, s, size}), d.tensor(t, {b, groups, keys, size}),
+                   d.tensor(t, {b, groups, keys, out})},
+                  ""};
+  if (d.flip()) {
+    o.add("mask", d.tensor(d.flip() ? DType::kBool : t, d.broadcastable({b, heads, s, keys})));
+  }
+  if (d.chance(4)) {
+    o.add("lengths", d.fresh(DType::kI64, {b}, 1.0, static_cast<double>(keys) + 0.5));
+  }
+  Attrs attrs{{"with", o.with}, {"causal", d.chance(3)}, {"scale", 0.5}};
+  if (d.chance(3)) attrs["softcap"] = 2.0;
+  if (d.chance(4)) attrs["left_window"] = d.pick(0, 3);
+  if (d.chance(4)) attrs["past"] = d.pick(0, 3);
+  return d.op(std::move(o.inputs), std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_attend() {
@@ -275,6 +301,7 @@ const ir::OpDef& op_attend() {
       .traits = {.reads_strided = true},
       .on_unit = [](const InferArgs&) { return true; },
       .gradient = gradient_attend,
+      .draw = {.node = draw_attend},
   };
   return def;
 }

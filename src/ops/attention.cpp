@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/operands.h"
 #include "ops/support/products.h"
 
@@ -306,6 +307,35 @@ Result<std::vector<ValueId>> gradient_form_attention(ir::GraphBuilder& builder,
   return c.outputs(Attention(c, node, true).build());
 }
 
+Result<ValueId> draw_attention(Draw& d, DType t) {
+  const int64_t b = d.pick(1, 2);
+  const int64_t groups = d.pick(1, 2);
+  const int64_t heads = groups * d.pick(1, 2);
+  const int64_t s = d.pick(1, 4);
+  const int64_t keys = d.pick(1, 5);
+  const int64_t size = d.pick(1, 8);
+  const int64_t out = d.pick(1, 8);
+  DrawnOperands o{{d.tensor(t, {b, heads, s, size}), d.tensor(t, {b, groups, keys, size}),
+                   d.tensor(t, {b, groups, keys, out})},
+                  ""};
+  const int64_t past = d.chance(3) ? d.pick(1, 3) : 0;
+  if (d.flip()) {
+    o.add("mask",
+          d.tensor(d.flip() ? DType::kBool : t, d.broadcastable({b, heads, s, past + keys})));
+  }
+  if (past > 0) {
+    o.add("past_key", d.tensor(t, {b, groups, past, size}));
+    o.add("past_value", d.tensor(t, {b, groups, past, out}));
+  } else if (d.chance(4)) {
+    o.add("nonpad_kv_seqlen", d.fresh(DType::kI64, {b}, 1.0, static_cast<double>(keys) + 0.5));
+  }
+  Attrs attrs{{"with", o.with}, {"causal", d.chance(3)}, {"qk_output", d.pick(0, 3)}};
+  if (d.chance(3)) attrs["scale"] = 0.5;
+  if (d.chance(3)) attrs["softcap"] = 2.0;
+  if (d.chance(4)) attrs["left_window"] = d.pick(0, 3);
+  return d.op(std::move(o.inputs), std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_attention() {
@@ -326,6 +356,7 @@ const ir::OpDef& op_attention() {
       .decompose = decompose_attention,
       .traits = {.product = true, .factors = 3},
       .gradient_form = gradient_form_attention,
+      .draw = {.node = draw_attention},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
 #include "ops/support/window_gradient.h"
@@ -77,6 +78,14 @@ ValueId gradient_avg_pool(Backward& b) {
   return sum_over_windows(b, b.div(b.g(), some), window);
 }
 
+Result<ValueId> draw_avg_pool(Draw& d, DType t) {
+  DrawnWindow w = drawn_window(d, d.pick(1, 3));
+  const ValueId x = d.tensor(t, w.shape(d.pick(1, 2), d.pick(1, 3)));
+  w.attrs["kernel"] = w.kernel;
+  if (d.flip()) w.attrs["counted_pads"] = w.attrs["pads"];
+  return d.op({x}, std::move(w.attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_avg_pool() {
@@ -89,6 +98,7 @@ const ir::OpDef& op_avg_pool() {
       .infer = infer_avg_pool,
       .lower = lower_avg_pool,
       .gradient = gradient_of_one<gradient_avg_pool>,
+      .draw = {.node = draw_avg_pool},
   };
   return def;
 }

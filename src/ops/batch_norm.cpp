@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -15,6 +16,10 @@ Result<std::vector<ValueId>> decompose_batch_norm(ir::GraphBuilder& builder, con
   return c.outputs({c.cast(y, c.input_type(0).dtype)});
 }
 
+Result<ValueId> draw_batch_norm(Draw& d, DType t) {
+  return d.op(drawn_channels(d, t, 4, d.pick(1, 5)));
+}
+
 }  // namespace
 
 const ir::OpDef& op_batch_norm() {
@@ -28,6 +33,9 @@ const ir::OpDef& op_batch_norm() {
       .attrs = {optional("epsilon", 1e-5)},
       .infer = [](const InferArgs& args) { return infer_channel_norm(args, kNames, 2); },
       .decompose = decompose_batch_norm,
+      .traits = {.learnt_inputs = 3},
+      .onnx = {.name = "BatchNormalization", .attrs = "epsilon"},
+      .draw = {.node = draw_batch_norm},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -33,6 +34,10 @@ Result<std::vector<ValueId>> decompose_batch_norm_training(ir::GraphBuilder& bui
   return c.outputs({c.cast(y, type.dtype), running(c, 3, m.mean), running(c, 4, m.var)});
 }
 
+Result<ValueId> draw_batch_norm_training(Draw& d, DType t) {
+  return d.op(drawn_channels(d, t, 4, d.pick(1, 5)), {{"momentum", 0.75}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_batch_norm_training() {
@@ -47,6 +52,8 @@ const ir::OpDef& op_batch_norm_training() {
       .attrs = {optional("epsilon", 1e-5), optional("momentum", 0.9)},
       .infer = infer_batch_norm_training,
       .decompose = decompose_batch_norm_training,
+      .traits = {.learnt_inputs = 3},
+      .draw = {.node = draw_batch_norm_training},
   };
   return def;
 }

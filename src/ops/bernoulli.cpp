@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/random.h"
 
 namespace pyc::ops {
@@ -17,6 +18,12 @@ Expr lower_bernoulli(LowerContext& context, int, std::span<const Expr> index) {
   return select(lt(u, p), value(1), value(0));
 }
 
+Result<ValueId> draw_bernoulli(Draw& d, DType t) {
+  const DType to = d.any_dtype();
+  return d.op({d.tensor_in(t, d.shape(), 0.0, 1.0)},
+              {{"dtype", to}, {"seed", d.pick(0, 99)}, {"stream", d.pick(0, 3)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_bernoulli() {
@@ -28,6 +35,7 @@ const ir::OpDef& op_bernoulli() {
       .lower = lower_bernoulli,
       .traits = {.random = true},
       .no_gradient = "it draws",
+      .draw = {.node = draw_bernoulli, .sharp = true},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -22,6 +23,12 @@ Expr lower_bitcast(LowerContext& context, int, std::span<const Expr> index) {
   return bitcast(x, to);
 }
 
+Result<ValueId> draw_bitcast(Draw& d, DType t) {
+  DType to = d.any_dtype();
+  while (dtype_bits(to) != dtype_bits(t)) to = d.any_dtype();
+  return d.op({d.tensor(t, d.shape())}, {{"to", to}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_bitcast() {
@@ -33,6 +40,8 @@ const ir::OpDef& op_bitcast() {
       .lower = lower_bitcast,
       .traits = {.elementwise = true},
       .no_gradient = "it reads bits, not numbers",
+      .onnx = {.name = "BitCast", .attrs = "to", .since = 26, .small = true},
+      .draw = {.node = draw_bitcast, .sharp = true},
   };
   return def;
 }

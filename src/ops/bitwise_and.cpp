@@ -12,6 +12,7 @@ const ir::OpDef& op_bitwise_and() {
       .lower = lower_binary<[](Expr a, Expr b) { return a & b; }>,
       .traits = {.elementwise = true},
       .no_gradient = "it works on bits of integers",
+      .onnx = {.name = "BitwiseAnd"},
   };
   return def;
 }

@@ -10,6 +10,7 @@ const ir::OpDef& op_bitwise_not() {
       .lower = lower_unary<[](Expr x) { return ~x; }>,
       .traits = {.elementwise = true},
       .no_gradient = "it works on bits of integers",
+      .onnx = {.name = "BitwiseNot"},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/narrow.h"
@@ -121,6 +122,14 @@ Grads gradient_cast(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(b.g(), 0)});
 }
 
+Result<ValueId> draw_cast(Draw& d, DType t) {
+  Attrs attrs{{"to", d.any_dtype()}, {"saturate", d.flip()}};
+  if (std::get<DType>(attrs["to"]) == DType::kF8E8M0) {
+    attrs["round_mode"] = d.word({"up", "down", "nearest"});
+  }
+  return d.op({d.tensor_in(t, d.shape(), 0.0, 6.0)}, std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_cast() {
@@ -136,6 +145,7 @@ const ir::OpDef& op_cast() {
       .traits = {.elementwise = true},
       .simplify = simplify_cast,
       .gradient = gradient_cast,
+      .draw = {.node = draw_cast, .sharp = true},
   };
   return def;
 }

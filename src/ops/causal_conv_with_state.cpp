@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/operands.h"
 
@@ -97,6 +98,17 @@ Result<std::vector<ValueId>> gradient_form_causal_conv_with_state(ir::GraphBuild
   return c.outputs({c.cast(y, x.dtype), c.cast(state, x.dtype)});
 }
 
+Result<ValueId> draw_causal_conv_with_state(Draw& d, DType t) {
+  const int64_t b = d.pick(1, 2);
+  const int64_t channels = d.pick(1, 3);
+  const int64_t k = d.pick(1, 4);
+  DrawnOperands o{{d.tensor(t, {b, channels, d.pick(1, 6)}), d.tensor(t, {channels, 1, k})}, ""};
+  if (d.flip()) o.add("bias", d.tensor(t, {channels}));
+  if (d.flip()) o.add("past_state", d.tensor(t, {b, channels, k - 1}));
+  return d.op(std::move(o.inputs),
+              {{"with", o.with}, {"activation", d.word({"none", "silu", "swish"})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_causal_conv_with_state() {
@@ -112,6 +124,12 @@ const ir::OpDef& op_causal_conv_with_state() {
       .infer = infer_causal_conv_with_state,
       .lower = lower_causal_conv_with_state,
       .gradient_form = gradient_form_causal_conv_with_state,
+      .onnx = {.name = "CausalConvWithState",
+               .attrs = "activation",
+               .since = 27,
+               .dtypes = "f16 bf16 f32",
+               .optional = "bias past_state"},
+      .draw = {.node = draw_causal_conv_with_state},
   };
   return def;
 }

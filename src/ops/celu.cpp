@@ -29,6 +29,7 @@ const ir::OpDef& op_celu() {
       .lower = lower_unary<formula_celu>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_celu>,
+      .onnx = {.name = "Celu", .attrs = "alpha", .dtypes = "f32"},
   };
   return def;
 }

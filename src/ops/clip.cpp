@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
@@ -33,6 +34,12 @@ Grads gradient_clip(ir::GraphBuilder& builder, const ir::Node& node,
                     b.to_input(b.only(above, b.g()), 2)});
 }
 
+Result<ValueId> draw_clip(Draw& d, DType t) {
+  const ValueId x = d.tensor(t, d.shape());
+  if (!d.tame()) return d.op({x, d.tensor(t, {}), d.tensor(t, {})});
+  return d.op({x, d.fresh(t, {}, 0.0, 1.0), d.fresh(t, {}, 1.0, 5.0)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_clip() {
@@ -45,6 +52,8 @@ const ir::OpDef& op_clip() {
       .lower = lower_clip,
       .traits = {.elementwise = true},
       .gradient = gradient_clip,
+      .onnx = {.name = "Clip"},
+      .draw = {.node = draw_clip},
   };
   return def;
 }

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
 
@@ -91,6 +92,20 @@ ValueId gradient_col2im(Backward& b) {
   return b.reshape(b.transpose(v, order), b.input_type(0).shape);
 }
 
+Result<ValueId> draw_col2im(Draw& d, DType t) {
+  DrawnWindow w = drawn_window(d, d.pick(1, 2));
+  int64_t block = 1;
+  int64_t count = 1;
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    block *= w.kernel[i];
+    count *= w.counts[i];
+  }
+  const ValueId x = d.tensor(t, {d.pick(1, 2), block * d.pick(1, 2), count});
+  w.attrs["image_shape"] = w.planes;
+  w.attrs["block_shape"] = w.kernel;
+  return d.op({x}, std::move(w.attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_col2im() {
@@ -103,6 +118,7 @@ const ir::OpDef& op_col2im() {
       .infer = infer_col2im,
       .lower = lower_col2im,
       .gradient = gradient_of_one<gradient_col2im>,
+      .draw = {.node = draw_col2im},
   };
   return def;
 }

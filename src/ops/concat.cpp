@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -62,6 +63,18 @@ Grads gradient_concat(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs(parts);
 }
 
+Result<ValueId> draw_concat(Draw& d, DType t) {
+  Shape shape = d.shape(1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const size_t at = static_cast<size_t>(axis < 0 ? axis + std::ssize(shape) : axis);
+  std::vector<ValueId> inputs;
+  for (int64_t i = d.pick(1, 4); i > 0; --i) {
+    shape[at] = d.pick(0, 5);
+    inputs.push_back(d.tensor(t, shape));
+  }
+  return d.op(std::move(inputs), {{"axis", axis}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_concat() {
@@ -77,6 +90,8 @@ const ir::OpDef& op_concat() {
       .canonical_attrs = canonical_axis,
       .simplify = simplify_concat,
       .gradient = gradient_concat,
+      .onnx = {.name = "Concat", .attrs = "axis", .since = 4},
+      .draw = {.node = draw_concat},
   };
   return def;
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/equation.h"
 #include "ops/support/products.h"
@@ -169,6 +170,7 @@ const ir::OpDef& op_contract() {
       .traits = {.product = true, .factors = 2},
       .on_unit = sums_products,
       .gradient = gradient_contract,
+      .draw = {.node = draw_equation},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/convolution.h"
+#include "ops/support/draws.h"
 #include "ops/support/products.h"
 #include "ops/support/window_gradient.h"
 
@@ -73,6 +74,16 @@ Grads gradient_conv(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs(result);
 }
 
+Result<ValueId> draw_conv(Draw& d, DType t) {
+  DrawnWindow w = drawn_window(d, d.pick(1, 3));
+  const DrawnGroups g = drawn_groups(d);
+  std::vector<ValueId> inputs{d.tensor(t, w.shape(d.pick(1, 2), g.groups * g.in)),
+                              d.tensor(t, drawn_weights(g.groups * g.out, g.in, w.kernel))};
+  if (d.flip()) inputs.push_back(d.tensor(t, {g.groups * g.out}));
+  w.attrs["group"] = g.groups;
+  return d.op(std::move(inputs), std::move(w.attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_conv() {
@@ -89,6 +100,8 @@ const ir::OpDef& op_conv() {
       .traits = {.product = true, .factors = 2, .adds_input = true},
       .on_unit = fills_unit,
       .gradient = gradient_conv,
+      .onnx = {.name = "Conv", .attrs = "strides pads dilations group"},
+      .draw = {.node = draw_conv},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/convolution.h"
+#include "ops/support/draws.h"
 
 namespace pyc::ops {
 namespace {
@@ -44,6 +45,20 @@ Expr lower_conv_integer(LowerContext& context, int, std::span<const Expr> index)
   });
 }
 
+Result<ValueId> draw_conv_integer(Draw& d, DType t) {
+  DrawnWindow w = drawn_window(d, d.pick(1, 2));
+  const DrawnGroups g = drawn_groups(d);
+  const DType u = d.choose({DType::kI8, DType::kU8});
+  const int64_t channels = g.groups * g.out;
+  std::vector<ValueId> inputs{d.tensor(t, w.shape(d.pick(1, 2), g.groups * g.in)),
+                              d.tensor(u, drawn_weights(channels, g.in, w.kernel))};
+  if (d.flip()) inputs.push_back(d.tensor(t, {}));
+  if (inputs.size() > 2 && d.flip())
+    inputs.push_back(d.tensor(u, d.flip() ? Shape{} : Shape{channels}));
+  w.attrs["group"] = g.groups;
+  return d.op(std::move(inputs), std::move(w.attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_conv_integer() {
@@ -58,6 +73,8 @@ const ir::OpDef& op_conv_integer() {
       .infer = infer_conv_integer,
       .lower = lower_conv_integer,
       .no_gradient = "it works on integers",
+      .onnx = {.name = "ConvInteger", .attrs = "strides pads dilations group"},
+      .draw = {.node = draw_conv_integer},
   };
   return def;
 }

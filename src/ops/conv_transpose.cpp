@@ -5,6 +5,7 @@
 
 #include "ops/support/backward.h"
 #include "ops/support/convolution.h"
+#include "ops/support/draws.h"
 #include "ops/support/products.h"
 #include "ops/support/window_gradient.h"
 
@@ -195,6 +196,37 @@ Grads gradient_conv_transpose(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs(result);
 }
 
+Result<ValueId> draw_conv_transpose(Draw& d, DType t) {
+  const int64_t dims = d.pick(1, 2);
+  const DrawnGroups g = drawn_groups(d);
+  Shape planes;
+  Ints kernel;
+  Ints strides;
+  Ints dilations;
+  Ints pads;
+  Ints to;
+  for (int64_t i = 0; i < dims; ++i) {
+    planes.push_back(d.pick(1, 4));
+    kernel.push_back(d.pick(1, 3));
+    strides.push_back(d.pick(1, 2));
+    dilations.push_back(d.pick(1, 2));
+    pads.push_back(d.pick(0, kernel.back() - 1));
+    const int64_t reach = (kernel.back() - 1) * dilations.back() + 1;
+    to.push_back(
+        std::max<int64_t>(1, (planes.back() - 1) * strides.back() + reach - 2 * pads.back()));
+  }
+  Shape x{d.pick(1, 2), g.groups * g.in};
+  x.insert(x.end(), planes.begin(), planes.end());
+  std::vector<ValueId> inputs{d.tensor(t, x),
+                              d.tensor(t, drawn_weights(g.groups * g.in, g.out, kernel))};
+  if (d.flip()) inputs.push_back(d.tensor(t, {g.groups * g.out}));
+  return d.op(std::move(inputs), {{"output_shape", to},
+                                  {"strides", strides},
+                                  {"pads", pads},
+                                  {"dilations", dilations},
+                                  {"group", g.groups}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_conv_transpose() {
@@ -210,6 +242,7 @@ const ir::OpDef& op_conv_transpose() {
       .lower = lower_conv_transpose,
       .traits = {.product = true, .factors = 2, .adds_input = true},
       .gradient = gradient_conv_transpose,
+      .draw = {.node = draw_conv_transpose},
   };
   return def;
 }

@@ -17,6 +17,7 @@ const ir::OpDef& op_cos() {
       .lower = lower_unary<loop::cos>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_cos>,
+      .onnx = {.name = "Cos"},
   };
   return def;
 }

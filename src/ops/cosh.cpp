@@ -17,6 +17,7 @@ const ir::OpDef& op_cosh() {
       .lower = lower_unary<loop::cosh>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_cosh>,
+      .onnx = {.name = "Cosh"},
   };
   return def;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/scan.h"
 
 namespace pyc::ops {
@@ -50,6 +51,7 @@ const ir::OpDef& op_cumprod() {
       .infer = infer_scan,
       .kernel = kernel_cumprod,
       .gradient = gradient_of_one<gradient_cumprod>,
+      .draw = {.node = draw_scan},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/scan.h"
 
 namespace pyc::ops {
@@ -26,6 +27,7 @@ const ir::OpDef& op_cumsum() {
       .infer = infer_scan,
       .kernel = kernel_cumsum,
       .gradient = gradient_of_one<gradient_cumsum>,
+      .draw = {.node = draw_scan},
   };
   return def;
 }

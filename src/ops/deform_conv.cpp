@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "ops/support/convolution.h"
+#include "ops/support/draws.h"
 #include "ops/support/products.h"
 #include "ops/support/sample.h"
 #include "ops/support/sample_form.h"
@@ -138,6 +139,25 @@ Result<std::vector<ValueId>> gradient_form_deform_conv(ir::GraphBuilder& builder
   return c.outputs({c.cast(c.reshape(y, with_planes(x.shape[0], w.shape[0], counts)), to)});
 }
 
+Result<ValueId> draw_deform_conv(Draw& d, DType t) {
+  DrawnWindow w = drawn_window(d, 2);
+  const DrawnGroups g = drawn_groups(d);
+  const int64_t batch = d.pick(1, 2);
+  const int64_t offsets = d.flip() ? g.groups : 1;
+  const int64_t taps = w.kernel[0] * w.kernel[1] * offsets;
+  const Shape places{batch, taps, w.counts[0], w.counts[1]};
+  Shape moves = places;
+  moves[1] *= 2;
+  std::vector<ValueId> inputs{d.tensor(t, w.shape(batch, g.groups * g.in)),
+                              d.tensor(t, drawn_weights(g.groups * g.out, g.in, w.kernel)),
+                              d.fresh(t, moves, -1.5, 1.5)};
+  if (d.flip()) inputs.push_back(d.tensor(t, places));
+  if (d.flip()) inputs.push_back(d.tensor(t, {g.groups * g.out}));
+  w.attrs["group"] = g.groups;
+  w.attrs["offset_group"] = offsets;
+  return d.op(std::move(inputs), std::move(w.attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_deform_conv() {
@@ -153,6 +173,7 @@ const ir::OpDef& op_deform_conv() {
       .lower = lower_deform_conv,
       .traits = {.product = true},
       .gradient_form = gradient_form_deform_conv,
+      .draw = {.node = draw_deform_conv},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -40,6 +41,12 @@ ValueId gradient_depth_to_space(Backward& b) {
   return b.op("space_to_depth", {b.g()}, b.node_attrs());
 }
 
+Result<ValueId> draw_depth_to_space(Draw& d, DType t) {
+  const int64_t block = d.pick(1, 3);
+  const Shape shape{d.pick(1, 2), d.pick(1, 2) * block * block, d.pick(1, 4), d.pick(1, 9)};
+  return d.op({d.tensor(t, shape)}, {{"block", block}, {"mode", d.word({"DCR", "CRD"})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_depth_to_space() {
@@ -53,6 +60,8 @@ const ir::OpDef& op_depth_to_space() {
       .lower = lower_depth_to_space,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_depth_to_space>,
+      .onnx = {.name = "DepthToSpace", .attrs = "blocksize=block mode"},
+      .draw = {.node = draw_depth_to_space},
   };
   return def;
 }

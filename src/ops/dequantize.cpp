@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/quant.h"
 
 namespace pyc::ops {
@@ -60,6 +61,14 @@ Result<std::vector<ValueId>> gradient_form_dequantize(ir::GraphBuilder& builder,
   return c.outputs({c.cast(c.expand(c.mul(y, placed(1)), x.shape), c.attrs().attr_dtype("to"))});
 }
 
+Result<ValueId> draw_dequantize(Draw& d, DType t) {
+  const DrawnScales s = drawn_scales(d);
+  const DType to = d.float_dtype();
+  std::vector<ValueId> inputs{d.tensor(t, s.shape), d.tensor_in(to, s.scale, 0.1, 1.0)};
+  if (d.flip()) inputs.push_back(d.tensor_in(t, s.scale, 0.0, is_float(t) ? 0.0 : 2.0));
+  return d.op(std::move(inputs), {{"to", to}, {"axis", s.axis}, {"block_size", s.block}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_dequantize() {
@@ -72,6 +81,7 @@ const ir::OpDef& op_dequantize() {
       .infer = infer_dequantize,
       .lower = lower_dequantize,
       .gradient_form = gradient_form_dequantize,
+      .draw = {.node = draw_dequantize},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -67,6 +68,14 @@ Result<std::vector<ValueId>> decompose_det(ir::GraphBuilder& builder, const ir::
   return c.outputs({c.cast(c.reshape(det, batch), type.dtype)});
 }
 
+Result<ValueId> draw_det(Draw& d, DType t) {
+  Shape shape = d.shape(0, 2, 1);
+  for (int64_t& n : shape) n = std::min<int64_t>(n, 3);
+  const int64_t n = d.pick(0, 3);
+  shape.insert(shape.end(), {n, n});
+  return d.op({d.tensor(t, shape)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_det() {
@@ -77,6 +86,8 @@ const ir::OpDef& op_det() {
           "matrix.",
       .infer = infer_det,
       .decompose = decompose_det,
+      .onnx = {.name = "Det"},
+      .draw = {.node = draw_det},
   };
   return def;
 }

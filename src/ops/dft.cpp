@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/fourier.h"
 #include "ops/support/infer.h"
@@ -88,6 +89,16 @@ Result<std::vector<ValueId>> decompose_dft(ir::GraphBuilder& builder, const ir::
   return c.outputs({c.cast(c.transpose(c.reshape(y, rows), perm), type.dtype)});
 }
 
+Result<ValueId> draw_dft(Draw& d, DType t) {
+  const bool inverse = d.flip();
+  const bool onesided = d.chance(3);
+  const int64_t parts = onesided ? (inverse ? 2 : 1) : d.pick(1, 2);
+  const Shape shape{d.pick(1, 3), d.pick(onesided && inverse ? 2 : 1, 9), parts};
+  Attrs attrs{{"axis", d.choose<int64_t>({1, -2})}, {"inverse", inverse}, {"onesided", onesided}};
+  if (d.chance(3)) attrs["length"] = d.pick(1, 12);
+  return d.op({d.tensor(t, shape)}, std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_dft() {
@@ -100,6 +111,7 @@ const ir::OpDef& op_dft() {
                 optional("inverse", false), optional("onesided", false)},
       .infer = infer_dft,
       .decompose = decompose_dft,
+      .draw = {.node = draw_dft},
   };
   return def;
 }

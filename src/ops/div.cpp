@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
 
@@ -53,6 +54,8 @@ const ir::OpDef& op_div() {
       .traits = {.elementwise = true},
       .simplify = simplify_div,
       .gradient = gradient_div,
+      .onnx = {.name = "Div", .since = 7},
+      .draw = {.node = draw_divided},
   };
   return def;
 }

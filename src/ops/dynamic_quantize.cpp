@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -29,6 +30,10 @@ Result<std::vector<ValueId>> decompose_dynamic_quantize(ir::GraphBuilder& builde
   return c.outputs({c.op("quantize", {x, scale, zero_point}, to), scale, zero_point});
 }
 
+Result<ValueId> draw_dynamic_quantize(Draw& d, DType t) {
+  return d.op({d.tensor(t, d.shape(0, 4, 1))});
+}
+
 }  // namespace
 
 const ir::OpDef& op_dynamic_quantize() {
@@ -38,6 +43,8 @@ const ir::OpDef& op_dynamic_quantize() {
       .outputs = 3,
       .infer = infer_dynamic_quantize,
       .decompose = decompose_dynamic_quantize,
+      .onnx = {.name = "DynamicQuantizeLinear"},
+      .draw = {.node = draw_dynamic_quantize, .sharp = true},
   };
   return def;
 }

@@ -1,5 +1,7 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/equation.h"
+#include "ops/support/onnx.h"
 #include "ops/support/products.h"
 
 namespace pyc::ops {
@@ -53,6 +55,14 @@ Result<std::vector<ValueId>> decompose_einsum(ir::GraphBuilder& builder, const i
   return c.outputs({joined});
 }
 
+Result<ValueId> draw_einsum(Draw& d, DType t) {
+  if (!d.chance(3)) return draw_equation(d, t);
+  const int64_t i = d.pick(1, 4);
+  const int64_t j = d.pick(1, 4);
+  return d.op({d.tensor(t, {2, i, j}), d.tensor(t, {j, 3}), d.tensor(t, {3})},
+              {{"equation", std::string("...ij,jk,k->...i")}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_einsum() {
@@ -66,6 +76,8 @@ const ir::OpDef& op_einsum() {
       .infer = infer_einsum,
       .decompose = decompose_einsum,
       .traits = {.product = true, .factors = ir::kVariadic},
+      .onnx = {.name = "Einsum", .attrs = "equation", .dtypes = kOnnxNumbersButBf16},
+      .draw = {.node = draw_einsum},
   };
   return def;
 }

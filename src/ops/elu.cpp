@@ -27,6 +27,7 @@ const ir::OpDef& op_elu() {
       .lower = lower_unary<formula_elu>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_elu>,
+      .onnx = {.name = "Elu", .attrs = "alpha"},
   };
   return def;
 }

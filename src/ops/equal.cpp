@@ -12,6 +12,8 @@ const ir::OpDef& op_equal() {
       .lower = lower_binary<loop::eq>,
       .traits = {.elementwise = true, .commutative = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "Equal", .since = 7},
+      .draw = {.sharp = true},
   };
   return def;
 }

@@ -22,6 +22,7 @@ const ir::OpDef& op_erf() {
       .lower = lower_unary<loop::erf>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_erf>,
+      .onnx = {.name = "Erf"},
   };
   return def;
 }

@@ -17,6 +17,7 @@ const ir::OpDef& op_exp() {
       .lower = lower_unary<loop::exp>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_exp>,
+      .onnx = {.name = "Exp"},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
@@ -29,6 +30,11 @@ ValueId simplify_expand(Patch& patch, const NodeView& node) {
 
 ValueId gradient_expand(Backward& b) { return b.sum_to(b.g(), b.input_type(0).shape); }
 
+Result<ValueId> draw_expand(Draw& d, DType t) {
+  const Shape to = d.shape();
+  return d.op({d.tensor(t, d.broadcastable(to))}, {{"shape", to}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_expand() {
@@ -41,6 +47,7 @@ const ir::OpDef& op_expand() {
       .traits = {.moves_data = true},
       .simplify = simplify_expand,
       .gradient = gradient_of_one<gradient_expand>,
+      .draw = {.node = draw_expand},
   };
   return def;
 }

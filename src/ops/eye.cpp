@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -13,6 +14,10 @@ Expr lower_eye(LowerContext& context, int, std::span<const Expr> index) {
   return convert(on_diagonal, context.output_type(0).dtype);
 }
 
+Result<ValueId> draw_eye(Draw& d, DType t) {
+  return d.op({}, {{"rows", d.dim(0)}, {"cols", d.dim(0)}, {"k", d.pick(-3, 3)}, {"dtype", t}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_eye() {
@@ -26,6 +31,7 @@ const ir::OpDef& op_eye() {
       .infer = infer_eye,
       .lower = lower_eye,
       .no_gradient = "it has no input",
+      .draw = {.node = draw_eye},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -20,6 +21,12 @@ Types infer_flatten(const InferArgs& args) {
 
 ValueId gradient_flatten(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
 
+Result<ValueId> draw_flatten(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  const int64_t rank = std::ssize(shape);
+  return d.op({d.tensor(t, shape)}, {{"axis", d.pick(-rank, rank)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_flatten() {
@@ -31,6 +38,8 @@ const ir::OpDef& op_flatten() {
       .lower = same_position,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_flatten>,
+      .onnx = {.name = "Flatten", .attrs = "axis", .small = true},
+      .draw = {.node = draw_flatten},
   };
   return def;
 }

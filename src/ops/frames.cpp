@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -50,6 +51,14 @@ Grads gradient_frames(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(of_x, 0)});
 }
 
+Result<ValueId> draw_frames(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const int64_t n = shape[static_cast<size_t>(axis < 0 ? axis + std::ssize(shape) : axis)];
+  return d.op({d.tensor(t, shape)},
+              {{"axis", axis}, {"length", d.pick(1, n)}, {"step", d.pick(1, 4)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_frames() {
@@ -64,6 +73,7 @@ const ir::OpDef& op_frames() {
       .lower = lower_frames,
       .traits = {.moves_data = true},
       .gradient = gradient_frames,
+      .draw = {.node = draw_frames},
   };
   return def;
 }

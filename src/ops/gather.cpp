@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 #include "ops/support/simplify.h"
@@ -47,6 +48,14 @@ Grads gradient_gather(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(of_x, 0), ir::kNoId});
 }
 
+Result<ValueId> draw_gather(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const int64_t n = shape[static_cast<size_t>(from_front(axis, std::ssize(shape)))];
+  const ValueId x = d.tensor(t, shape);
+  return d.op({x, d.indices(d.shape(0, 2), -n, n - 1)}, {{"axis", axis}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_gather() {
@@ -61,6 +70,8 @@ const ir::OpDef& op_gather() {
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_axis,
       .gradient = gradient_gather,
+      .onnx = {.name = "Gather", .attrs = "axis"},
+      .draw = {.node = draw_gather},
   };
   return def;
 }

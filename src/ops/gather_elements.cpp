@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -39,6 +40,16 @@ Grads gradient_gather_elements(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(of_x, 0), ir::kNoId});
 }
 
+Result<ValueId> draw_gather_elements(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const int64_t n = shape[static_cast<size_t>(from_front(axis, std::ssize(shape)))];
+  const ValueId x = d.tensor(t, shape);
+  const ValueId at = d.indices(
+      drawn_within(d, shape, static_cast<size_t>(from_front(axis, std::ssize(shape)))), -n, n - 1);
+  return d.op({x, at}, {{"axis", axis}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_gather_elements() {
@@ -54,6 +65,8 @@ const ir::OpDef& op_gather_elements() {
       .lower = lower_gather_elements,
       .traits = {.moves_data = true},
       .gradient = gradient_gather_elements,
+      .onnx = {.name = "GatherElements", .attrs = "axis"},
+      .draw = {.node = draw_gather_elements},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -80,6 +81,22 @@ Grads gradient_gather_nd(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(of_x, 0), ir::kNoId});
 }
 
+Result<ValueId> draw_gather_nd(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t rank = std::ssize(shape);
+  const int64_t batch = d.pick(0, rank - 1);
+  const int64_t depth = d.pick(1, rank - batch);
+  Shape places(shape.begin(), shape.begin() + batch);
+  if (d.flip()) places.push_back(d.pick(1, 4));
+  places.push_back(depth);
+  int64_t least = shape[static_cast<size_t>(batch)];
+  for (int64_t i = 0; i < depth; ++i) {
+    least = std::min(least, shape[static_cast<size_t>(batch + i)]);
+  }
+  const ValueId x = d.tensor(t, shape);
+  return d.op({x, d.indices(places, -least, least - 1)}, {{"batch_dims", batch}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_gather_nd() {
@@ -95,6 +112,8 @@ const ir::OpDef& op_gather_nd() {
       .lower = lower_gather_nd,
       .traits = {.moves_data = true},
       .gradient = gradient_gather_nd,
+      .onnx = {.name = "GatherND", .attrs = "batch_dims"},
+      .draw = {.node = draw_gather_nd},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <numbers>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
@@ -47,6 +48,10 @@ ValueId gradient_gelu(Backward& b) {
   return b.mul(b.g(), b.add(phi, b.mul(x, bell)));
 }
 
+Result<ValueId> draw_gelu(Draw& d, DType t) {
+  return d.op({d.tensor(t, d.shape())}, {{"approximate", d.word({"none", "tanh"})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_gelu() {
@@ -58,6 +63,8 @@ const ir::OpDef& op_gelu() {
       .lower = lower_gelu,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_gelu>,
+      .onnx = {.name = "Gelu", .attrs = "approximate"},
+      .draw = {.node = draw_gelu},
   };
   return def;
 }

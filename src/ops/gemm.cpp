@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "ops/draw.h"
 #include "ops/support/compose.h"
+#include "ops/support/onnx.h"
 #include "ops/support/products.h"
 
 namespace pyc::ops {
@@ -65,6 +67,21 @@ Result<std::vector<ValueId>> decompose_gemm(ir::GraphBuilder& builder, const ir:
   return c.outputs({c.attrs().has("to") ? y : c.cast(y, stored)});
 }
 
+Result<ValueId> draw_gemm(Draw& d, DType t) {
+  const int64_t m = d.pick(0, 5);
+  const int64_t n = d.choose<int64_t>({1, 3, 8, 17});
+  const int64_t k = d.dim(least_inner(d));
+  const bool ta = d.flip();
+  const bool tb = d.flip();
+  std::vector<ValueId> inputs{d.tensor(t, ta ? Shape{k, m} : Shape{m, k}),
+                              d.tensor(t, tb ? Shape{n, k} : Shape{k, n})};
+  if (d.flip()) inputs.push_back(d.tensor(t, d.broadcastable({m, n})));
+  return d.op(std::move(inputs), {{"trans_a", ta},
+                                  {"trans_b", tb},
+                                  {"alpha", d.choose({1.0, 2.0})},
+                                  {"beta", d.choose({1.0, 3.0})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_gemm() {
@@ -78,6 +95,10 @@ const ir::OpDef& op_gemm() {
       .infer = infer_gemm,
       .decompose = decompose_gemm,
       .traits = {.product = true, .factors = 2, .adds_input = true},
+      .onnx = {.name = "Gemm",
+               .attrs = "alpha beta transA=trans_a transB=trans_b",
+               .dtypes = kOnnxFloatsAndWideInts},
+      .draw = {.node = draw_gemm},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/global_pool.h"
 
 namespace pyc::ops {
@@ -9,6 +10,8 @@ const ir::OpDef& op_global_avg_pool() {
       .infer = [](const InferArgs& args) { return infer_global_pool(args, kFloats); },
       .decompose = [](ir::GraphBuilder& builder,
                       const ir::Node& node) { return as_one_window(builder, node, "avg_pool"); },
+      .onnx = {.name = "GlobalAveragePool"},
+      .draw = {.node = draw_planes},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/global_pool.h"
 
 namespace pyc::ops {
@@ -10,6 +11,10 @@ Types infer_global_lp_pool(const InferArgs& args) {
   return infer_global_pool(args, kFloats);
 }
 
+Result<ValueId> draw_global_lp_pool(Draw& d, DType t) {
+  return drawn_planes(d, t, {{"p", d.pick(1, 3)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_global_lp_pool() {
@@ -20,6 +25,8 @@ const ir::OpDef& op_global_lp_pool() {
       .infer = infer_global_lp_pool,
       .decompose = [](ir::GraphBuilder& builder,
                       const ir::Node& node) { return as_one_window(builder, node, "lp_pool"); },
+      .onnx = {.name = "GlobalLpPool", .attrs = "p", .since = 2},
+      .draw = {.node = draw_global_lp_pool},
   };
   return def;
 }

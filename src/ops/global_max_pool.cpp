@@ -1,6 +1,8 @@
 #include <numeric>
 
+#include "ops/support/draws.h"
 #include "ops/support/global_pool.h"
+#include "ops/support/onnx.h"
 
 namespace pyc::ops {
 namespace {
@@ -21,6 +23,8 @@ const ir::OpDef& op_global_max_pool() {
       .summary = "The largest of each plane of x (NC, planes).",
       .infer = [](const InferArgs& args) { return infer_global_pool(args, kNumbers); },
       .decompose = decompose_global_max_pool,
+      .onnx = {.name = "GlobalMaxPool", .dtypes = kOnnxFloats},
+      .draw = {.node = draw_planes},
   };
   return def;
 }

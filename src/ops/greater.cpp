@@ -12,6 +12,8 @@ const ir::OpDef& op_greater() {
       .lower = lower_binary<loop::gt>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "Greater", .since = 7},
+      .draw = {.sharp = true},
   };
   return def;
 }

@@ -12,6 +12,8 @@ const ir::OpDef& op_greater_equal() {
       .lower = lower_binary<loop::ge>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "GreaterOrEqual"},
+      .draw = {.sharp = true},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/choice.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/sample.h"
@@ -214,6 +215,22 @@ Result<std::vector<ValueId>> gradient_form_grid_sample(ir::GraphBuilder& builder
   return c.outputs({c.cast(c.reshape(y, shape), x.dtype)});
 }
 
+Result<ValueId> draw_grid_sample(Draw& d, DType t) {
+  const int64_t dims = d.pick(1, 3);
+  Shape shape{d.pick(1, 2), d.pick(1, 2)};
+  Shape grid{shape[0]};
+  for (int64_t i = 0; i < dims; ++i) {
+    shape.push_back(d.pick(1, 5));
+    grid.push_back(d.pick(1, 4));
+  }
+  grid.push_back(dims);
+  const ValueId x = d.tensor(t, shape);
+  return d.op({x, d.fresh(t, grid, -1.5, 1.5)},
+              {{"mode", d.word({"linear", "nearest", "cubic"})},
+               {"padding", d.word({"zeros", "border", "reflection"})},
+               {"align_corners", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_grid_sample() {
@@ -229,6 +246,8 @@ const ir::OpDef& op_grid_sample() {
       .infer = infer_grid_sample,
       .lower = lower_grid_sample,
       .gradient_form = gradient_form_grid_sample,
+      .onnx = {.name = "GridSample", .attrs = "mode padding_mode=padding align_corners"},
+      .draw = {.node = draw_grid_sample},
   };
   return def;
 }

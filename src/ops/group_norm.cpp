@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -29,6 +30,11 @@ Result<std::vector<ValueId>> decompose_group_norm(ir::GraphBuilder& builder, con
   return c.outputs({c.cast(y, type.dtype)});
 }
 
+Result<ValueId> draw_group_norm(Draw& d, DType t) {
+  const int64_t groups = d.pick(1, 3);
+  return d.op(drawn_channels(d, t, 2, groups * d.pick(1, 3)), {{"num_groups", groups}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_group_norm() {
@@ -42,6 +48,8 @@ const ir::OpDef& op_group_norm() {
       .attrs = {optional("epsilon", 1e-5), required("num_groups", ir::AttrKind::kInt)},
       .infer = infer_group_norm,
       .decompose = decompose_group_norm,
+      .onnx = {.name = "GroupNormalization", .attrs = "epsilon num_groups", .since = 21},
+      .draw = {.node = draw_group_norm},
   };
   return def;
 }

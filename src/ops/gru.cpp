@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/recurrent.h"
 
 namespace pyc::ops {
@@ -48,6 +49,10 @@ Result<std::vector<ValueId>> decompose_gru(ir::GraphBuilder& builder, const ir::
   return unroll(c, node, kGru, {[&](const Direction& d) { return bias_of(c, d, linear); }, step});
 }
 
+Result<ValueId> draw_gru(Draw& d, DType t) {
+  return drawn_recurrent(d, t, {3, 2}, {{"linear_before_reset", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_gru() {
@@ -61,6 +66,7 @@ const ir::OpDef& op_gru() {
       .attrs = attrs_gru(),
       .infer = [](const InferArgs& args) { return infer_recurrent(args, kGru); },
       .decompose = decompose_gru,
+      .draw = {.node = draw_gru},
   };
   return def;
 }

@@ -28,6 +28,7 @@ const ir::OpDef& op_hard_sigmoid() {
       .lower = lower_unary<formula_hard_sigmoid>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_hard_sigmoid>,
+      .onnx = {.name = "HardSigmoid", .attrs = "alpha beta"},
   };
   return def;
 }

@@ -23,6 +23,7 @@ const ir::OpDef& op_hard_swish() {
       .lower = lower_unary<formula_hard_swish>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_hard_swish>,
+      .onnx = {.name = "HardSwish"},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/infer.h"
 
 namespace pyc::ops {
@@ -35,6 +36,8 @@ const ir::OpDef& op_hardmax() {
       .infer = infer_hardmax,
       .decompose = decompose_hardmax,
       .no_gradient = "it jumps between 0 and 1",
+      .onnx = {.name = "Hardmax", .attrs = "axis", .since = 13},
+      .draw = {.node = draw_along, .sharp = true},
   };
   return def;
 }

@@ -26,6 +26,7 @@ const ir::OpDef& op_identity() {
       .traits = {.elementwise = true, .moves_data = true},
       .simplify = simplify_identity,
       .gradient = gradient_of_one<gradient_identity>,
+      .onnx = {.name = "Identity", .small = true},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -16,6 +17,10 @@ Result<std::vector<ValueId>> decompose_instance_norm(ir::GraphBuilder& builder,
   return c.outputs({c.cast(y, type.dtype)});
 }
 
+Result<ValueId> draw_instance_norm(Draw& d, DType t) {
+  return d.op(drawn_channels(d, t, 2, d.pick(1, 5), 3));
+}
+
 }  // namespace
 
 const ir::OpDef& op_instance_norm() {
@@ -30,6 +35,8 @@ const ir::OpDef& op_instance_norm() {
       .infer =
           [](const InferArgs& args) { return infer_channel_norm(args, kInstanceNormNames, 3); },
       .decompose = decompose_instance_norm,
+      .onnx = {.name = "InstanceNormalization", .attrs = "epsilon"},
+      .draw = {.node = draw_instance_norm},
   };
   return def;
 }

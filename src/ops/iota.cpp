@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "ops/draw.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -34,6 +35,15 @@ Expr lower_iota(LowerContext& context, int, std::span<const Expr> index) {
   return rounded(context, count * context.attr_float("step") + context.attr_float("start"));
 }
 
+Result<ValueId> draw_iota(Draw& d, DType t) {
+  const Shape shape = d.shape(1);
+  return d.op({}, {{"axis", d.axis(std::ssize(shape))},
+                   {"shape", shape},
+                   {"dtype", t},
+                   {"start", static_cast<double>(d.pick(-3, 9))},
+                   {"step", static_cast<double>(d.pick(-2, 2))}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_iota() {
@@ -48,6 +58,7 @@ const ir::OpDef& op_iota() {
       .infer = infer_iota,
       .lower = lower_iota,
       .no_gradient = "it has no input",
+      .draw = {.node = draw_iota},
   };
   return def;
 }

@@ -24,6 +24,8 @@ const ir::OpDef& op_is_inf() {
       .lower = lower_unary<formula_is_inf>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "IsInf", .attrs = "detect_negative detect_positive"},
+      .draw = {.sharp = true},
   };
   return def;
 }

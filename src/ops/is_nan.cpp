@@ -10,6 +10,8 @@ const ir::OpDef& op_is_nan() {
       .lower = lower_unary<[](Expr x) { return ne(x, x); }>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "IsNaN"},
+      .draw = {.sharp = true},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -29,6 +30,14 @@ Result<std::vector<ValueId>> decompose_layer_norm(ir::GraphBuilder& builder, con
   return c.outputs({c.cast(y, type.dtype)});
 }
 
+Result<ValueId> draw_layer_norm(Draw& d, DType t) {
+  const Shape shape = d.shape(1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  std::vector<ValueId> inputs{d.tensor(t, shape), d.tensor(t, dims_from(shape, axis))};
+  if (d.flip()) inputs.push_back(d.tensor(t, dims_from(shape, axis)));
+  return d.op(std::move(inputs), {{"axis", axis}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_layer_norm() {
@@ -41,6 +50,8 @@ const ir::OpDef& op_layer_norm() {
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
       .infer = infer_layer_norm,
       .decompose = decompose_layer_norm,
+      .onnx = {.name = "LayerNormalization", .attrs = "axis epsilon"},
+      .draw = {.node = draw_layer_norm},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -33,6 +34,7 @@ const ir::OpDef& op_layer_norm_stats() {
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
       .infer = infer_layer_norm_stats,
       .decompose = decompose_layer_norm_stats,
+      .draw = {.node = draw_along},
   };
   return def;
 }

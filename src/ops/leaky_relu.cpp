@@ -24,6 +24,7 @@ const ir::OpDef& op_leaky_relu() {
       .lower = lower_unary<formula_leaky_relu>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_leaky_relu>,
+      .onnx = {.name = "LeakyRelu", .attrs = "alpha"},
   };
   return def;
 }

@@ -12,6 +12,8 @@ const ir::OpDef& op_less() {
       .lower = lower_binary<loop::lt>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "Less", .since = 7},
+      .draw = {.sharp = true},
   };
   return def;
 }

@@ -12,6 +12,8 @@ const ir::OpDef& op_less_equal() {
       .lower = lower_binary<loop::le>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "LessOrEqual"},
+      .draw = {.sharp = true},
   };
   return def;
 }

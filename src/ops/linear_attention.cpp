@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/operands.h"
 
 namespace pyc::ops {
@@ -165,6 +166,27 @@ Result<std::vector<ValueId>> decompose_linear_attention(ir::GraphBuilder& builde
   return c.outputs({c.cast(y, q_type.dtype), c.cast(state, state_dtype)});
 }
 
+Result<ValueId> draw_linear_attention(Draw& d, DType t) {
+  const int64_t b = d.pick(1, 2);
+  const int64_t steps = d.pick(1, 3);
+  const int64_t groups = d.pick(1, 2);
+  const int64_t heads = groups * d.pick(1, 2);
+  const int64_t key = d.pick(1, 4);
+  const int64_t value = d.pick(1, 4);
+  const std::string rule = d.word({"linear", "gated", "delta", "gated_delta"});
+  DrawnOperands o{{d.tensor(t, {b, steps, heads * key}), d.tensor(t, {b, steps, groups * key}),
+                   d.tensor(t, {b, steps, groups * value})},
+                  ""};
+  if (d.flip()) o.add("past_state", d.tensor(t, {b, groups, key, value}));
+  if (rule.starts_with("gated")) {
+    o.add("decay", d.tensor_in(t, {b, steps, d.flip() ? groups : groups * key}, -1.0, 0.0));
+  }
+  if (rule.ends_with("delta")) o.add("beta", d.tensor(t, {b, steps, d.flip() ? groups : 1}));
+  return d.op(
+      std::move(o.inputs),
+      {{"with", o.with}, {"num_heads", heads}, {"kv_num_heads", groups}, {"update_rule", rule}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_linear_attention() {
@@ -181,6 +203,12 @@ const ir::OpDef& op_linear_attention() {
                 optional("update_rule", std::string("gated_delta"))},
       .infer = infer_linear_attention,
       .decompose = decompose_linear_attention,
+      .onnx = {.name = "LinearAttention",
+               .attrs = "q_num_heads=num_heads kv_num_heads update_rule scale",
+               .since = 27,
+               .dtypes = "f16 bf16 f32",
+               .optional = "past_state decay beta"},
+      .draw = {.node = draw_linear_attention},
   };
   return def;
 }

@@ -17,6 +17,7 @@ const ir::OpDef& op_log() {
       .lower = lower_unary<loop::log>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_log>,
+      .onnx = {.name = "Log"},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/infer.h"
 
 namespace pyc::ops {
@@ -33,6 +34,8 @@ const ir::OpDef& op_log_softmax() {
       .infer = infer_log_softmax,
       .decompose = decompose_log_softmax,
       .gradient = gradient_of_one<gradient_log_softmax>,
+      .onnx = {.name = "LogSoftmax", .attrs = "axis", .since = 13},
+      .draw = {.node = draw_along},
   };
   return def;
 }

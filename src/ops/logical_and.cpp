@@ -12,6 +12,7 @@ const ir::OpDef& op_logical_and() {
       .lower = lower_binary<[](Expr a, Expr b) { return a & b; }>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "And", .since = 7},
   };
   return def;
 }

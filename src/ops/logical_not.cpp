@@ -10,6 +10,7 @@ const ir::OpDef& op_logical_not() {
       .lower = lower_unary<[](Expr x) { return ~x; }>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "Not"},
   };
   return def;
 }

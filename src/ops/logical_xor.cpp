@@ -12,6 +12,7 @@ const ir::OpDef& op_logical_xor() {
       .lower = lower_binary<[](Expr a, Expr b) { return a ^ b; }>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .onnx = {.name = "Xor", .since = 7},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/infer.h"
 
 namespace pyc::ops {
@@ -38,6 +39,10 @@ ValueId gradient_lp_normalization(Backward& b) {
   return b.except(none, b.div(b.sub(b.g(), part), norm));
 }
 
+Result<ValueId> draw_lp_normalization(Draw& d, DType t) {
+  return drawn_along(d, t, {{"p", d.pick(1, 2)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_lp_normalization() {
@@ -50,6 +55,8 @@ const ir::OpDef& op_lp_normalization() {
       .infer = infer_lp_normalization,
       .decompose = decompose_lp_normalization,
       .gradient = gradient_of_one<gradient_lp_normalization>,
+      .onnx = {.name = "LpNormalization", .attrs = "axis p"},
+      .draw = {.node = draw_lp_normalization},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
 #include "ops/support/window_gradient.h"
@@ -59,6 +60,8 @@ ValueId gradient_lp_pool(Backward& b) {
   return b.where(below, b.neg(size), b.except(b.is(x, 0.0), size));
 }
 
+Result<ValueId> draw_lp_pool(Draw& d, DType t) { return drawn_pool(d, t, {{"p", d.pick(1, 3)}}); }
+
 }  // namespace
 
 const ir::OpDef& op_lp_pool() {
@@ -70,6 +73,8 @@ const ir::OpDef& op_lp_pool() {
       .infer = infer_lp_pool,
       .lower = lower_lp_pool,
       .gradient = gradient_of_one<gradient_lp_pool>,
+      .onnx = {.name = "LpPool", .attrs = "kernel_shape=kernel strides pads dilations p"},
+      .draw = {.node = draw_lp_pool},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
@@ -70,6 +71,11 @@ ValueId gradient_lrn(Backward& b) {
   return b.sub(b.mul(b.g(), power(-beta)), back);
 }
 
+Result<ValueId> draw_lrn(Draw& d, DType t) {
+  return d.op({d.tensor(t, d.shape(2, 4))},
+              {{"size", d.choose<int64_t>({1, 3, 5})}, {"alpha", 0.1}, {"bias", 1.5}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_lrn() {
@@ -83,6 +89,8 @@ const ir::OpDef& op_lrn() {
       .infer = infer_lrn,
       .lower = lower_lrn,
       .gradient = gradient_of_one<gradient_lrn>,
+      .onnx = {.name = "LRN", .attrs = "size alpha beta bias"},
+      .draw = {.node = draw_lrn},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/recurrent.h"
 
 namespace pyc::ops {
@@ -33,6 +34,10 @@ Result<std::vector<ValueId>> decompose_lstm(ir::GraphBuilder& builder, const ir:
   return unroll(c, node, kLstm, {[&](const Direction& d) { return joined_bias(c, d); }, step});
 }
 
+Result<ValueId> draw_lstm(Draw& d, DType t) {
+  return drawn_recurrent(d, t, {4, 3, true}, {{"input_forget", d.chance(4)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_lstm() {
@@ -47,6 +52,7 @@ const ir::OpDef& op_lstm() {
       .attrs = attrs_lstm(),
       .infer = [](const InferArgs& args) { return infer_recurrent(args, kLstm); },
       .decompose = decompose_lstm,
+      .draw = {.node = draw_lstm},
   };
   return def;
 }

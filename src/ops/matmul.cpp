@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/onnx.h"
 #include "ops/support/products.h"
 
 namespace pyc::ops {
@@ -77,6 +79,11 @@ Grads gradient_matmul(ir::GraphBuilder& builder, const ir::Node& node,
       {b.reshape(of_a, b.input_type(0).shape), b.reshape(of_w, b.input_type(1).shape)});
 }
 
+Result<ValueId> draw_matmul(Draw& d, DType t) {
+  const DrawnProduct p = drawn_product(d);
+  return d.op({d.tensor(t, p.a), d.tensor(t, p.b)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_matmul() {
@@ -91,6 +98,8 @@ const ir::OpDef& op_matmul() {
       .traits = {.product = true, .factors = 2},
       .on_unit = [](const InferArgs&) { return true; },
       .gradient = gradient_matmul,
+      .onnx = {.name = "MatMul", .dtypes = kOnnxFloatsAndWideInts},
+      .draw = {.node = draw_matmul},
   };
   return def;
 }

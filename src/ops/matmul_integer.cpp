@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/operands.h"
 #include "ops/support/products.h"
 
@@ -64,6 +65,15 @@ Result<std::vector<ValueId>> decompose_matmul_integer(ir::GraphBuilder& builder,
   return c.outputs({c.op("matmul", {a, b})});
 }
 
+Result<ValueId> draw_matmul_integer(Draw& d, DType t) {
+  const DrawnProduct p = drawn_product(d);
+  const DType u = d.choose({DType::kI8, DType::kU8});
+  DrawnOperands o{{d.tensor(t, p.a), d.tensor(u, p.b)}, ""};
+  if (d.flip()) o.add("a_zero_point", d.tensor(t, {}));
+  if (d.flip()) o.add("b_zero_point", d.tensor(u, {}));
+  return d.op(std::move(o.inputs), {{"with", o.with}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_matmul_integer() {
@@ -77,6 +87,8 @@ const ir::OpDef& op_matmul_integer() {
       .infer = infer_matmul_integer,
       .decompose = decompose_matmul_integer,
       .no_gradient = "it works on integers",
+      .onnx = {.name = "MatMulInteger", .optional = "a_zero_point b_zero_point"},
+      .draw = {.node = draw_matmul_integer},
   };
   return def;
 }

@@ -35,6 +35,7 @@ const ir::OpDef& op_max() {
       .traits = {.elementwise = true, .commutative = true},
       .simplify = simplify_max,
       .gradient = gradient_max,
+      .onnx = {.name = "Max"},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/window.h"
 
@@ -42,6 +43,10 @@ const ir::OpDef& op_max_pool() {
       .infer = [](const InferArgs& args) { return infer_pool(args, kNumbers); },
       .lower = lower_max_pool,
       .gradient = gradient_of_one<gradient_max_pool>,
+      .onnx = {.name = "MaxPool",
+               .attrs = "kernel_shape=kernel strides pads dilations",
+               .dtypes = "f16 bf16 f32 f64 i8 u8"},
+      .draw = {.node = draw_pool},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "ops/support/draws.h"
 #include "ops/support/window.h"
 
 namespace pyc::ops {
@@ -58,6 +59,10 @@ Expr lower_max_pool_indices(LowerContext& context, int, std::span<const Expr> in
                 context.index(-1));
 }
 
+Result<ValueId> draw_max_pool_indices(Draw& d, DType t) {
+  return drawn_pool(d, t, {{"column_major", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_max_pool_indices() {
@@ -70,6 +75,7 @@ const ir::OpDef& op_max_pool_indices() {
       .infer = infer_max_pool_indices,
       .lower = lower_max_pool_indices,
       .no_gradient = "its result is an index",
+      .draw = {.node = draw_max_pool_indices, .sharp = true},
   };
   return def;
 }

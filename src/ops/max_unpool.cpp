@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/kernel.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
@@ -60,6 +61,17 @@ Grads gradient_max_unpool(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(b.reshape(of_x, b.input_type(0).shape), 0), ir::kNoId});
 }
 
+Result<ValueId> draw_max_unpool(Draw& d, DType t) {
+  const Shape shape{d.pick(1, 2), d.pick(1, 2), d.pick(1, 4), d.pick(1, 5)};
+  Shape to = shape;
+  to[2] += d.pick(0, 3);
+  to[3] += d.pick(0, 3);
+  const ValueId x = d.tensor(t, shape);
+  const ValueId at =
+      d.fresh(DType::kI64, shape, 0.0, static_cast<double>(to[0] * to[1] * to[2] * to[3]));
+  return d.op({x, at}, {{"shape", to}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_max_unpool() {
@@ -72,6 +84,7 @@ const ir::OpDef& op_max_unpool() {
       .infer = infer_max_unpool,
       .kernel = kernel_max_unpool,
       .gradient = gradient_max_unpool,
+      .draw = {.node = draw_max_unpool},
   };
   return def;
 }

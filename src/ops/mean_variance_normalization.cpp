@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/norms.h"
 
@@ -34,6 +35,11 @@ ValueId gradient_mean_variance_normalization(Backward& b) {
   return b.sub(of_centred, b.op("reduce_mean", {of_centred}, axes));
 }
 
+Result<ValueId> draw_mean_variance_normalization(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  return d.op({d.tensor(t, shape)}, {{"axes", d.axes(std::ssize(shape))}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_mean_variance_normalization() {
@@ -44,6 +50,8 @@ const ir::OpDef& op_mean_variance_normalization() {
       .infer = infer_mean_variance_normalization,
       .decompose = decompose_mean_variance_normalization,
       .gradient = gradient_of_one<gradient_mean_variance_normalization>,
+      .onnx = {.name = "MeanVarianceNormalization", .attrs = "axes", .dtypes = "f32"},
+      .draw = {.node = draw_mean_variance_normalization},
   };
   return def;
 }

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -83,6 +84,15 @@ Result<std::vector<ValueId>> decompose_mel_weight_matrix(ir::GraphBuilder& build
   return c.outputs({c.constant(attrs.attr_dtype("dtype"), {bins, bands}, matrix)});
 }
 
+Result<ValueId> draw_mel_weight_matrix(Draw& d, DType t) {
+  return d.op({}, {{"num_mel_bins", d.pick(1, 6)},
+                   {"dft_length", d.pick(8, 40)},
+                   {"sample_rate", int64_t{8000}},
+                   {"lower_edge_hertz", static_cast<double>(d.pick(0, 500))},
+                   {"upper_edge_hertz", static_cast<double>(d.pick(1000, 3500))},
+                   {"dtype", t}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_mel_weight_matrix() {
@@ -101,6 +111,7 @@ const ir::OpDef& op_mel_weight_matrix() {
       .infer = infer_mel_weight_matrix,
       .decompose = decompose_mel_weight_matrix,
       .no_gradient = "it has no input",
+      .draw = {.node = draw_mel_weight_matrix},
   };
   return def;
 }

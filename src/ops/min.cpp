@@ -35,6 +35,7 @@ const ir::OpDef& op_min() {
       .traits = {.elementwise = true, .commutative = true},
       .simplify = simplify_min,
       .gradient = gradient_min,
+      .onnx = {.name = "Min"},
   };
   return def;
 }

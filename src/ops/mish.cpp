@@ -22,6 +22,7 @@ const ir::OpDef& op_mish() {
       .lower = lower_unary<formula_mish>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_mish>,
+      .onnx = {.name = "Mish"},
   };
   return def;
 }

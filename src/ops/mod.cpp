@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -104,6 +105,8 @@ Grads gradient_mod(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.to_input(b.g(), 0), b.to_input(b.neg(b.mul(b.g(), n)), 1)});
 }
 
+Result<ValueId> draw_mod(Draw& d, DType t) { return drawn_divided(d, t, {{"fmod", d.flip()}}); }
+
 }  // namespace
 
 const ir::OpDef& op_mod() {
@@ -119,6 +122,7 @@ const ir::OpDef& op_mod() {
       .lower = lower_mod,
       .traits = {.elementwise = true},
       .gradient = gradient_mod,
+      .draw = {.node = draw_mod, .sharp = true},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/optimizer.h"
 
 namespace pyc::ops {
@@ -25,6 +26,11 @@ Result<std::vector<ValueId>> decompose_momentum(ir::GraphBuilder& builder, const
   return optimizer_outputs(c, {c.sub(in.x, c.mul(in.rate, way)), v});
 }
 
+Result<ValueId> draw_momentum(Draw& d, DType t) {
+  return drawn_optimizer(
+      d, t, 1, {{"alpha", 0.75}, {"beta", 0.5}, {"mode", d.word({"standard", "nesterov"})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_momentum() {
@@ -40,6 +46,7 @@ const ir::OpDef& op_momentum() {
                 optional("mode", std::string("standard")), optional("norm_coefficient", 0.0)},
       .infer = infer_momentum,
       .decompose = decompose_momentum,
+      .draw = {.node = draw_momentum},
   };
   return def;
 }

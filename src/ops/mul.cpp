@@ -31,6 +31,7 @@ const ir::OpDef& op_mul() {
       .traits = {.elementwise = true, .commutative = true},
       .simplify = simplify_mul,
       .gradient = gradient_mul,
+      .onnx = {.name = "Mul", .since = 7},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/random.h"
 
@@ -41,6 +42,13 @@ Result<std::vector<ValueId>> decompose_multinomial(ir::GraphBuilder& builder,
   return c.outputs({c.cast(y, c.attrs().attr_dtype("dtype"))});
 }
 
+Result<ValueId> draw_multinomial(Draw& d, DType t) {
+  return d.op({d.tensor(t, {d.pick(1, 3), d.pick(1, 9)})},
+              {{"sample_size", d.pick(0, 4)},
+               {"dtype", d.choose({DType::kI32, DType::kI64})},
+               {"seed", d.pick(0, 99)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_multinomial() {
@@ -54,6 +62,7 @@ const ir::OpDef& op_multinomial() {
       .decompose = decompose_multinomial,
       .traits = {.random = true},
       .no_gradient = "its result is an index",
+      .draw = {.node = draw_multinomial, .sharp = true},
   };
   return def;
 }

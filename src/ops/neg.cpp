@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/onnx.h"
 #include "ops/support/simplify.h"
 
 namespace pyc::ops {
@@ -23,6 +24,7 @@ const ir::OpDef& op_neg() {
       .traits = {.elementwise = true},
       .simplify = simplify_neg,
       .gradient = gradient_of_one<gradient_neg>,
+      .onnx = {.name = "Neg", .dtypes = kOnnxSigned},
   };
   return def;
 }

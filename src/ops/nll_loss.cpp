@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/losses.h"
 
 namespace pyc::ops {
@@ -43,6 +44,8 @@ const ir::OpDef& op_nll_loss() {
                 optional("reduction", std::string("mean"))},
       .infer = infer_nll_loss,
       .decompose = decompose_nll_loss,
+      .onnx = {.name = "NegativeLogLikelihoodLoss", .attrs = "reduction ignore_index"},
+      .draw = {.node = draw_loss},
   };
   return def;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/index.h"
 #include "ops/support/losses.h"
 
@@ -57,6 +58,8 @@ Grads gradient_nll_terms(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(of_x, 0), ir::kNoId, b.stored(b.sum(terms, others, false), 2)});
 }
 
+Result<ValueId> draw_nll_terms(Draw& d, DType t) { return d.op(drawn_loss_inputs(d, t)); }
+
 }  // namespace
 
 const ir::OpDef& op_nll_terms() {
@@ -72,6 +75,7 @@ const ir::OpDef& op_nll_terms() {
       .infer = infer_nll_terms,
       .lower = lower_nll_terms,
       .gradient = gradient_nll_terms,
+      .draw = {.node = draw_nll_terms},
   };
   return def;
 }

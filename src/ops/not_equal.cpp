@@ -12,6 +12,7 @@ const ir::OpDef& op_not_equal() {
       .lower = lower_binary<loop::ne>,
       .traits = {.elementwise = true},
       .no_gradient = "its result is a bool",
+      .draw = {.sharp = true},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -53,6 +54,15 @@ Grads gradient_one_hot(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({ir::kNoId, b.stored(both, 1)});
 }
 
+Result<ValueId> draw_one_hot(Draw& d, DType t) {
+  const Shape shape = d.shape(0, 3);
+  const int64_t depth = d.pick(0, 6);
+  const DType index = d.choose({DType::kI64, DType::kI32, DType::kF32, DType::kU8});
+  const ValueId at = d.fresh(index, shape, -7.0, 7.0);
+  return d.op({at, d.tensor(t, {2})},
+              {{"axis", d.pick(-std::ssize(shape) - 1, std::ssize(shape))}, {"depth", depth}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_one_hot() {
@@ -68,6 +78,7 @@ const ir::OpDef& op_one_hot() {
       .lower = lower_one_hot,
       .traits = {.moves_data = true},
       .gradient = gradient_one_hot,
+      .draw = {.node = draw_one_hot, .sharp = true},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -143,6 +144,20 @@ ValueId gradient_pad(Backward& b) {
   return g;
 }
 
+Result<ValueId> draw_pad(Draw& d, DType t) {
+  const std::string mode = d.word({"constant", "constant", "reflect", "edge", "wrap"});
+  const bool copies = mode != "constant";
+  const Shape shape = d.shape(0, 4, copies ? 3 : 0);
+  Ints pads;
+  for (size_t i = 0; i < 2 * shape.size(); ++i) {
+    const int64_t most = shape[i % shape.size()] / 2;
+    pads.push_back(d.chance(5) ? -d.pick(0, copies ? most / 2 : most) : d.pick(0, copies ? 2 : 3));
+  }
+  Attrs attrs{{"mode", mode}, {"pads", pads}};
+  if (!copies && d.flip()) attrs["value"] = static_cast<double>(d.pick(0, 3));
+  return d.op({d.tensor(t, shape)}, std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_pad() {
@@ -159,6 +174,7 @@ const ir::OpDef& op_pad() {
       .traits = {.moves_data = true},
       .simplify = simplify_pad,
       .gradient = gradient_of_one<gradient_pad>,
+      .draw = {.node = draw_pad},
   };
   return def;
 }

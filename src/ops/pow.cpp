@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 
@@ -78,6 +79,13 @@ Grads gradient_pow(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.to_input(of_a, 0), b.to_input(of_b, 1)});
 }
 
+Result<ValueId> draw_pow(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  const DType exponent = d.flip() ? t : d.choose({DType::kF32, DType::kI32, DType::kI64});
+  const ValueId x = d.tensor(t, shape);
+  return d.op({x, d.tensor_in(exponent, d.broadcastable(shape), 0.0, 3.0)});
+}
+
 }  // namespace
 
 const ir::OpDef& op_pow() {
@@ -92,6 +100,8 @@ const ir::OpDef& op_pow() {
       .lower = lower_pow,
       .traits = {.elementwise = true},
       .gradient = gradient_pow,
+      .onnx = {.name = "Pow", .since = 7, .dtypes = "f16 bf16 f32 f64 i32 i64"},
+      .draw = {.node = draw_pow},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/onnx.h"
 
 namespace pyc::ops {
 namespace {
@@ -36,6 +37,7 @@ const ir::OpDef& op_prelu() {
       .lower = lower_binary<formula_prelu>,
       .traits = {.elementwise = true},
       .gradient = gradient_prelu,
+      .onnx = {.name = "PRelu", .since = 7, .dtypes = kOnnxFloatsAndWideInts},
   };
   return def;
 }

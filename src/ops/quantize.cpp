@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/narrow.h"
 #include "ops/support/quant.h"
 
@@ -47,6 +48,23 @@ Expr lower_quantize(LowerContext& context, int, std::span<const Expr> index) {
   return convert(convert(steps, DType::kI32) + zero_point, to);
 }
 
+DType quantized_dtype(Draw& d) {
+  if (d.tame()) return d.choose({DType::kI8, DType::kU8, DType::kI16, DType::kU16});
+  return d.choose({DType::kI8, DType::kU8, DType::kI4, DType::kU4, DType::kI16, DType::kU16,
+                   DType::kF8E4M3FN, DType::kF8E5M2, DType::kI2, DType::kF4E2M1});
+}
+
+Result<ValueId> draw_quantize(Draw& d, DType t) {
+  const DrawnScales s = drawn_scales(d);
+  const DType to = quantized_dtype(d);
+  const DType scale = is_float(t) ? t : DType::kF32;
+  std::vector<ValueId> inputs{d.tensor(t, s.shape), d.tensor_in(scale, s.scale, 0.1, 1.0)};
+  if (d.flip()) inputs.push_back(d.tensor_in(to, s.scale, 0.0, is_float(to) ? 0.0 : 2.0));
+  Attrs attrs{{"to", to}, {"axis", s.axis}, {"block_size", s.block}};
+  if (is_float(to)) attrs["saturate"] = d.flip();
+  return d.op(std::move(inputs), std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_quantize() {
@@ -62,6 +80,7 @@ const ir::OpDef& op_quantize() {
       .infer = infer_quantize,
       .lower = lower_quantize,
       .no_gradient = "it rounds to a grid: its derivative is 0 or does not exist",
+      .draw = {.node = draw_quantize, .sharp = true},
   };
   return def;
 }

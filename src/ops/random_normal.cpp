@@ -1,6 +1,7 @@
 #include <numbers>
 
 #include "loop/functions.h"
+#include "ops/draw.h"
 #include "ops/support/random.h"
 
 namespace pyc::ops {
@@ -19,6 +20,10 @@ Expr lower_random_normal(LowerContext& context, int, std::span<const Expr> index
   return convert(z * context.attr_float("scale") + context.attr_float("mean"), y.dtype);
 }
 
+Result<ValueId> draw_random_normal(Draw& d, DType t) {
+  return d.op({}, {{"shape", d.shape()}, {"dtype", t}, {"seed", d.pick(0, 99)}, {"scale", 2.0}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_random_normal() {
@@ -35,6 +40,7 @@ const ir::OpDef& op_random_normal() {
       .lower = lower_random_normal,
       .traits = {.random = true},
       .no_gradient = "it has no input",
+      .draw = {.node = draw_random_normal},
   };
   return def;
 }

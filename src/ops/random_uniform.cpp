@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/random.h"
 
 namespace pyc::ops {
@@ -10,6 +11,10 @@ Expr lower_random_uniform(LowerContext& context, int, std::span<const Expr> inde
   const double lo = context.attr_float("lo");
   const Expr u = random_unit(context, position(context, index, y.shape));
   return convert(like(u, lo) + u * (context.attr_float("hi") - lo), y.dtype);
+}
+
+Result<ValueId> draw_random_uniform(Draw& d, DType t) {
+  return d.op({}, {{"shape", d.shape()}, {"dtype", t}, {"seed", d.pick(0, 99)}, {"hi", 2.0}});
 }
 
 }  // namespace
@@ -27,6 +32,7 @@ const ir::OpDef& op_random_uniform() {
       .lower = lower_random_uniform,
       .traits = {.random = true},
       .no_gradient = "it has no input",
+      .draw = {.node = draw_random_uniform},
   };
   return def;
 }

@@ -17,6 +17,7 @@ const ir::OpDef& op_reciprocal() {
       .lower = lower_unary<[](Expr x) { return like(x, 1.0) / x; }>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_reciprocal>,
+      .onnx = {.name = "Reciprocal"},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/reduce.h"
 
 namespace pyc::ops {
@@ -19,6 +20,7 @@ const ir::OpDef& op_reduce_l1() {
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .decompose = decompose_reduce_l1,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/reduce.h"
 #include "ops/support/reduce_gradient.h"
 
@@ -30,6 +31,7 @@ const ir::OpDef& op_reduce_l2() {
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .decompose = decompose_reduce_l2,
       .gradient = gradient_of_one<gradient_reduce_l2>,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

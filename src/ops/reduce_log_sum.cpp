@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/reduce.h"
 
 namespace pyc::ops {
@@ -20,6 +21,7 @@ const ir::OpDef& op_reduce_log_sum() {
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .decompose = decompose_reduce_log_sum,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

@@ -2,6 +2,7 @@
 
 #include "ops/support/backward.h"
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/reduce.h"
 #include "ops/support/reduce_gradient.h"
 
@@ -45,6 +46,7 @@ const ir::OpDef& op_reduce_log_sum_exp() {
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .decompose = decompose_reduce_log_sum_exp,
       .gradient = gradient_of_one<gradient_reduce_log_sum_exp>,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

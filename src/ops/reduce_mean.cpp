@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
 #include "ops/support/reduce_gradient.h"
@@ -31,6 +32,7 @@ const ir::OpDef& op_reduce_mean() {
       .lower = lower_reduce_mean,
       .canonical_attrs = canonical_axes,
       .gradient = gradient_of_one<gradient_reduce_mean>,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

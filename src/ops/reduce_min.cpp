@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
 #include "ops/support/reduce_gradient.h"
@@ -22,6 +23,7 @@ const ir::OpDef& op_reduce_min() {
       .infer = [](const InferArgs& args) { return infer_reduce(args, kAnyDType); },
       .lower = lower_reduce_min,
       .gradient = gradient_of_one<gradient_reduce_min>,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
 #include "ops/support/reduce_gradient.h"
@@ -31,6 +32,7 @@ const ir::OpDef& op_reduce_prod() {
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .lower = lower_reduce_prod,
       .gradient = gradient_of_one<gradient_reduce_prod>,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

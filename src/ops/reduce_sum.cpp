@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/reduce.h"
 #include "ops/support/reduce_gradient.h"
@@ -24,6 +25,7 @@ const ir::OpDef& op_reduce_sum() {
       .lower = lower_reduce_sum,
       .canonical_attrs = canonical_axes,
       .gradient = gradient_of_one<gradient_reduce_sum>,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/reduce.h"
 
 namespace pyc::ops {
@@ -21,6 +22,7 @@ const ir::OpDef& op_reduce_sum_square() {
       .attrs = reduce_attrs(),
       .infer = [](const InferArgs& args) { return infer_reduce(args, kNumbers); },
       .decompose = decompose_reduce_sum_square,
+      .draw = {.node = draw_reduce},
   };
   return def;
 }

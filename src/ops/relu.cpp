@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/onnx.h"
 #include "ops/support/simplify.h"
 
 namespace pyc::ops {
@@ -31,6 +32,7 @@ const ir::OpDef& op_relu() {
       .traits = {.elementwise = true},
       .simplify = simplify_relu,
       .gradient = gradient_of_one<gradient_relu>,
+      .onnx = {.name = "Relu", .dtypes = kOnnxSigned},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -35,6 +36,8 @@ ValueId gradient_repeat(Backward& b) {
   return g;
 }
 
+Result<ValueId> draw_repeat(Draw& d, DType t) { return drawn_repeats(d, t, "times", 1); }
+
 }  // namespace
 
 const ir::OpDef& op_repeat() {
@@ -46,6 +49,7 @@ const ir::OpDef& op_repeat() {
       .lower = lower_repeat,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_repeat>,
+      .draw = {.node = draw_repeat},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/elementwise.h"
 
 namespace pyc::ops {
@@ -76,6 +77,18 @@ Grads gradient_resample(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({of_x, ir::kNoId, b.stored(of_weights, 2)});
 }
 
+Result<ValueId> draw_resample(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const bool weighted = is_float(t) && d.flip();
+  const Shape table{d.pick(0, 6), weighted ? d.pick(1, 3) : 1};
+  const ValueId x = d.tensor(t, shape);
+  std::vector<ValueId> inputs{
+      x, d.indices(table, 0, shape[static_cast<size_t>(from_front(axis, std::ssize(shape)))] - 1)};
+  if (weighted) inputs.push_back(d.tensor(t, table));
+  return d.op(std::move(inputs), {{"axis", axis}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_resample() {
@@ -90,6 +103,7 @@ const ir::OpDef& op_resample() {
       .infer = infer_resample,
       .lower = lower_resample,
       .gradient = gradient_resample,
+      .draw = {.node = draw_resample},
   };
   return def;
 }

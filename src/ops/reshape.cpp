@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -50,6 +51,20 @@ ValueId simplify_reshape(Patch& patch, const NodeView& node) {
 
 ValueId gradient_reshape(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
 
+// The dims of another shape with as many elements, sometimes with a -1.
+Result<ValueId> draw_reshape(Draw& d, DType t) {
+  Shape to = d.shape();
+  const ir::TensorType type{t, to};
+  Shape from{type.elements()};
+  if (d.flip()) from.insert(from.begin() + d.pick(0, 1), 1);
+  if (type.elements() % 2 == 0 && d.flip()) from = {2, type.elements() / 2};
+  const ValueId x = d.tensor(t, from);
+  if (type.elements() > 0 && !to.empty() && d.chance(3)) {
+    to[static_cast<size_t>(d.pick(0, std::ssize(to) - 1))] = -1;
+  }
+  return d.op({x}, {{"shape", to}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_reshape() {
@@ -63,6 +78,7 @@ const ir::OpDef& op_reshape() {
       .canonical_attrs = canonical,
       .simplify = simplify_reshape,
       .gradient = gradient_of_one<gradient_reshape>,
+      .draw = {.node = draw_reshape},
   };
   return def;
 }

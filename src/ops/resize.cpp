@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/draw.h"
 #include "ops/support/choice.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
@@ -180,6 +181,31 @@ Result<std::vector<ValueId>> decompose_resize(ir::GraphBuilder& builder, const i
   return c.outputs({c.cast(y, type.dtype)});
 }
 
+Result<ValueId> draw_resize(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const std::string mode = d.word({"nearest", "linear", "cubic"});
+  const std::string coordinates =
+      d.word({"half_pixel", "half_pixel_symmetric", "asymmetric", "align_corners",
+              "pytorch_half_pixel", "tf_crop_and_resize"});
+  Ints sizes;
+  std::vector<double> roi(2 * shape.size(), 0.0);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool moves = shape[i] <= 9 && d.flip();
+    sizes.push_back(moves ? d.pick(1, 2 * shape[i]) : shape[i]);
+    roi[i] = moves ? 0.125 : 0.0;
+    roi[shape.size() + i] = moves ? 0.75 : 1.0;
+  }
+  Attrs attrs{{"sizes", sizes}, {"mode", mode}, {"coordinates", coordinates}};
+  if (coordinates == "tf_crop_and_resize") attrs["roi"] = roi;
+  if (mode == "nearest") {
+    attrs["nearest"] = d.word({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  } else if (coordinates != "tf_crop_and_resize") {
+    attrs["antialias"] = d.chance(3);
+    if (mode == "cubic") attrs["exclude_outside"] = d.flip();
+  }
+  return d.op({d.tensor(t, shape)}, std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_resize() {
@@ -197,6 +223,7 @@ const ir::OpDef& op_resize() {
                 optional("extrapolation_value", 0.0)},
       .infer = infer_resize,
       .decompose = decompose_resize,
+      .draw = {.node = draw_resize},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -23,6 +24,11 @@ Expr lower_reverse(LowerContext& context, int, std::span<const Expr> index) {
 
 ValueId gradient_reverse(Backward& b) { return b.op("reverse", {b.g()}, b.node_attrs()); }
 
+Result<ValueId> draw_reverse(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  return d.op({d.tensor(t, shape)}, {{"axes", d.axes(std::ssize(shape))}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_reverse() {
@@ -34,6 +40,7 @@ const ir::OpDef& op_reverse() {
       .lower = lower_reverse,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_reverse>,
+      .draw = {.node = draw_reverse},
   };
   return def;
 }

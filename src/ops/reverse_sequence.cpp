@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -43,6 +44,15 @@ Grads gradient_reverse_sequence(ir::GraphBuilder& builder, const ir::Node& node,
       {b.stored(b.op("reverse_sequence", {b.g(), b.input(1)}, node.attrs), 0), ir::kNoId});
 }
 
+Result<ValueId> draw_reverse_sequence(Draw& d, DType t) {
+  const Shape shape = d.shape(2, 4, 1);
+  const int64_t batch = d.pick(0, 1);
+  const ValueId x = d.tensor(t, shape);
+  const ValueId lengths =
+      d.indices({shape[static_cast<size_t>(batch)]}, 1, shape[static_cast<size_t>(1 - batch)]);
+  return d.op({x, lengths}, {{"batch_axis", batch}, {"time_axis", 1 - batch}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_reverse_sequence() {
@@ -58,6 +68,10 @@ const ir::OpDef& op_reverse_sequence() {
       .lower = lower_reverse_sequence,
       .traits = {.moves_data = true},
       .gradient = gradient_reverse_sequence,
+      .onnx = {.name = "ReverseSequence",
+               .attrs = "batch_axis time_axis",
+               .dtypes = "bool f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"},
+      .draw = {.node = draw_reverse_sequence},
   };
   return def;
 }

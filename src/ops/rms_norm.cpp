@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/norms.h"
 
 namespace pyc::ops {
@@ -26,6 +27,12 @@ Result<std::vector<ValueId>> decompose_rms_norm(ir::GraphBuilder& builder, const
   return c.outputs({c.cast(y, type.dtype)});
 }
 
+Result<ValueId> draw_rms_norm(Draw& d, DType t) {
+  const Shape shape = d.shape(1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  return d.op({d.tensor(t, shape), d.tensor(t, dims_from(shape, axis))}, {{"axis", axis}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_rms_norm() {
@@ -37,6 +44,8 @@ const ir::OpDef& op_rms_norm() {
       .attrs = {optional("axis", int64_t{-1}), optional("epsilon", 1e-5)},
       .infer = infer_rms_norm,
       .decompose = decompose_rms_norm,
+      .onnx = {.name = "RMSNormalization", .attrs = "axis epsilon", .since = 23},
+      .draw = {.node = draw_rms_norm},
   };
   return def;
 }

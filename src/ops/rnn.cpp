@@ -1,3 +1,4 @@
+#include "ops/support/draws.h"
 #include "ops/support/recurrent.h"
 
 namespace pyc::ops {
@@ -14,6 +15,8 @@ Result<std::vector<ValueId>> decompose_rnn(ir::GraphBuilder& builder, const ir::
   return unroll(c, node, kRnn, {[&](const Direction& d) { return joined_bias(c, d); }, step});
 }
 
+Result<ValueId> draw_rnn(Draw& d, DType t) { return drawn_recurrent(d, t, {1, 1}, {}); }
+
 }  // namespace
 
 const ir::OpDef& op_rnn() {
@@ -26,6 +29,7 @@ const ir::OpDef& op_rnn() {
       .attrs = recurrent_attrs(),
       .infer = [](const InferArgs& args) { return infer_recurrent(args, kRnn); },
       .decompose = decompose_rnn,
+      .draw = {.node = draw_rnn},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/draw.h"
 #include "ops/support/choice.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/sample_form.h"
@@ -295,6 +296,19 @@ Result<std::vector<ValueId>> gradient_form_roi_align(ir::GraphBuilder& builder,
   return c.outputs({c.cast(y, x.dtype)});
 }
 
+Result<ValueId> draw_roi_align(Draw& d, DType t) {
+  const Shape shape{d.pick(1, 2), d.pick(1, 2), d.pick(2, 6), d.pick(2, 6)};
+  const int64_t rois = d.pick(0, 3);
+  const ValueId x = d.tensor(t, shape);
+  const ValueId boxes = d.fresh(t, {rois, 4}, 0.0, 5.0);
+  return d.op({x, boxes, d.indices({rois}, 0, shape[0] - 1)},
+              {{"size", Ints{d.pick(1, 3), d.pick(1, 3)}},
+               {"mode", d.word({"avg", "max"})},
+               {"sampling_ratio", d.pick(0, 2)},
+               {"spatial_scale", d.choose({1.0, 0.5})},
+               {"half_pixel", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_roi_align() {
@@ -311,6 +325,7 @@ const ir::OpDef& op_roi_align() {
       .infer = infer_roi_align,
       .lower = lower_roi_align,
       .gradient_form = gradient_form_roi_align,
+      .draw = {.node = draw_roi_align},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/elementwise.h"
 
@@ -155,6 +156,24 @@ Result<std::vector<ValueId>> gradient_form_rotary_embedding(ir::GraphBuilder& bu
   return c.outputs({c.cast(placed, x.dtype)});
 }
 
+Result<ValueId> draw_rotary_embedding(Draw& d, DType t) {
+  const int64_t b = d.pick(1, 2);
+  const int64_t s = d.pick(1, 3);
+  const int64_t heads = d.pick(1, 3);
+  const int64_t half = d.pick(1, 3);
+  const int64_t size = 2 * half + (d.chance(3) ? 2 : 0);
+  const bool flat = d.flip();
+  const bool ids = d.flip();
+  const Shape table = ids ? Shape{d.pick(1, 5), half} : Shape{b, s, half};
+  std::vector<ValueId> inputs{
+      d.tensor(t, flat ? Shape{b, s, heads * size} : Shape{b, heads, s, size}), d.tensor(t, table),
+      d.tensor(t, table)};
+  if (ids) inputs.push_back(d.indices({b, s}, 0, table[0] - 1));
+  Attrs attrs{{"interleaved", d.flip()}, {"rotary_dim", 2 * half}};
+  if (flat) attrs["num_heads"] = heads;
+  return d.op(std::move(inputs), std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_rotary_embedding() {
@@ -170,6 +189,11 @@ const ir::OpDef& op_rotary_embedding() {
       .infer = infer_rotary_embedding,
       .lower = lower_rotary_embedding,
       .gradient_form = gradient_form_rotary_embedding,
+      .onnx = {.name = "RotaryEmbedding",
+               .attrs = "interleaved rotary_embedding_dim=rotary_dim num_heads",
+               .since = 23,
+               .dtypes = "f16 bf16 f32"},
+      .draw = {.node = draw_rotary_embedding},
   };
   return def;
 }

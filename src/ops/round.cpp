@@ -10,6 +10,8 @@ const ir::OpDef& op_round() {
       .lower = lower_unary<loop::round_even>,
       .traits = {.elementwise = true},
       .no_gradient = "a step: its derivative is 0 or does not exist",
+      .onnx = {.name = "Round"},
+      .draw = {.sharp = true, .lo = -3.0, .hi = 3.0},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/rows.h"
 #include "ops/support/scatter.h"
 #include "ops/support/scatter_gradient.h"
@@ -76,6 +77,17 @@ Grads gradient_scatter_elements(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(result.data, 0), ir::kNoId, b.stored(result.updates, 2)});
 }
 
+Result<ValueId> draw_scatter_elements(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const int64_t n = shape[static_cast<size_t>(from_front(axis, std::ssize(shape)))];
+  const Shape places =
+      drawn_within(d, shape, static_cast<size_t>(from_front(axis, std::ssize(shape))));
+  const ValueId x = d.tensor(t, shape);
+  const ValueId at = d.indices(places, -n, n - 1);
+  return d.op({x, at, d.tensor(t, places)}, {{"axis", axis}, {"reduction", drawn_reduction(d, t)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_scatter_elements() {
@@ -90,6 +102,8 @@ const ir::OpDef& op_scatter_elements() {
       .infer = infer_scatter_elements,
       .kernel = kernel_scatter_elements,
       .gradient = gradient_scatter_elements,
+      .onnx = {.name = "ScatterElements", .attrs = "axis reduction"},
+      .draw = {.node = draw_scatter_elements},
   };
   return def;
 }

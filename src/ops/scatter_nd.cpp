@@ -1,4 +1,5 @@
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/rows.h"
 #include "ops/support/scatter.h"
 #include "ops/support/scatter_gradient.h"
@@ -102,6 +103,21 @@ Grads gradient_scatter_nd(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(result.data, 0), ir::kNoId, b.stored(result.updates, 2)});
 }
 
+Result<ValueId> draw_scatter_nd(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t depth = d.pick(1, std::ssize(shape));
+  int64_t least = shape[0];
+  for (int64_t i = 0; i < depth; ++i) least = std::min(least, shape[static_cast<size_t>(i)]);
+  Shape updates = d.shape(0, 2, 1);
+  for (int64_t& n : updates) n = std::min<int64_t>(n, 4);
+  Shape places = updates;
+  places.push_back(depth);
+  updates.insert(updates.end(), shape.begin() + depth, shape.end());
+  const ValueId x = d.tensor(t, shape);
+  const ValueId at = d.indices(places, -least, least - 1);
+  return d.op({x, at, d.tensor(t, updates)}, {{"reduction", drawn_reduction(d, t)}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_scatter_nd() {
@@ -116,6 +132,8 @@ const ir::OpDef& op_scatter_nd() {
       .infer = infer_scatter_nd,
       .kernel = kernel_scatter_nd,
       .gradient = gradient_scatter_nd,
+      .onnx = {.name = "ScatterND", .attrs = "reduction"},
+      .draw = {.node = draw_scatter_nd},
   };
   return def;
 }

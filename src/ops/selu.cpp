@@ -28,6 +28,7 @@ const ir::OpDef& op_selu() {
       .lower = lower_unary<formula_selu>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_selu>,
+      .onnx = {.name = "Selu", .attrs = "alpha gamma"},
   };
   return def;
 }

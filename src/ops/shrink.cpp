@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
+#include "ops/support/onnx.h"
 
 namespace pyc::ops {
 namespace {
@@ -30,6 +31,8 @@ const ir::OpDef& op_shrink() {
       .lower = lower_unary<formula_shrink>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_shrink>,
+      .onnx = {.name = "Shrink", .attrs = "bias lambd", .dtypes = kOnnxNumbersButBf16},
+      .draw = {.sharp = true, .lo = -3.0, .hi = 3.0},
   };
   return def;
 }

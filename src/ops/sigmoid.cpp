@@ -19,6 +19,7 @@ const ir::OpDef& op_sigmoid() {
       .lower = lower_unary<loop::sigmoid>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_sigmoid>,
+      .onnx = {.name = "Sigmoid"},
   };
   return def;
 }

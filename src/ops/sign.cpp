@@ -21,6 +21,8 @@ const ir::OpDef& op_sign() {
       .lower = lower_unary<formula_sign>,
       .traits = {.elementwise = true},
       .no_gradient = "a step: its derivative is 0 or does not exist",
+      .onnx = {.name = "Sign"},
+      .draw = {.sharp = true, .lo = -3.0, .hi = 3.0},
   };
   return def;
 }

@@ -17,6 +17,7 @@ const ir::OpDef& op_sin() {
       .lower = lower_unary<loop::sin>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_sin>,
+      .onnx = {.name = "Sin"},
   };
   return def;
 }

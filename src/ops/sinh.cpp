@@ -17,6 +17,7 @@ const ir::OpDef& op_sinh() {
       .lower = lower_unary<loop::sinh>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_sinh>,
+      .onnx = {.name = "Sinh"},
   };
   return def;
 }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -126,6 +127,22 @@ ValueId gradient_slice(Backward& b) {
   return b.op("pad", {g}, {{"pads", pads}});
 }
 
+Result<ValueId> draw_slice(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  const Ints axes = d.axes(std::ssize(shape));
+  Ints starts;
+  Ints ends;
+  Ints steps;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    starts.push_back(d.pick(-4, 4));
+    ends.push_back(d.choose<int64_t>({-3, -1, 2, 5, INT64_MAX, INT64_MIN}));
+    steps.push_back(d.choose<int64_t>({1, 1, 2, 3, -1, -2}));
+  }
+  if (axes.empty()) return d.op({d.tensor(t, shape)}, {{"starts", Ints{}}, {"ends", Ints{}}});
+  return d.op({d.tensor(t, shape)},
+              {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_slice() {
@@ -139,6 +156,7 @@ const ir::OpDef& op_slice() {
       .traits = {.moves_data = true},
       .simplify = simplify_slice,
       .gradient = gradient_of_one<gradient_slice>,
+      .draw = {.node = draw_slice},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include "ops/support/backward.h"
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/infer.h"
 
 namespace pyc::ops {
@@ -31,6 +32,8 @@ const ir::OpDef& op_softmax() {
       .infer = infer_softmax,
       .decompose = decompose_softmax,
       .gradient = gradient_of_one<gradient_softmax>,
+      .onnx = {.name = "Softmax", .attrs = "axis", .since = 13},
+      .draw = {.node = draw_along},
   };
   return def;
 }

@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/losses.h"
 
 namespace pyc::ops {
@@ -34,6 +35,8 @@ const ir::OpDef& op_softmax_cross_entropy_loss() {
                 optional("reduction", std::string("mean"))},
       .infer = infer_softmax_cross_entropy_loss,
       .decompose = decompose_softmax_cross_entropy_loss,
+      .onnx = {.name = "SoftmaxCrossEntropyLoss", .attrs = "reduction ignore_index"},
+      .draw = {.node = draw_loss},
   };
   return def;
 }

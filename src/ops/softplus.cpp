@@ -17,6 +17,7 @@ const ir::OpDef& op_softplus() {
       .lower = lower_unary<softplus>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_softplus>,
+      .onnx = {.name = "Softplus"},
   };
   return def;
 }

@@ -21,6 +21,7 @@ const ir::OpDef& op_softsign() {
       .lower = lower_unary<formula_softsign>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_softsign>,
+      .onnx = {.name = "Softsign"},
   };
   return def;
 }

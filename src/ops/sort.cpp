@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/infer.h"
 #include "ops/support/rows.h"
@@ -114,6 +115,12 @@ ValueId gradient_sort(Backward& b) {
               {{"axis", b.attrs().attr_int("axis")}});
 }
 
+Result<ValueId> draw_sort(Draw& d, DType t) {
+  const Shape shape = d.shape(1);
+  return d.op({d.tensor(t, shape)},
+              {{"axis", d.axis(std::ssize(shape))}, {"descending", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_sort() {
@@ -125,6 +132,7 @@ const ir::OpDef& op_sort() {
       .infer = infer_sort,
       .kernel = kernel_sort,
       .gradient = gradient_of_one<gradient_sort>,
+      .draw = {.node = draw_sort, .sharp = true},
   };
   return def;
 }

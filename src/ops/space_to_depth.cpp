@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -45,6 +46,12 @@ ValueId gradient_space_to_depth(Backward& b) {
   return b.op("depth_to_space", {b.g()}, b.node_attrs());
 }
 
+Result<ValueId> draw_space_to_depth(Draw& d, DType t) {
+  const int64_t block = d.pick(1, 3);
+  const Shape shape{d.pick(1, 2), d.pick(0, 3), d.pick(1, 4) * block, d.pick(1, 5) * block};
+  return d.op({d.tensor(t, shape)}, {{"block", block}, {"mode", d.word({"DCR", "CRD"})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_space_to_depth() {
@@ -58,6 +65,8 @@ const ir::OpDef& op_space_to_depth() {
       .lower = lower_space_to_depth,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_space_to_depth>,
+      .onnx = {.name = "SpaceToDepth", .attrs = "blocksize=block mode"},
+      .draw = {.node = draw_space_to_depth},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -44,6 +45,19 @@ Grads gradient_split(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs({b.stored(b.concat(parts, b.attrs().attr_int("axis")), 0)});
 }
 
+Result<ValueId> draw_split(Draw& d, DType t) {
+  Shape shape = d.shape(1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  const size_t at = static_cast<size_t>(axis < 0 ? axis + std::ssize(shape) : axis);
+  Ints sizes;
+  shape[at] = 0;
+  for (int64_t i = d.pick(1, 4); i > 0; --i) {
+    sizes.push_back(d.pick(d.chance(5) ? 0 : 1, 4));
+    shape[at] += sizes.back();
+  }
+  return d.op({d.tensor(t, shape)}, {{"axis", axis}, {"sizes", sizes}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_split() {
@@ -56,6 +70,7 @@ const ir::OpDef& op_split() {
       .lower = lower_split,
       .traits = {.moves_data = true},
       .gradient = gradient_split,
+      .draw = {.node = draw_split},
   };
   return def;
 }

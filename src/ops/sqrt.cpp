@@ -17,6 +17,7 @@ const ir::OpDef& op_sqrt() {
       .lower = lower_unary<loop::sqrt>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_sqrt>,
+      .onnx = {.name = "Sqrt"},
   };
   return def;
 }

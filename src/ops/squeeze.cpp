@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -23,6 +24,13 @@ Types infer_squeeze(const InferArgs& args) {
 
 ValueId gradient_squeeze(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
 
+Result<ValueId> draw_squeeze(Draw& d, DType t) {
+  Shape shape = d.shape();
+  Ints axes = d.axes(std::ssize(shape));
+  for (const int64_t a : axes) shape[static_cast<size_t>(a < 0 ? a + std::ssize(shape) : a)] = 1;
+  return d.op({d.tensor(t, shape)}, {{"axes", axes}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_squeeze() {
@@ -34,6 +42,7 @@ const ir::OpDef& op_squeeze() {
       .lower = same_position,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_squeeze>,
+      .draw = {.node = draw_squeeze},
   };
   return def;
 }

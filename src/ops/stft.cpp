@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/compose.h"
 #include "ops/support/infer.h"
 
@@ -51,6 +52,16 @@ Result<std::vector<ValueId>> decompose_stft(ir::GraphBuilder& builder, const ir:
   return c.outputs({c.cast(y, type.dtype)});
 }
 
+Result<ValueId> draw_stft(Draw& d, DType t) {
+  const bool onesided = d.flip();
+  const int64_t length = d.pick(1, 8);
+  const Shape shape{d.pick(1, 2), length + d.pick(0, 9), onesided ? 1 : d.pick(1, 2)};
+  std::vector<ValueId> inputs{d.tensor(t, shape)};
+  if (d.flip()) inputs.push_back(d.tensor(t, {length}));
+  return d.op(std::move(inputs),
+              {{"frame_step", d.pick(1, 4)}, {"frame_length", length}, {"onesided", onesided}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_stft() {
@@ -64,6 +75,7 @@ const ir::OpDef& op_stft() {
                 optional("onesided", true)},
       .infer = infer_stft,
       .decompose = decompose_stft,
+      .draw = {.node = draw_stft},
   };
   return def;
 }

@@ -38,6 +38,7 @@ const ir::OpDef& op_sub() {
       .traits = {.elementwise = true},
       .simplify = simplify_sub,
       .gradient = gradient_sub,
+      .onnx = {.name = "Sub", .since = 7},
   };
   return def;
 }

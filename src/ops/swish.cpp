@@ -26,6 +26,7 @@ const ir::OpDef& op_swish() {
       .lower = lower_unary<formula_swish>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_swish>,
+      .onnx = {.name = "Swish", .attrs = "alpha", .since = 24},
   };
   return def;
 }

@@ -17,6 +17,7 @@ const ir::OpDef& op_tan() {
       .lower = lower_unary<loop::tan>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_tan>,
+      .onnx = {.name = "Tan"},
   };
   return def;
 }

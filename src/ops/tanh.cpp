@@ -19,6 +19,7 @@ const ir::OpDef& op_tanh() {
       .lower = lower_unary<loop::tanh>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_tanh>,
+      .onnx = {.name = "Tanh"},
   };
   return def;
 }

@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 
+#include "ops/draw.h"
 #include "ops/kernel.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
@@ -125,6 +126,19 @@ Grads gradient_tensor_scatter(ir::GraphBuilder& builder, const ir::Node& node,
   return b.outputs(result);
 }
 
+Result<ValueId> draw_tensor_scatter(Draw& d, DType t) {
+  const Shape shape = d.shape(2, 4, 1);
+  const int64_t axis = d.pick(1, std::ssize(shape) - 1);
+  Shape update = shape;
+  int64_t& n = update[static_cast<size_t>(axis)];
+  n = d.pick(1, n);
+  const int64_t last = shape[static_cast<size_t>(axis)] - n;
+  std::vector<ValueId> inputs{d.tensor(t, shape), d.tensor(t, update)};
+  if (d.flip()) inputs.push_back(d.indices({shape[0]}, 0, last));
+  return d.op(std::move(inputs), {{"axis", axis - (d.flip() ? std::ssize(shape) : 0)},
+                                  {"mode", d.word({"linear", "circular"})}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_tensor_scatter() {
@@ -140,6 +154,8 @@ const ir::OpDef& op_tensor_scatter() {
       .kernel = kernel_tensor_scatter,
       .traits = {.moves_data = true},
       .gradient = gradient_tensor_scatter,
+      .onnx = {.name = "TensorScatter", .attrs = "axis mode", .since = 24},
+      .draw = {.node = draw_tensor_scatter},
   };
   return def;
 }

@@ -24,6 +24,8 @@ const ir::OpDef& op_thresholded_relu() {
       .lower = lower_unary<formula_thresholded_relu>,
       .traits = {.elementwise = true},
       .gradient = gradient_of_one<gradient_thresholded_relu>,
+      .onnx = {.name = "ThresholdedRelu", .attrs = "alpha"},
+      .draw = {.sharp = true, .lo = -3.0, .hi = 3.0},
   };
   return def;
 }

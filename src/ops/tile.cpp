@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/support/backward.h"
+#include "ops/support/draws.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -31,6 +32,8 @@ ValueId gradient_tile(Backward& b) {
   return g;
 }
 
+Result<ValueId> draw_tile(Draw& d, DType t) { return drawn_repeats(d, t, "repeats", 0); }
+
 }  // namespace
 
 const ir::OpDef& op_tile() {
@@ -42,6 +45,7 @@ const ir::OpDef& op_tile() {
       .lower = lower_tile,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_tile>,
+      .draw = {.node = draw_tile},
   };
   return def;
 }

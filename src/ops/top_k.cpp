@@ -1,4 +1,5 @@
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/infer.h"
 
 namespace pyc::ops {
@@ -28,6 +29,16 @@ Result<std::vector<ValueId>> decompose_top_k(ir::GraphBuilder& builder, const ir
   return c.outputs({c.op("slice", {sorted}, first), c.op("slice", {sorted + 1}, first)});
 }
 
+Result<ValueId> draw_top_k(Draw& d, DType t) {
+  const Shape shape = d.shape(1, 4, 1);
+  const int64_t axis = d.axis(std::ssize(shape));
+  return d.op({d.tensor(t, shape)},
+              {{"axis", axis},
+               {"k", d.pick(0, shape[static_cast<size_t>(from_front(axis, std::ssize(shape)))])},
+               {"largest", d.flip()},
+               {"sorted", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_top_k() {
@@ -41,6 +52,7 @@ const ir::OpDef& op_top_k() {
                 optional("largest", true), optional("sorted", true)},
       .infer = infer_top_k,
       .decompose = decompose_top_k,
+      .draw = {.node = draw_top_k, .sharp = true},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -91,6 +92,13 @@ ValueId gradient_transpose(Backward& b) {
   return b.transpose(b.g(), back);
 }
 
+Result<ValueId> draw_transpose(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  Attrs attrs;
+  if (!d.chance(5)) attrs["perm"] = d.permutation(std::ssize(shape));
+  return d.op({d.tensor(t, shape)}, std::move(attrs));
+}
+
 }  // namespace
 
 const ir::OpDef& op_transpose() {
@@ -104,6 +112,8 @@ const ir::OpDef& op_transpose() {
       .canonical_attrs = canonical_perm,
       .simplify = simplify_transpose,
       .gradient = gradient_of_one<gradient_transpose>,
+      .onnx = {.name = "Transpose", .attrs = "perm", .small = true},
+      .draw = {.node = draw_transpose},
   };
   return def;
 }

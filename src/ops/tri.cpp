@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -22,6 +23,10 @@ Expr lower_tri(LowerContext& context, int, std::span<const Expr> index) {
 
 ValueId gradient_tri(Backward& b) { return b.op("tri", {b.g()}, b.node_attrs()); }
 
+Result<ValueId> draw_tri(Draw& d, DType t) {
+  return d.op({d.tensor(t, d.shape(2))}, {{"k", d.pick(-3, 3)}, {"upper", d.flip()}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_tri() {
@@ -34,6 +39,7 @@ const ir::OpDef& op_tri() {
       .infer = infer_tri,
       .lower = lower_tri,
       .gradient = gradient_of_one<gradient_tri>,
+      .draw = {.node = draw_tri},
   };
   return def;
 }

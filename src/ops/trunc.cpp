@@ -10,6 +10,7 @@ const ir::OpDef& op_trunc() {
       .lower = lower_unary<loop::trunc>,
       .traits = {.elementwise = true},
       .no_gradient = "a step: its derivative is 0 or does not exist",
+      .draw = {.sharp = true, .lo = -3.0, .hi = 3.0},
   };
   return def;
 }

@@ -1,3 +1,4 @@
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
@@ -21,6 +22,14 @@ Types infer_unsqueeze(const InferArgs& args) {
 
 ValueId gradient_unsqueeze(Backward& b) { return b.reshape(b.g(), b.input_type(0).shape); }
 
+Result<ValueId> draw_unsqueeze(Draw& d, DType t) {
+  const Shape shape = d.shape(0, 5);
+  const int64_t added = d.pick(0, 3);
+  Ints axes = d.permutation(std::ssize(shape) + added);
+  axes.resize(static_cast<size_t>(added));
+  return d.op({d.tensor(t, shape)}, {{"axes", axes}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_unsqueeze() {
@@ -32,6 +41,7 @@ const ir::OpDef& op_unsqueeze() {
       .lower = same_position,
       .traits = {.moves_data = true},
       .gradient = gradient_of_one<gradient_unsqueeze>,
+      .draw = {.node = draw_unsqueeze},
   };
   return def;
 }

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
 #include "ops/support/simplify.h"
@@ -42,6 +43,12 @@ Grads gradient_where(ir::GraphBuilder& builder, const ir::Node& node,
                     b.to_input(b.except(b.input(0), b.g()), 2)});
 }
 
+Result<ValueId> draw_where(Draw& d, DType t) {
+  const Shape shape = d.shape();
+  return d.op({d.tensor(DType::kBool, d.broadcastable(shape)), d.tensor(t, shape),
+               d.tensor(t, d.broadcastable(shape))});
+}
+
 }  // namespace
 
 const ir::OpDef& op_where() {
@@ -55,6 +62,8 @@ const ir::OpDef& op_where() {
       .traits = {.elementwise = true},
       .simplify = simplify_where,
       .gradient = gradient_where,
+      .onnx = {.name = "Where"},
+      .draw = {.node = draw_where},
   };
   return def;
 }

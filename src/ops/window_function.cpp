@@ -2,6 +2,7 @@
 #include <numbers>
 
 #include "loop/functions.h"
+#include "ops/draw.h"
 #include "ops/support/index.h"
 #include "ops/support/infer.h"
 
@@ -55,6 +56,13 @@ Expr lower_window_function(LowerContext& context, int, std::span<const Expr> ind
   return convert(y, dtype);
 }
 
+Result<ValueId> draw_window_function(Draw& d, DType t) {
+  return d.op({}, {{"kind", d.word({"hann", "hamming", "blackman"})},
+                   {"size", d.dim(0)},
+                   {"periodic", d.flip()},
+                   {"dtype", t}});
+}
+
 }  // namespace
 
 const ir::OpDef& op_window_function() {
@@ -70,6 +78,7 @@ const ir::OpDef& op_window_function() {
       .infer = infer_window_function,
       .lower = lower_window_function,
       .no_gradient = "it has no input",
+      .draw = {.node = draw_window_function},
   };
   return def;
 }

@@ -26,13 +26,11 @@ bool may_be_parameter(const ir::Value& value) {
          (value.type.dtype == DType::kF32 || value.type.dtype == DType::kF64);
 }
 
-// Constants that a node reads as something to learn. The statistics of a batch norm are averages of
-// what was seen, and nothing descends along them.
+// Constants that a node reads as something to learn.
 std::vector<bool> is_learnt(const Graph& g) {
-  constexpr size_t kMean = 3;
   std::vector<bool> learnt(g.values.size(), false);
   for (const ir::Node& node : g.nodes) {
-    const size_t count = node.op->name == "batch_norm" ? kMean : node.inputs.size();
+    const auto count = static_cast<size_t>(node.op->traits.learnt_inputs);
     for (size_t i = 0; i < std::min(count, node.inputs.size()); ++i) learnt[node.inputs[i]] = true;
   }
   return learnt;

@@ -54,12 +54,12 @@ Count prove(const ir::OpDef& op, bool second, int checks = kChecks) {
     const auto loss = with_loss(*drawn, seed);
     if (!loss) continue;
     const Verdict v = second ? check_second(*loss, seed) : check_gradient(*loss, seed);
-    if (v.outcome == Outcome::kDiffers) {
+    if (v.outcome == Agreement::kDiffers) {
       ADD_FAILURE() << op.name << " seed " << seed << ": " << v.message << "\n"
                     << ir::print(loss->graph);
       return count;
     }
-    if (v.outcome == Outcome::kUnfit) continue;
+    if (v.outcome == Agreement::kUnfit) continue;
     ++count.agreed;
     if (second || count.compared > 0) continue;
     const auto gradients = gradient_graph(*loss);

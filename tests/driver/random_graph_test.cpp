@@ -44,7 +44,7 @@ TEST(RandomGraphs, EveryOpCanBeDrawn) {
   for (const std::string& fault : faults) ADD_FAILURE() << fault;
   for (const ir::OpDef* op : ops::all_ops().all()) {
     EXPECT_TRUE(drawn.contains(op->name))
-        << op->name << " takes no dtype as it is drawn: give it a recipe in tests/support";
+        << op->name << " takes no dtype as it is drawn: say in its file how to (OpDef::draw)";
   }
 }
 

@@ -247,6 +247,27 @@ TEST(OnnxRefused, NumbersThatOverflow) {
   }
 }
 
+TEST(OnnxRefused, AttributesThatContradictOrAreLeftOut) {
+  Graph g{.inputs = {value("x", kF32, {2, 3})}, .outputs = {unshaped("y", kF32)}};
+  g.initializers = {ints("planes", {1, 1, 2, 3}), floats("w", {1, 1, 2, 2}, {1, 2, 3, 4})};
+  for (const char* op : {"Conv", "ConvTranspose"}) {
+    g.nodes = {node("Reshape", {"x", "planes"}, {"image"}),
+               node(op, {"image", "w"}, {"y"}, {attr_ints("kernel_shape", {1, 2})}, "bad_node")};
+    expect_run_refused(
+        model(g), Code::kShapeMismatch,
+        "'bad_node': attribute 'kernel_shape' is [1,2], the weights have a window of [2,2]");
+    g.nodes[1] = node(op, {"image", "w"}, {"y"}, {attr_ints("kernel_shape", {2, 2})});
+    EXPECT_TRUE(run(model(g), {kMatrix}).ok());
+  }
+  expect_run_refused(one_node("Concat", {}), Code::kInvalidArgument,
+                     "'bad_node': attribute 'axis' is needed");
+  EXPECT_TRUE(run(one_node("Concat", {}, {}, 3), {kMatrix}).ok());
+  expect_run_refused(one_node("LRN", {}), Code::kInvalidArgument,
+                     "'bad_node': attribute 'size' is needed");
+  expect_run_refused(one_node("Swish", {}), Code::kUnknownOp,
+                     "known from opset 24 on, the model imports 18");
+}
+
 TEST(OnnxRefused, ScalarsWhereDimsAreExpected) {
   Graph g{.inputs = {value("x", kF32, {})}, .outputs = {unshaped("y", kF32)}};
   g.initializers = {ints("two", {1, 1}), ints("zero", {0}), floats("half", {1}, {0.5F}),

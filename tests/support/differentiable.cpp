@@ -28,11 +28,11 @@ RandomCounts check_random_graphs(uint64_t first_seed, int wanted, int compare_ev
     if (drawn.pairs.size() < 3) continue;
     const auto loss = with_loss(drawn, seed);
     const Verdict v = loss ? check_gradient(*loss, seed) : Verdict{};
-    if (v.outcome == Outcome::kUnfit) {
+    if (v.outcome == Agreement::kUnfit) {
       ++counts.unfit;
       continue;
     }
-    if (v.outcome == Outcome::kDiffers) {
+    if (v.outcome == Agreement::kDiffers) {
       counts.fault = fmt::format("seed {}: {}\n{}", seed, v.message, ir::print(loss->graph));
       return counts;
     }

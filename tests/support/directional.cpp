@@ -97,27 +97,27 @@ class Check {
 
   Verdict run() {
     auto made = slope();
-    if (!made.ok()) return {Outcome::kDiffers, made.status().to_string()};
+    if (!made.ok()) return {Agreement::kDiffers, made.status().to_string()};
     const Slope s = *made;
     if (!std::isfinite(s.loss) || !std::isfinite(s.along) || s.size > 1e7 ||
         std::fabs(s.loss) > 1e6) {
       return finite_loss_with_bad_gradient(s);
     }
-    if (s.size == 0.0) return {Outcome::kUnfit, ""};
+    if (s.size == 0.0) return {Agreement::kUnfit, ""};
     auto runner = Runner::create(loss_.graph);
-    if (!runner.ok()) return {Outcome::kDiffers, runner.status().to_string()};
+    if (!runner.ok()) return {Agreement::kDiffers, runner.status().to_string()};
     std::string tried;
     for (double h : {1e-5, 1e-6, 1e-4, 1e-7}) {
       const auto up = value(*runner, h);
       const auto down = value(*runner, -h);
-      if (!up.ok() || !down.ok()) return {Outcome::kUnfit, ""};
+      if (!up.ok() || !down.ok()) return {Agreement::kUnfit, ""};
       const double difference = (*up - *down) / (2 * h);
       const double allowed =
           1e-6 * (s.size + std::fabs(difference)) + 1e-14 * (std::fabs(s.loss) + 1.0) / h;
-      if (std::fabs(difference - s.along) <= allowed) return {Outcome::kAgrees, ""};
+      if (std::fabs(difference - s.along) <= allowed) return {Agreement::kAgrees, ""};
       tried += fmt::format(" {:.12g} (h {:g})", difference, h);
     }
-    return {Outcome::kDiffers, fmt::format("gradient {:.12g}, differences{}", s.along, tried)};
+    return {Agreement::kDiffers, fmt::format("gradient {:.12g}, differences{}", s.along, tried)};
   }
 
  private:
@@ -125,9 +125,9 @@ class Check {
   // slopes included.
   Verdict finite_loss_with_bad_gradient(const Slope& s) const {
     if (std::isfinite(s.loss) && std::isnan(s.along) && std::fabs(s.loss) < 1e6 && all_finite()) {
-      return {Outcome::kDiffers, fmt::format("loss {} but gradient {}", s.loss, s.along)};
+      return {Agreement::kDiffers, fmt::format("loss {} but gradient {}", s.loss, s.along)};
     }
-    return {Outcome::kUnfit, ""};
+    return {Agreement::kUnfit, ""};
   }
 
   bool all_finite() const {
@@ -253,10 +253,10 @@ Verdict check_gradient(const LossGraph& loss, uint64_t seed) { return Check(loss
 
 Verdict check_second(const LossGraph& loss, uint64_t seed) {
   auto first = gradient_graph(loss);
-  if (!first.ok()) return {Outcome::kDiffers, first.status().to_string()};
+  if (!first.ok()) return {Agreement::kDiffers, first.status().to_string()};
   std::vector<ValueId> parts(first->graph.outputs.begin() + 1, first->graph.outputs.end());
   auto made = joined(first->graph, parts, loss, seed + 1);
-  if (!made.ok()) return {Outcome::kDiffers, made.status().to_string()};
+  if (!made.ok()) return {Agreement::kDiffers, made.status().to_string()};
   return check_gradient(*made, seed);
 }
 

@@ -21,13 +21,13 @@ struct LossGraph {
 // Nothing where a value is a float of another dtype than f64, or there is no f64 input or output.
 std::optional<LossGraph> with_loss(const DrawnGraph& drawn, uint64_t seed);
 
-enum class Outcome : uint8_t {
+enum class Agreement : uint8_t {
   kAgrees,
   kUnfit,  // the loss does not depend on the inputs, or is not finite, or too steep to tell
   kDiffers,
 };
 struct Verdict {
-  Outcome outcome = Outcome::kUnfit;
+  Agreement outcome = Agreement::kUnfit;
   std::string message;  // where it differs
 };
 Verdict check_gradient(const LossGraph& loss, uint64_t seed);

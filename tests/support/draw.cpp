@@ -15,33 +15,9 @@
 namespace pyc::test {
 namespace {
 
-constexpr int64_t kMaxDrawn = 700;  // elements of a drawn operand
 constexpr int64_t kMaxKept = 4000;  // of a value that others may read
-constexpr int64_t kBlock = 1024;    // of the canonical sum
 constexpr double kTameLow = 0.25;
 constexpr double kTameHigh = 1.75;
-
-// The default: operands that broadcast, flags and numbers near their defaults.
-Result<ValueId> draw_elementwise(Draw& d, const ir::OpDef& op, const Recipe* recipe, DType t) {
-  const Shape shape = d.shape();
-  std::vector<ValueId> inputs;
-  for (int i = 0; i < op.min_inputs; ++i) {
-    const Shape mine = i == 0 ? shape : d.broadcastable(shape);
-    const bool bounded = recipe != nullptr && is_float(t);
-    inputs.push_back(bounded ? d.tensor_in(t, mine, recipe->lo, recipe->hi) : d.tensor(t, mine));
-  }
-  if (op.min_inputs == 2 && op.traits.commutative && d.flip()) std::swap(inputs[0], inputs[1]);
-  Attrs attrs;
-  for (const ir::AttrDef& attr : op.attrs) {
-    if (d.flip()) continue;
-    if (attr.kind == ir::AttrKind::kBool) attrs[std::string(attr.name)] = d.flip();
-    if (attr.kind == ir::AttrKind::kFloat) {
-      attrs[std::string(attr.name)] =
-          std::get<double>(attr.fallback) * d.choose({0.5, 1.0, 1.5}) + d.choose({0.0, 0.25});
-    }
-  }
-  return d.op(op.name, std::move(inputs), std::move(attrs));
-}
 
 double lowest(DType t) {
   if (t == DType::kBool || is_unsigned_int(t)) return 0.0;
@@ -54,90 +30,8 @@ double highest(DType t) {
 
 }  // namespace
 
-const Recipe* find_recipe(std::string_view op) {
-  for (const Recipes& family : {elementwise_recipes(), shape_recipes(), index_recipes(),
-                                window_recipes(), reduce_recipes(), model_recipes()}) {
-    for (const Recipe& recipe : family) {
-      if (recipe.op == op) return &recipe;
-    }
-  }
-  return nullptr;
-}
-
 Draw::Draw(uint64_t seed, Values values)
-    : values_(values), random_(seed), builder_(ops::all_ops(), "random") {}
-
-// Not std::uniform_int_distribution, which differs between libraries.
-int64_t Draw::pick(int64_t lo, int64_t hi) {
-  return lo + static_cast<int64_t>(random_() % static_cast<uint64_t>(hi - lo + 1));
-}
-
-double Draw::real(double lo, double hi) {
-  return lo + (hi - lo) * static_cast<double>(random_() >> 11) * 0x1p-53;
-}
-
-int64_t Draw::dim(int64_t least) {
-  if (least == 0 && chance(25)) return 0;
-  static constexpr int64_t kDims[] = {1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33, 67};
-  const int64_t n = kDims[pick(0, std::ssize(kDims) - 1)];
-  return std::max(n, least);
-}
-
-Shape Draw::shape(int64_t min_rank, int64_t max_rank, int64_t least) {
-  const int64_t usual = std::min<int64_t>(max_rank, 4);
-  const int64_t rank =
-      chance(6) ? pick(min_rank, max_rank) : pick(min_rank, std::max(usual, min_rank));
-  Shape out;
-  if (rank == 1 && chance(10)) return {kBlock + pick(1, kBlock)};
-  int64_t elements = 1;
-  for (int64_t i = 0; i < rank; ++i) {
-    int64_t n = rank > 5 ? pick(1, 3) : dim(least);
-    if (elements * n > kMaxDrawn) n = std::max<int64_t>(least, pick(1, 2));
-    elements *= std::max<int64_t>(n, 1);
-    out.push_back(n);
-  }
-  std::shuffle(out.begin(), out.end(), random_);
-  return out;
-}
-
-Shape Draw::broadcastable(const Shape& shape) {
-  const int64_t drop = flip() ? 0 : pick(0, std::ssize(shape));
-  Shape out(shape.begin() + drop, shape.end());
-  for (int64_t& n : out) {
-    if (chance(4)) n = 1;
-  }
-  return out;
-}
-
-int64_t Draw::axis(int64_t rank) { return pick(-rank, rank - 1); }
-
-Ints Draw::axes(int64_t rank) {
-  Ints out;
-  for (int64_t i = 0; i < rank; ++i) {
-    if (flip()) out.push_back(chance(4) ? i - rank : i);
-  }
-  return out;
-}
-
-Ints Draw::permutation(int64_t rank) {
-  Ints out(static_cast<size_t>(rank));
-  for (int64_t i = 0; i < rank; ++i) out[static_cast<size_t>(i)] = i;
-  for (int64_t i = rank - 1; i > 0; --i) {
-    std::swap(out[static_cast<size_t>(i)], out[static_cast<size_t>(pick(0, i))]);
-  }
-  return out;
-}
-
-// Tame ones are those that every numpy has.
-DType Draw::float_dtype() {
-  if (tame()) return choose({DType::kF32, DType::kF16, DType::kF64});
-  return choose({DType::kF32, DType::kF16, DType::kBF16, DType::kF64});
-}
-DType Draw::any_dtype() {
-  const auto t = static_cast<DType>(pick(0, kDTypeCount - 1));
-  const bool usual = !is_narrow_int(t) && (!is_narrow_float(t) || t == DType::kF16);
-  return usual || !tame() ? t : DType::kF32;
-}
+    : ops::Draw(values == Values::kTame), random_(seed), builder_(ops::all_ops(), "random") {}
 
 std::vector<std::byte> Draw::data(const ir::TensorType& type, double lo, double hi, bool wild) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -186,15 +80,6 @@ ValueId Draw::fresh(DType t, const Shape& shape, double lo, double hi) {
   return source(type, data(type, lo, hi, false));
 }
 
-ValueId Draw::tensor_in(DType t, const Shape& shape, double lo, double hi) {
-  return tame() ? fresh(t, shape, lo, hi) : tensor(t, shape);
-}
-
-ValueId Draw::indices(const Shape& shape, int64_t lo, int64_t hi) {
-  return fresh(flip() ? DType::kI64 : DType::kI32, shape, static_cast<double>(lo),
-               static_cast<double>(hi) + 0.5);
-}
-
 ValueId Draw::must(std::string_view name, std::vector<ValueId> inputs, Attrs attrs) {
   const auto made = builder_.op(name, inputs, std::move(attrs));
   if (!made.ok()) throw std::runtime_error(made.status().to_string());
@@ -235,7 +120,7 @@ ValueId Draw::tensor(DType t, const Shape& shape) {
         values_there_[static_cast<size_t>(pick(std::max<int64_t>(0, last - 4), last))];
     const DType from = type(v).dtype;
     if (type(v).elements() < wanted) continue;
-    if (tame() && sharp_ && !exact_[v]) continue;
+    if (tame() && op_->draw.sharp && !exact_[v]) continue;
     if (from != t && (tame() ? is_float(from) != is_float(t) || from > t : !chance(3))) continue;
     return adapted(v, t, shape);
   }
@@ -258,22 +143,45 @@ void Draw::note(ValueId first, std::span<const ValueId> inputs) {
 }
 
 // Some products of halves are left in f32.
-Result<ValueId> Draw::op(std::string_view name, std::vector<ValueId> inputs, Attrs attrs) {
-  const ir::OpDef* def = ops::all_ops().find(name);
-  if (def != nullptr && def->traits.product && is_half(type(inputs[0]).dtype) && chance(3)) {
+Result<ValueId> Draw::op(std::vector<ValueId> inputs, Attrs attrs) {
+  if (op_->traits.product && is_half(type(inputs[0]).dtype) && chance(3)) {
     attrs["to"] = DType::kF32;
   }
-  PYC_ASSIGN(const ValueId v, builder_.op(name, inputs, std::move(attrs)));
+  PYC_ASSIGN(const ValueId v, builder_.op(op_->name, inputs, std::move(attrs)));
   note(v, inputs);
   return v;
 }
 
+// The default: operands that broadcast, flags and numbers near their defaults.
+Result<ValueId> Draw::elementwise(DType t) {
+  const ir::Drawing& how = op_->draw;
+  const bool given = how.lo < how.hi;
+  const bool bounded = is_float(t) && (given || how.sharp);
+  const double lo = given ? how.lo : kTameLow;
+  const double hi = given ? how.hi : kTameHigh;
+  const Shape first = shape();
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < op_->min_inputs; ++i) {
+    const Shape mine = i == 0 ? first : broadcastable(first);
+    inputs.push_back(bounded ? tensor_in(t, mine, lo, hi) : tensor(t, mine));
+  }
+  if (op_->min_inputs == 2 && op_->traits.commutative && flip()) std::swap(inputs[0], inputs[1]);
+  Attrs attrs;
+  for (const ir::AttrDef& attr : op_->attrs) {
+    if (flip()) continue;
+    if (attr.kind == ir::AttrKind::kBool) attrs[std::string(attr.name)] = flip();
+    if (attr.kind == ir::AttrKind::kFloat) {
+      attrs[std::string(attr.name)] =
+          std::get<double>(attr.fallback) * choose({0.5, 1.0, 1.5}) + choose({0.0, 0.25});
+    }
+  }
+  return op(std::move(inputs), std::move(attrs));
+}
+
 Result<ValueId> Draw::node(const Pair& pair) {
-  const Recipe* recipe = find_recipe(pair.op->name);
-  sharp_ = recipe != nullptr && recipe->sharp;
-  const bool own = recipe != nullptr && recipe->draw != nullptr;
-  PYC_ASSIGN(const ValueId v, own ? recipe->draw(*this, pair.dtype)
-                                  : draw_elementwise(*this, *pair.op, recipe, pair.dtype));
+  op_ = pair.op;
+  PYC_ASSIGN(const ValueId v, op_->draw.node != nullptr ? op_->draw.node(*this, pair.dtype)
+                                                        : elementwise(pair.dtype));
   pairs_.push_back(pair);
   return v;
 }

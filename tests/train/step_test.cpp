@@ -333,6 +333,26 @@ void expect_refused(const std::string& model, const StepSpec& spec, Code code,
   EXPECT_NE(made.status().message().find(words), std::string::npos) << made.status().to_string();
 }
 
+// Averages of what was seen are none (Traits::learnt_inputs).
+TEST(Parameters, AreNoStatistics) {
+  for (const std::string norm : {"%y = batch_norm", "%y, %m, %v = batch_norm_training"}) {
+    StepSpec spec;
+    spec.loss = Loss::kMse;
+    const auto made = trainer_of(
+        "graph @g(%x: f32[4,2]) -> (%y) {\n  %gamma = const f32[2] splat(1.0)\n  %beta = const "
+        "f32[2] "
+        "splat(0.0)\n  %mean = const f32[2] splat(0.5)\n  %var = const f32[2] splat(2.0)\n  " +
+            norm + "(%x, %gamma, %beta, %mean, %var)\n}\n",
+        spec);
+    ASSERT_TRUE(made.ok()) << norm << ": " << made.status().to_string();
+    std::vector<std::string> names;
+    for (const auto& state : (*made)->state()) {
+      if (state.role == StateValue::Role::kParameter) names.push_back(state.name);
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"gamma", "beta"})) << norm;
+  }
+}
+
 TEST(BadSteps, AreRefusedByName) {
   StepSpec spec;
   expect_refused(kLine, spec, Code::kInvalidArgument, "output 'y' is f32[4,1]");

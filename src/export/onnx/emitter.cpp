@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <protozero/pbf_writer.hpp>
-#include <sstream>
 
 // Field numbers are those of the public onnx.proto; the reader is import/onnx/proto.cpp.
 namespace pyc::onnx::exporting {
@@ -169,14 +168,13 @@ std::string Emitter::finish() {
   add_outputs();
   std::string model;
   pbf_writer m(model);
-  m.add_int64(1, ir_version_of(opset_));
+  m.add_int64(1, ir_version_of(opsets_.find("")->second));
   m.add_string(2, "pyc");
   m.add_message(7, body_);
-  domains_.insert("");
-  for (const std::string& domain : domains_) {
+  for (const auto& [domain, version] : opsets_) {
     pbf_writer opset(m, 8);
     opset.add_string(1, domain);
-    opset.add_int64(2, domain.empty() ? opset_ : 1);
+    opset.add_int64(2, version);
   }
   return model;
 }
@@ -217,19 +215,23 @@ Names Emitter::read_outputs() const {
   return names;
 }
 
-Names Emitter::optional_inputs(size_t required, const Names& names) const {
-  Names given;
-  std::istringstream with(text("with"));
-  for (std::string name; std::getline(with, name, ',');) given.push_back(name);
+Names Emitter::optional_inputs(size_t required, std::string_view names) const {
+  const std::string with = "," + text("with") + ",";
   Names in = all_inputs();
   in.resize(required);
   size_t next = required;
-  for (const std::string& name : names) {
-    const bool there = std::find(given.begin(), given.end(), name) != given.end();
+  for (const ir::OnnxWord& name : ir::onnx_words(names)) {
+    const bool there = with.find("," + std::string(name.own) + ",") != std::string::npos;
     in.push_back(there ? this->in(next++) : std::string());
   }
   while (in.back().empty()) in.pop_back();
   return in;
+}
+
+Names Emitter::onnx_inputs() const {
+  const ir::OpDef& op = *node_->op;
+  if (op.onnx.optional.empty()) return all_inputs();
+  return optional_inputs(static_cast<size_t>(op.min_inputs), op.onnx.optional);
 }
 
 int64_t Emitter::axis(std::string_view name, int64_t rank) const {
@@ -239,11 +241,8 @@ int64_t Emitter::axis(std::string_view name, int64_t rank) const {
 
 NodeAttrs Emitter::attrs(std::string_view spec) const {
   NodeAttrs out;
-  std::istringstream words{std::string(spec)};
-  for (std::string word; words >> word;) {
-    const size_t at = word.find('=');
-    const std::string ours = at == std::string::npos ? word : word.substr(at + 1);
-    append_attr(out, word.substr(0, at), node_->attrs.find(ours)->second);
+  for (const ir::OnnxWord& word : ir::onnx_words(spec)) {
+    append_attr(out, std::string(word.onnx), node_->attrs.find(word.own)->second);
   }
   return out;
 }
@@ -263,7 +262,7 @@ void Emitter::write(std::string_view op, const Names& inputs, const Names& outpu
   for (const auto& [name, value] : attrs) write_attribute(n, name, value);
   if (!domain.empty()) {
     n.add_string(7, domain.data(), domain.size());
-    domains_.emplace(domain);
+    need(1, domain);
   }
 }
 
@@ -331,7 +330,10 @@ void Emitter::emit_rounded(std::string_view op, const Names& inputs, const NodeA
   emit("Cast", {make(op, inputs, attrs)}, rounding);
 }
 
-void Emitter::need(int64_t opset) { opset_ = std::max(opset_, opset); }
+void Emitter::need(int64_t opset, std::string_view domain) {
+  int64_t& version = opsets_.try_emplace(std::string(domain), opset).first->second;
+  version = std::max(version, opset);
+}
 
 void Emitter::refuse(std::string_view reason) {
   refused_.push_back(fmt::format("'{}' ({}): {}", out(), node_->op->name, reason));

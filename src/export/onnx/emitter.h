@@ -3,6 +3,7 @@
 // What a rule sees: the Graph IR node it is for, and where it writes ONNX nodes and initializers.
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -45,8 +46,11 @@ class Emitter {
   Names all_outputs() const;
   // The outputs that something reads; "" for the others, none at the end.
   Names read_outputs() const;
-  // Required inputs, then those that the attribute `with` says are there, "" for the others.
-  Names optional_inputs(size_t required, const Names& names) const;
+  // Required inputs, then those of `names` that the attribute `with` says are there, "" for the
+  // others.
+  Names optional_inputs(size_t required, std::string_view names) const;
+  // The inputs as the op's OnnxNode has them.
+  Names onnx_inputs() const;
 
   // Its attributes.
   template <class T>
@@ -83,8 +87,8 @@ class Emitter {
   // x as another dtype, or itself.
   std::string cast(const std::string& x, DType from, DType to);
 
-  // Notes that the model needs this opset at least.
-  void need(int64_t opset);
+  // Notes that the model needs this opset of the domain at least.
+  void need(int64_t opset, std::string_view domain = "");
   // Why this node cannot be exported.
   void refuse(std::string_view reason);
   const std::vector<std::string>& refused() const { return refused_; }
@@ -105,10 +109,9 @@ class Emitter {
   const ir::Node* node_ = nullptr;
   std::vector<Input> in_;  // of the node
   std::set<std::string, std::less<>> names_;
-  std::vector<bool> read_;  // by value
-  std::set<std::string, std::less<>> domains_;
+  std::vector<bool> read_;                                           // by value
+  std::map<std::string, int64_t, std::less<>> opsets_ = {{"", 21}};  // of each domain
   std::vector<std::string> refused_;
-  int64_t opset_ = 21;
   int next_name_ = 0;
   int next_node_ = 0;
   std::string body_;  // of the GraphProto

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "export/onnx/emitter.h"
@@ -17,25 +16,18 @@ using exporting::Rule;
 
 constexpr size_t kMaxModelBytes = (size_t{1} << 31) - 1;  // of a protobuf message
 
-// Floats of a byte and what is smaller are only moved and converted in ONNX, by these.
-constexpr std::string_view kTakeSmall[] = {"bitcast",  "cast",      "dequantize", "flatten",
-                                           "identity", "pad",       "quantize",   "reshape",
-                                           "squeeze",  "transpose", "unsqueeze"};
-
 bool is_small(DType t) { return is_narrow_int(t) || (is_float(t) && dtype_size(t) == 1); }
 
 bool has_word(std::string_view words, std::string_view word) {
   return fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos;
 }
 
-// The dtype ONNX has the op not for, or nothing.
-std::optional<DType> unknown_dtype(const Emitter& e, const Rule& rule) {
+// The dtype ONNX has the node not for, or nothing.
+std::optional<DType> unknown_dtype(const Emitter& e, const ir::OnnxNode& onnx) {
   const ir::Node& node = e.node();
   const DType first = node.inputs.empty() ? e.out_type().dtype : e.in_type(0).dtype;
-  if (!rule.dtypes.empty() && !has_word(rule.dtypes, dtype_name(first))) return first;
-  if (std::find(std::begin(kTakeSmall), std::end(kTakeSmall), rule.op) != std::end(kTakeSmall)) {
-    return std::nullopt;
-  }
+  if (!onnx.dtypes.empty() && !has_word(onnx.dtypes, dtype_name(first))) return first;
+  if (onnx.small) return std::nullopt;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (is_small(e.in_type(i).dtype)) return e.in_type(i).dtype;
   }
@@ -46,20 +38,22 @@ std::optional<DType> unknown_dtype(const Emitter& e, const Rule& rule) {
 }
 
 void export_node(Emitter& e) {
-  const Rule* rule = exporting::find_rule(e.node().op->name);
-  if (rule == nullptr) {
+  const ir::OpDef& op = *e.node().op;
+  const Rule* rule = exporting::find_rule(op.name);
+  if (rule == nullptr && op.onnx.name.empty()) {
     e.refuse("ONNX has no such op");
     return;
   }
-  if (const auto t = unknown_dtype(e, *rule)) {
+  const ir::OnnxNode& onnx = op.onnx.name.empty() ? rule->limits : op.onnx;
+  if (const auto t = unknown_dtype(e, onnx)) {
     e.refuse(fmt::format("ONNX does not have it for {}", dtype_name(*t)));
     return;
   }
-  e.need(rule->since);
-  if (rule->emit != nullptr) {
+  e.need(onnx.since, onnx.domain);
+  if (rule != nullptr) {
     rule->emit(e);
   } else {
-    e.write(rule->onnx, e.all_inputs(), e.all_outputs(), e.attrs(rule->attrs), rule->domain);
+    e.write(onnx.name, e.onnx_inputs(), e.all_outputs(), e.attrs(onnx.attrs), onnx.domain);
   }
 }
 

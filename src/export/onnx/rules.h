@@ -1,6 +1,8 @@
 #pragma once
 
-// How ONNX says what a Graph IR op means. The rules stand in files by family: rules_<family>.cpp.
+// How ONNX says what a Graph IR op means. An op that is one node of ONNX says so itself
+// (ir::OnnxNode) and needs no rule; a rule goes before. The rules stand in files by family:
+// rules_<family>.cpp.
 
 #include <span>
 #include <string_view>
@@ -9,18 +11,12 @@
 
 namespace pyc::onnx::exporting {
 
-// One node of the ONNX op with the same inputs and outputs and the attributes `attrs` names
-// (Emitter::attrs), or what `emit` writes. `since` is the opset that brought the op or the form.
-// `dtypes` are those ONNX has the op for, names of the first input's with blanks; "": all but
-// floats of a byte and what is smaller (export.cpp).
+// `emit` writes what a node of the op is. What ONNX has it for, and since when, stands in `limits`,
+// or in the OnnxNode of an op that has one.
 struct Rule {
   std::string_view op;
-  std::string_view onnx;
-  std::string_view attrs = "";
   void (*emit)(Emitter& e) = nullptr;
-  int since = 1;
-  std::string_view domain = "";
-  std::string_view dtypes = "";
+  ir::OnnxNode limits = {};
 };
 using Rules = std::span<const Rule>;
 

@@ -60,21 +60,16 @@ void nll_loss(Emitter& e) { loss(e, "NegativeLogLikelihoodLoss"); }
 void softmax_cross_entropy_loss(Emitter& e) { loss(e, "SoftmaxCrossEntropyLoss"); }
 
 constexpr Rule kNormRules[] = {
-    {"adagrad", "", "", adagrad, 1, "", kFloats},
-    {"adam", "", "", adam, 1, "", kFloats},
-    {"batch_norm", "BatchNormalization", "epsilon"},
-    {"batch_norm_training", "", "", batch_norm_training},
-    {"group_norm", "", "", group_norm},
-    {"instance_norm", "InstanceNormalization", "epsilon"},
-    {"layer_norm", "LayerNormalization", "axis epsilon"},
-    {"layer_norm_stats", "", "", layer_norm_stats},
-    {"lp_normalization", "LpNormalization", "axis p"},
-    {"lrn", "LRN", "size alpha beta bias"},
-    {"mean_variance_normalization", "", "", mean_variance_normalization, 1, "", "f32"},
-    {"momentum", "", "", momentum, 1, "", kFloats},
-    {"nll_loss", "", "", nll_loss},
-    {"rms_norm", "", "", rms_norm, 23},
-    {"softmax_cross_entropy_loss", "", "", softmax_cross_entropy_loss},
+    {"adagrad", adagrad, {.dtypes = kFloats}},
+    {"adam", adam, {.dtypes = kFloats}},
+    {"batch_norm_training", batch_norm_training},
+    {"group_norm", group_norm},
+    {"layer_norm_stats", layer_norm_stats},
+    {"mean_variance_normalization", mean_variance_normalization},
+    {"momentum", momentum, {.dtypes = kFloats}},
+    {"nll_loss", nll_loss},
+    {"rms_norm", rms_norm},
+    {"softmax_cross_entropy_loss", softmax_cross_entropy_loss},
 };
 
 }  // namespace

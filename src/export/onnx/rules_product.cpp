@@ -3,10 +3,6 @@
 namespace pyc::onnx::exporting {
 namespace {
 
-void matmul_integer(Emitter& e) {
-  e.emit("MatMulInteger", e.optional_inputs(2, {"a_zero_point", "b_zero_point"}));
-}
-
 void quantize(Emitter& e) {
   NodeAttrs attrs = e.attrs("axis block_size saturate");
   if (e.in_type(1).dtype != e.in_type(0).dtype) e.need(23);
@@ -38,7 +34,7 @@ void add_window(Emitter& e, NodeAttrs& attrs) {
 void attention(Emitter& e) {
   NodeAttrs attrs = e.attrs("is_causal=causal softcap qk_matmul_output_mode=qk_output");
   if (e.real("scale") != 0.0) attrs.emplace_back("scale", static_cast<float>(e.real("scale")));
-  const Names in = e.optional_inputs(3, {"mask", "past_key", "past_value", "nonpad_kv_seqlen"});
+  const Names in = e.optional_inputs(3, "mask past_key past_value nonpad_kv_seqlen");
   if (in.size() == 7) e.need(24);
   add_window(e, attrs);
   e.write("Attention", in, e.read_outputs(), attrs);
@@ -56,7 +52,7 @@ void attend(Emitter& e) {
   }
   NodeAttrs attrs = e.attrs("is_causal=causal softcap");
   attrs.emplace_back("scale", static_cast<float>(scale));
-  Names in = e.optional_inputs(3, {"mask", "past_key", "past_value", "lengths"});
+  Names in = e.optional_inputs(3, "mask past_key past_value lengths");
   for (size_t i = 0; i < 3; ++i) in[i] = e.wide_in(i);
   if (in.size() > 3 && !in[3].empty()) in[3] = e.wide_in(3);
   if (in.size() == 7) e.need(24);
@@ -64,15 +60,10 @@ void attend(Emitter& e) {
   e.write("Attention", in, e.read_outputs(), attrs);
 }
 
-void causal_conv(Emitter& e) {
-  e.emit("CausalConvWithState", e.optional_inputs(2, {"bias", "past_state"}),
-         e.attrs("activation"));
-}
-
 void linear_attention(Emitter& e) {
   NodeAttrs attrs = e.attrs("q_num_heads=num_heads kv_num_heads update_rule");
   if (e.real("scale") != 0.0) attrs.emplace_back("scale", static_cast<float>(e.real("scale")));
-  e.emit("LinearAttention", e.optional_inputs(3, {"past_state", "decay", "beta"}), attrs);
+  e.emit("LinearAttention", e.onnx_inputs(), attrs);
 }
 
 void rotary_embedding(Emitter& e) {
@@ -101,24 +92,20 @@ void einsum(Emitter& e) {
   e.emit("Einsum", e.all_inputs(), e.attrs("equation"));
 }
 
+// Of two operands or one, which is an einsum too; importing gives that.
+void contract(Emitter& e) { e.emit("Einsum", e.all_inputs(), e.attrs("equation")); }
+
 constexpr Rule kProductRules[] = {
-    {"attend", "", "", attend, 23},
-    {"attention", "", "", attention, 23},
-    {"causal_conv_with_state", "", "", causal_conv, 27, "", "f16 bf16 f32"},
-    {"contract", "Einsum", "equation", nullptr, 1, "", kNumbersButBf16},
-    {"dequantize", "", "", dequantize},
-    {"det", "Det"},
-    {"dft", "", "", dft},
-    {"dynamic_quantize", "DynamicQuantizeLinear"},
-    {"einsum", "", "", einsum, 1, "", kNumbersButBf16},
-    {"gemm", "Gemm", "alpha beta transA=trans_a transB=trans_b", nullptr, 1, "",
-     kFloatsAndWideInts},
-    {"linear_attention", "", "", linear_attention, 27, "", "f16 bf16 f32"},
-    {"matmul", "MatMul", "", nullptr, 1, "", kFloatsAndWideInts},
-    {"matmul_integer", "", "", matmul_integer},
-    {"quantize", "", "", quantize, 1, "", "f16 bf16 f32 i32"},
-    {"rotary_embedding", "", "", rotary_embedding, 23, "", "f16 bf16 f32"},
-    {"stft", "", "", stft},
+    {"attend", attend, {.since = 23}},
+    {"attention", attention, {.since = 23}},
+    {"contract", contract, {.dtypes = kNumbersButBf16}},
+    {"dequantize", dequantize, {.small = true}},
+    {"dft", dft},
+    {"einsum", einsum},
+    {"linear_attention", linear_attention},
+    {"quantize", quantize, {.dtypes = "f16 bf16 f32 i32", .small = true}},
+    {"rotary_embedding", rotary_embedding},
+    {"stft", stft},
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ Names activations_of(const std::string& joined) {
   return names;
 }
 
-void recurrent(Emitter& e, const char* op, const Names& optional, const char* more) {
+void recurrent(Emitter& e, const char* op, std::string_view optional, const char* more) {
   NodeAttrs attrs = e.attrs("direction layout activation_alpha=alphas activation_beta=betas");
   for (auto& attr : e.attrs(more)) attrs.push_back(attr);
   attrs.emplace_back("hidden_size", e.in_type(2).shape.back());
@@ -37,17 +37,15 @@ void recurrent(Emitter& e, const char* op, const Names& optional, const char* mo
 }
 
 void lstm(Emitter& e) {
-  recurrent(e, "LSTM", {"b", "sequence_lens", "initial_h", "initial_c", "p"}, "input_forget");
+  recurrent(e, "LSTM", "b sequence_lens initial_h initial_c p", "input_forget");
 }
-void gru(Emitter& e) {
-  recurrent(e, "GRU", {"b", "sequence_lens", "initial_h"}, "linear_before_reset");
-}
-void rnn(Emitter& e) { recurrent(e, "RNN", {"b", "sequence_lens", "initial_h"}, ""); }
+void gru(Emitter& e) { recurrent(e, "GRU", "b sequence_lens initial_h", "linear_before_reset"); }
+void rnn(Emitter& e) { recurrent(e, "RNN", "b sequence_lens initial_h", ""); }
 
 constexpr Rule kRecurrentRules[] = {
-    {"gru", "", "", gru},
-    {"lstm", "", "", lstm},
-    {"rnn", "", "", rnn},
+    {"gru", gru},
+    {"lstm", lstm},
+    {"rnn", rnn},
 };
 
 }  // namespace

@@ -63,14 +63,14 @@ void mel_weight_matrix(Emitter& e) {
 void drawn(Emitter& e) { e.refuse("ONNX fixes no random numbers"); }
 
 constexpr Rule kSourceRules[] = {
-    {"bernoulli", "", "", drawn},
-    {"eye", "", "", eye},
-    {"iota", "", "", iota},
-    {"mel_weight_matrix", "", "", mel_weight_matrix},
-    {"multinomial", "", "", drawn},
-    {"random_normal", "", "", drawn},
-    {"random_uniform", "", "", drawn},
-    {"window_function", "", "", window_function},
+    {"bernoulli", drawn},
+    {"eye", eye},
+    {"iota", iota},
+    {"mel_weight_matrix", mel_weight_matrix},
+    {"multinomial", drawn},
+    {"random_normal", drawn},
+    {"random_uniform", drawn},
+    {"window_function", window_function},
 };
 
 }  // namespace

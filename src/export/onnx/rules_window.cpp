@@ -6,8 +6,6 @@
 namespace pyc::onnx::exporting {
 namespace {
 
-constexpr std::string_view kConv = "strides pads dilations group";
-
 // ONNX names what is cut from the full result at both ends, and what is added at the last one.
 void conv_transpose(Emitter& e) {
   const ir::Shape& x = e.in_type(0).shape;
@@ -115,22 +113,14 @@ void affine_grid(Emitter& e) {
 constexpr std::string_view kPooled = "f16 bf16 f32 f64 i8 u8";
 
 constexpr Rule kWindowRules[] = {
-    {"affine_grid", "", "", affine_grid},
-    {"avg_pool", "", "", avg_pool},
-    {"col2im", "", "", col2im},
-    {"conv", "Conv", kConv},
-    {"conv_integer", "ConvInteger", kConv},
-    {"conv_transpose", "", "", conv_transpose},
-    {"deform_conv", "", "", deform_conv},
-    {"global_avg_pool", "GlobalAveragePool"},
-    {"global_lp_pool", "GlobalLpPool", "p"},
-    {"global_max_pool", "GlobalMaxPool", "", nullptr, 1, "", kFloats},
-    {"grid_sample", "GridSample", "mode padding_mode=padding align_corners"},
-    {"lp_pool", "LpPool", "kernel_shape=kernel strides pads dilations p"},
-    {"max_pool", "MaxPool", "kernel_shape=kernel strides pads dilations", nullptr, 1, "", kPooled},
-    {"max_pool_indices", "", "", max_pool_indices, 1, "", kPooled},
-    {"max_unpool", "", "", max_unpool, 1, "", kFloats},
-    {"roi_align", "", "", roi_align},
+    {"affine_grid", affine_grid},
+    {"avg_pool", avg_pool},
+    {"col2im", col2im},
+    {"conv_transpose", conv_transpose},
+    {"deform_conv", deform_conv},
+    {"max_pool_indices", max_pool_indices, {.dtypes = kPooled}},
+    {"max_unpool", max_unpool, {.dtypes = kFloats}},
+    {"roi_align", roi_align},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/rules.h"
+#include "ops/registry.h"
 
 namespace pyc::onnx {
 namespace {
@@ -20,11 +21,19 @@ std::string key_of(std::string_view domain, std::string_view op) {
   return std::string(domain) + "::" + std::string(op);
 }
 
-// The two meanings of an op may come from two families.
+// As the text of open graphs calls it.
+std::string text_name(std::string_view domain, std::string_view op) {
+  return std::string(domain.empty() ? "onnx" : domain) + "." + std::string(op);
+}
+
+// The two meanings of an op may come from two families; the one that came first stays.
 void add(std::vector<Entry>& entries, Entry entry) {
   for (Entry& e : entries) {
     if (e.since != entry.since) continue;
-    if (e.op.close == nullptr) e.op.close = entry.op.close;
+    if (e.op.close == nullptr) {
+      e.op.close = entry.op.close;
+      e.op.same = entry.op.same;
+    }
     if (e.op.host == nullptr) e.op.host = entry.op.host;
     return;
   }
@@ -38,20 +47,32 @@ Table make_table() {
                              recurrent_rules(), reduce_rules(), resize_rules(), sequence_rules(),
                              shape_rules(), string_rules(), tree_rules(), window_rules()}) {
     for (const Rule& rule : family) {
-      const std::string prefix = rule.domain.empty() ? "onnx." : std::string(rule.domain) + ".";
       add(table[key_of(rule.domain, rule.op)], {rule.since,
-                                                {prefix + std::string(rule.op), rule.close,
-                                                 rule.host, rule.random, nullptr, rule.foresee}});
+                                                {.name = text_name(rule.domain, rule.op),
+                                                 .close = rule.close,
+                                                 .host = rule.host,
+                                                 .random = rule.random,
+                                                 .foresee = rule.foresee}});
+    }
+  }
+  for (const ir::OpDef* op : ops::all_ops().all()) {
+    const ir::OnnxNode& onnx = op->onnx;
+    if (onnx.name.empty()) continue;
+    add(table[key_of(onnx.domain, onnx.name)],
+        {onnx.since, {.name = text_name(onnx.domain, onnx.name), .close = close_same, .same = op}});
+  }
+  for (auto& [key, entries] : table) {
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.since < b.since; });
+    // What the host does has no versions.
+    for (size_t i = 1; i < entries.size(); ++i) {
+      if (entries[i].op.host == nullptr) entries[i].op.host = entries[i - 1].op.host;
     }
   }
   for (const ComplexRule& rule : complex_rules()) {
     for (Entry& e : table.at(key_of("", rule.op))) {
       e.op.complex = rule.host != nullptr ? rule.host : e.op.host;
     }
-  }
-  for (auto& [key, entries] : table) {
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return a.since < b.since; });
   }
   return table;
 }

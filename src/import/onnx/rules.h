@@ -4,9 +4,10 @@
 // (close), or computes it on the host (host), or has both: then the host takes over where the node
 // cannot be closed. A rule covers all versions of its op from `since` on and asks context.version()
 // where they differ. The rules stand in files by family: rules_<family>.cpp; the two meanings of
-// one op may stand in two.
+// one op may stand in two. An ONNX op that an op of PyC names as its own (ir::OnnxNode) needs no
+// rule: close_same reads what the op says. A rule of that name means the versions before
+// OnnxNode::since, or all if that is 1.
 
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,9 @@ struct Rule {
   Status (*foresee)(HostCall& call) = nullptr;  // open::OpenOp::foresee
 };
 using Rules = std::span<const Rule>;
+
+// Closes a node as the op of Graph IR that names it: node().op->same.
+Status close_same(CloseContext& c);
 
 // What ops do to complex tensors, which no graph holds: for all versions of an op.
 struct ComplexRule {
@@ -85,19 +89,13 @@ struct Name {
   }
 };
 
-// The commonest rule: one op on all inputs, no attributes.
-template <Name Op>
-Status same(CloseContext& c) {
-  return c.give(c.op(Op.text, c.all_inputs()));
-}
-
 // The inputs of an op some of whose optional ones may be left out: those that are there, and the
-// names of the optional ones among them for the op's attribute `with`.
+// names of the optional ones among them for the op's attribute `with`. `names` has blanks between.
 struct Operands {
   std::vector<ValueId> inputs;
   std::string with;
 };
-Operands operands_of(CloseContext& c, size_t required, std::initializer_list<const char*> names);
+Operands operands_of(CloseContext& c, size_t required, std::string_view names);
 // What tells the random numbers of this node from those of others.
 int64_t stream_of(CloseContext& c);
 

@@ -19,7 +19,8 @@ DType dtype_attr(CloseContext& c, std::string_view name, DType fallback) {
 
 namespace {
 
-// Before opset 7 the second operand was stretched along the first one's dims from `axis` on.
+// Before opset 7, where all of these end, the second operand was stretched along the first one's
+// dims from `axis` on.
 std::vector<ValueId> operands(CloseContext& c) {
   std::vector<ValueId> in = c.all_inputs();
   if (c.version() >= 7 || in.size() != 2 || c.attr_int("broadcast", 0) == 0) return in;
@@ -52,22 +53,6 @@ Status variadic(CloseContext& c) {
 Status mean(CloseContext& c) {
   const ValueId sum = joined<"add">(c);
   return c.give(c.op("div", {sum, c.scalar_like(sum, static_cast<double>(c.inputs()))}));
-}
-
-template <Name Op, Name Attr>
-Status with_float(CloseContext& c) {
-  Attrs attrs;
-  if (c.has_attr(Attr.text)) attrs[Attr.text] = c.attr_float(Attr.text, 0.0);
-  return c.give(c.op(Op.text, {c.input(0)}, std::move(attrs)));
-}
-
-template <Name Op, Name A, Name B>
-Status with_floats(CloseContext& c) {
-  Attrs attrs;
-  for (const char* name : {A.text, B.text}) {
-    if (c.has_attr(name)) attrs[name] = c.attr_float(name, 0.0);
-  }
-  return c.give(c.op(Op.text, {c.input(0)}, std::move(attrs)));
 }
 
 Status mod(CloseContext& c) {
@@ -168,21 +153,6 @@ Status equal_host(HostCall& call) {
   return give(call, host::equal_strings(input_of(call, 0), input_of(call, 1)));
 }
 
-Status bitcast(CloseContext& c) {
-  return c.give(c.op("bitcast", {c.input(0)}, {{"to", dtype_attr(c, "to", DType::kF32)}}));
-}
-
-Status gelu(CloseContext& c) {
-  return c.give(
-      c.op("gelu", {c.input(0)}, {{"approximate", c.attr_string("approximate", "none")}}));
-}
-
-Status is_inf(CloseContext& c) {
-  return c.give(c.op("is_inf", {c.input(0)},
-                     {{"detect_negative", c.attr_int("detect_negative", 1) != 0},
-                      {"detect_positive", c.attr_int("detect_positive", 1) != 0}}));
-}
-
 Status identity(CloseContext& c) { return c.give(c.input(0)); }
 
 Status identity_host(HostCall& call) {
@@ -191,77 +161,28 @@ Status identity_host(HostCall& call) {
 }
 
 constexpr Rule kElementwiseRules[] = {
-    {"Abs", same<"abs">},
-    {"Acos", same<"acos">},
-    {"Acosh", same<"acosh">},
     {"Add", binary<"add">},
     {"And", binary<"logical_and">},
-    {"Asin", same<"asin">},
-    {"Asinh", same<"asinh">},
-    {"Atan", same<"atan">},
-    {"Atanh", same<"atanh">},
-    {"BitCast", bitcast},
     {"BitShift", bit_shift},
-    {"BitwiseAnd", same<"bitwise_and">},
-    {"BitwiseNot", same<"bitwise_not">},
-    {"BitwiseOr", same<"bitwise_or">},
-    {"BitwiseXor", same<"bitwise_xor">},
     {"Cast", cast, cast_host},
     {"CastLike", cast_like, cast_like_host},
-    {"Ceil", same<"ceil">},
-    {"Celu", with_float<"celu", "alpha">},
     {"Clip", clip},
-    {"Cos", same<"cos">},
-    {"Cosh", same<"cosh">},
     {"Div", binary<"div">},
-    {"Elu", with_float<"elu", "alpha">},
     {"Equal", binary<"equal">, equal_host},
-    {"Erf", same<"erf">},
-    {"Exp", same<"exp">},
-    {"Floor", same<"floor">},
-    {"Gelu", gelu},
     {"Greater", binary<"greater">},
-    {"GreaterOrEqual", binary<"greater_equal">},
-    {"HardSigmoid", with_floats<"hard_sigmoid", "alpha", "beta">},
-    {"HardSwish", same<"hard_swish">},
     {"Identity", identity, identity_host},
-    {"IsInf", is_inf},
-    {"IsNaN", same<"is_nan">},
-    {"LeakyRelu", with_float<"leaky_relu", "alpha">},
     {"Less", binary<"less">},
-    {"LessOrEqual", binary<"less_equal">},
-    {"Log", same<"log">},
     {"Max", variadic<"max">},
     {"Mean", mean},
     {"Min", variadic<"min">},
-    {"Mish", same<"mish">},
     {"Mod", mod},
     {"Mul", binary<"mul">},
-    {"Neg", same<"neg">},
-    {"Not", same<"logical_not">},
     {"Or", binary<"logical_or">},
     {"PRelu", prelu},
     {"Pow", binary<"pow">},
-    {"Reciprocal", same<"reciprocal">},
-    {"Relu", same<"relu">},
-    {"Round", same<"round">},
-    {"Selu", with_floats<"selu", "alpha", "gamma">},
-    {"Shrink", with_floats<"shrink", "bias", "lambd">},
-    {"Sigmoid", same<"sigmoid">},
-    {"Sign", same<"sign">},
-    {"Sin", same<"sin">},
-    {"Sinh", same<"sinh">},
-    {"Softplus", same<"softplus">},
-    {"Softsign", same<"softsign">},
-    {"Sqrt", same<"sqrt">},
     {"Sub", binary<"sub">},
     {"Sum", variadic<"add">},
     {"SwiGLU", swiglu},
-    {"Swish", with_float<"swish", "alpha">},
-    {"Tan", same<"tan">},
-    {"Tanh", same<"tanh">},
-    {"ThresholdedRelu", with_float<"thresholded_relu", "alpha">},
-    {"Where", same<"where">},
     {"Xor", binary<"logical_xor">},
 };
 

@@ -93,11 +93,13 @@ Status skip_layer_norm(CloseContext& c) {
   return c.status();
 }
 
+Status gelu(CloseContext& c) { return c.give(c.op("gelu", c.all_inputs())); }
+
 constexpr Rule kMicrosoftRules[] = {
     {"BiasGelu", bias_gelu, nullptr, 1, kDomain},
     {"FastGelu", fast_gelu, nullptr, 1, kDomain},
     {"FusedMatMul", fused_matmul, nullptr, 1, kDomain},
-    {"Gelu", same<"gelu">, nullptr, 1, kDomain},
+    {"Gelu", gelu, nullptr, 1, kDomain},
     {"QLinearAdd", qlinear_binary<"add">, nullptr, 1, kDomain},
     {"QLinearConcat", qlinear_concat, nullptr, 1, kDomain},
     {"QLinearGlobalAveragePool", qlinear_global_avg_pool, nullptr, 1, kDomain},

@@ -35,12 +35,6 @@ Status layer_norm(CloseContext& c) {
   return c.status();
 }
 
-Status rms_norm(CloseContext& c) {
-  return c.give(
-      c.op("rms_norm", c.all_inputs(),
-           {{"axis", c.attr_int("axis", -1)}, {"epsilon", c.attr_float("epsilon", 1e-5)}}));
-}
-
 // Before opset 21 scale and bias belonged to the groups, since then to the channels.
 Status group_norm(CloseContext& c) {
   const int64_t groups = c.attr_int("num_groups");
@@ -55,32 +49,6 @@ Status group_norm(CloseContext& c) {
   }
   return c.give(
       c.op("group_norm", in, {{"num_groups", groups}, {"epsilon", c.attr_float("epsilon", 1e-5)}}));
-}
-
-Status instance_norm(CloseContext& c) {
-  return c.give(
-      c.op("instance_norm", c.all_inputs(), {{"epsilon", c.attr_float("epsilon", 1e-5)}}));
-}
-
-Status lp_normalization(CloseContext& c) {
-  return c.give(c.op("lp_normalization", {c.input(0)},
-                     {{"axis", c.attr_int("axis", -1)}, {"p", c.attr_int("p", 2)}}));
-}
-
-Status mvn(CloseContext& c) {
-  return c.give(c.op("mean_variance_normalization", {c.input(0)},
-                     {{"axes", c.attr_ints("axes", {0, 2, 3})}}));
-}
-
-template <Name Op>
-Status loss(CloseContext& c) {
-  Attrs attrs{{"reduction", c.attr_string("reduction", "mean")}};
-  if (c.has_attr("ignore_index")) attrs["ignore_index"] = c.attr_int("ignore_index");
-  std::vector<ValueId> in{c.input(0), c.input(1)};
-  if (c.has(2)) in.push_back(c.input(2));
-  const ValueId first = c.op(Op.text, in, std::move(attrs));
-  for (size_t i = 0; i < c.outputs() && c.ok(); ++i) c.set(i, c.result(first, i));
-  return c.status();
 }
 
 // Inference passes the input through; training draws with PyC's own generator.
@@ -111,13 +79,7 @@ constexpr Rule kNormRules[] = {
     {"BatchNormalization", batch_norm},
     {.op = "Dropout", .close = dropout, .random = true},
     {"GroupNormalization", group_norm},
-    {"InstanceNormalization", instance_norm},
     {"LayerNormalization", layer_norm},
-    {"LpNormalization", lp_normalization},
-    {"MeanVarianceNormalization", mvn},
-    {"NegativeLogLikelihoodLoss", loss<"nll_loss">},
-    {"RMSNormalization", rms_norm},
-    {"SoftmaxCrossEntropyLoss", loss<"softmax_cross_entropy_loss">},
 };
 
 }  // namespace

@@ -8,36 +8,7 @@
 
 namespace pyc::onnx {
 
-Operands operands_of(CloseContext& c, size_t required, std::initializer_list<const char*> names) {
-  Operands o;
-  for (size_t i = 0; i < required; ++i) o.inputs.push_back(c.input(i));
-  size_t i = required;
-  for (const char* name : names) {
-    if (c.has(i)) {
-      o.inputs.push_back(c.input(i));
-      o.with += (o.with.empty() ? "" : ",") + std::string(name);
-    }
-    ++i;
-  }
-  return o;
-}
-
 namespace {
-
-Status gemm(CloseContext& c) {
-  std::vector<ValueId> in{c.input(0), c.input(1)};
-  if (c.has(2)) in.push_back(c.input(2));
-  return c.give(c.op("gemm", in,
-                     {{"alpha", c.attr_float("alpha", 1.0)},
-                      {"beta", c.attr_float("beta", 1.0)},
-                      {"trans_a", c.attr_int("transA", 0) != 0},
-                      {"trans_b", c.attr_int("transB", 0) != 0}}));
-}
-
-Status matmul_integer(CloseContext& c) {
-  const Operands o = operands_of(c, 2, {"a_zero_point", "b_zero_point"});
-  return c.give(c.op("matmul_integer", o.inputs, {{"with", o.with}}));
-}
 
 // Scales and zero points of rows stand along the last dim but one.
 ValueId per_row(CloseContext& c, ValueId v) {
@@ -100,16 +71,6 @@ Status dequantize(CloseContext& c) {
                       {"block_size", c.attr_int("block_size", 0)}}));
 }
 
-Status dynamic_quantize(CloseContext& c) {
-  const ValueId y = c.op("dynamic_quantize", {c.input(0)});
-  for (size_t i = 0; i < c.outputs() && c.ok(); ++i) c.set(i, c.result(y, i));
-  return c.status();
-}
-
-Status einsum(CloseContext& c) {
-  return c.give(c.op("einsum", c.all_inputs(), {{"equation", c.attr_string("equation", "")}}));
-}
-
 // [B,S,H·D] as [B,H,S,D].
 ValueId split_heads(CloseContext& c, ValueId v, int64_t heads) {
   const Shape s = c.shape(v);
@@ -132,7 +93,7 @@ Status attention(CloseContext& c) {
   const bool flat = c.rank(c.input(0)) == 3;
   const int64_t q_heads = c.attr_int("q_num_heads", 0);
   const int64_t kv_heads = c.attr_int("kv_num_heads", 0);
-  Operands o = operands_of(c, 3, {"mask", "past_key", "past_value", "nonpad_kv_seqlen"});
+  Operands o = operands_of(c, 3, "mask past_key past_value nonpad_kv_seqlen");
   if (!c.ok()) return c.status();
   for (size_t i = 0; i < 3; ++i)
     o.inputs[i] = split_heads(c, o.inputs[i], i == 0 ? q_heads : kv_heads);
@@ -193,50 +154,12 @@ Status flex_attention(CloseContext& c) {
   return c.give(c.cast(c.op("matmul", {probs, c.cast(v, wide)}), t));
 }
 
-Status rotary_embedding(CloseContext& c) {
-  std::vector<ValueId> in{c.input(0), c.input(1), c.input(2)};
-  if (c.has(3)) in.push_back(c.input(3));
-  return c.give(c.op("rotary_embedding", in,
-                     {{"interleaved", c.attr_int("interleaved", 0) != 0},
-                      {"rotary_dim", c.attr_int("rotary_embedding_dim", 0)},
-                      {"num_heads", c.attr_int("num_heads", 0)}}));
-}
-
-Status causal_conv(CloseContext& c) {
-  const Operands o = operands_of(c, 2, {"bias", "past_state"});
-  const ValueId y = c.op("causal_conv_with_state", o.inputs,
-                         {{"with", o.with}, {"activation", c.attr_string("activation", "none")}});
-  for (size_t i = 0; i < c.outputs() && c.ok(); ++i) c.set(i, c.result(y, i));
-  return c.status();
-}
-
-Status linear_attention(CloseContext& c) {
-  const Operands o = operands_of(c, 3, {"past_state", "decay", "beta"});
-  Attrs attrs{{"with", o.with},
-              {"num_heads", c.attr_int("q_num_heads")},
-              {"kv_num_heads", c.attr_int("kv_num_heads")},
-              {"update_rule", c.attr_string("update_rule", "gated_delta")}};
-  if (c.has_attr("scale")) attrs["scale"] = c.attr_float("scale", 0.0);
-  const ValueId y = c.op("linear_attention", o.inputs, std::move(attrs));
-  for (size_t i = 0; i < c.outputs() && c.ok(); ++i) c.set(i, c.result(y, i));
-  return c.status();
-}
-
 constexpr Rule kProductRules[] = {
     {"Attention", attention},
-    {"CausalConvWithState", causal_conv},
     {"DequantizeLinear", dequantize},
-    {"Det", same<"det">},
-    {"DynamicQuantizeLinear", dynamic_quantize},
-    {"Einsum", einsum},
     {"FlexAttention", flex_attention, nullptr, 1, "ai.onnx.preview"},
-    {"Gemm", gemm},
-    {"LinearAttention", linear_attention},
-    {"MatMul", same<"matmul">},
-    {"MatMulInteger", matmul_integer},
     {"QLinearMatMul", qlinear_matmul},
     {"QuantizeLinear", quantize},
-    {"RotaryEmbedding", rotary_embedding},
 };
 
 }  // namespace

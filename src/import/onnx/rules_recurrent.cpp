@@ -49,21 +49,21 @@ Status finish(CloseContext& c, ValueId y) {
 }
 
 Status lstm(CloseContext& c) {
-  const Operands o = operands_of(c, 3, {"b", "sequence_lens", "initial_h", "initial_c", "p"});
+  const Operands o = operands_of(c, 3, "b sequence_lens initial_h initial_c p");
   Attrs attrs = recurrent_attrs(c, o);
   attrs["input_forget"] = c.attr_int("input_forget", 0) != 0;
   return finish(c, c.op("lstm", o.inputs, std::move(attrs)));
 }
 
 Status gru(CloseContext& c) {
-  const Operands o = operands_of(c, 3, {"b", "sequence_lens", "initial_h"});
+  const Operands o = operands_of(c, 3, "b sequence_lens initial_h");
   Attrs attrs = recurrent_attrs(c, o);
   attrs["linear_before_reset"] = c.attr_int("linear_before_reset", 0) != 0;
   return finish(c, c.op("gru", o.inputs, std::move(attrs)));
 }
 
 Status rnn(CloseContext& c) {
-  const Operands o = operands_of(c, 3, {"b", "sequence_lens", "initial_h"});
+  const Operands o = operands_of(c, 3, "b sequence_lens initial_h");
   return finish(c, c.op("rnn", o.inputs, recurrent_attrs(c, o)));
 }
 

@@ -46,22 +46,10 @@ Status reduce(CloseContext& c) {
   return c.give(c.op(Op.text, {x}, {{"axes", axes}, {"keepdims", c.attr_int("keepdims", 1) != 0}}));
 }
 
-template <Name Op>
-Status arg(CloseContext& c) {
-  const ValueId x = c.input(0);
-  return c.give(c.op(Op.text, {x},
-                     {{"axis", axis_of(c, c.attr_int("axis", 0), c.rank(x))},
-                      {"keepdims", c.attr_int("keepdims", 1) != 0},
-                      {"select_last", c.attr_int("select_last_index", 0) != 0}}));
-}
-
 // Before opset 13 the softmax family worked on the input as a matrix, split at `axis`.
 template <Name Op>
 Status softmax(CloseContext& c) {
   const ValueId x = c.input(0);
-  if (c.version() >= 13) {
-    return c.give(c.op(Op.text, {x}, {{"axis", c.attr_int("axis", -1)}}));
-  }
   const Shape shape = c.shape(x);
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t axis = c.attr_int("axis", 1);
@@ -97,8 +85,6 @@ Status top_k(CloseContext& c) {
 }
 
 constexpr Rule kReduceRules[] = {
-    {"ArgMax", arg<"argmax">},
-    {"ArgMin", arg<"argmin">},
     {"CumProd", cumulate<"cumprod">},
     {"CumSum", cumulate<"cumsum">},
     {"Hardmax", softmax<"hardmax">},

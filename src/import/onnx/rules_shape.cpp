@@ -55,20 +55,6 @@ Status reshape(CloseContext& c) {
   return c.give(c.reshape(x, to));
 }
 
-Status flatten(CloseContext& c) {
-  const ValueId x = c.input(0);
-  const Shape s = c.shape(x);
-  const auto rank = static_cast<int64_t>(s.size());
-  int64_t axis = c.attr_int("axis", 1);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis > rank) {
-    return c.refused(Code::kInvalidArgument, fmt::format("axis {} is out of range", axis));
-  }
-  const std::span<const int64_t> dims(s);
-  const auto at = static_cast<size_t>(axis);
-  return c.give(c.reshape(x, {product(dims.first(at)), product(dims.subspan(at))}));
-}
-
 Status squeeze(CloseContext& c) {
   const ValueId x = c.input(0);
   const Shape from = c.shape(x);
@@ -104,17 +90,9 @@ Status unsqueeze(CloseContext& c) {
   return c.give(c.reshape(x, to));
 }
 
-Status transpose(CloseContext& c) {
-  Attrs attrs;
-  if (c.has_attr("perm")) attrs["perm"] = c.attr_ints("perm");
-  return c.give(c.op("transpose", {c.input(0)}, std::move(attrs)));
-}
-
+// Before opset 4 the axis could be left out.
 Status concat(CloseContext& c) {
-  const int64_t rank = c.rank(c.input(0));
-  const int64_t axis = axis_of(c, c.attr_int("axis", c.version() < 4 ? 1 : 0), rank);
-  if (c.inputs() == 1) return c.give(c.input(0));
-  return c.give(c.op("concat", c.all_inputs(), {{"axis", axis}}));
+  return c.give(c.op("concat", c.all_inputs(), {{"axis", c.attr_int("axis", 1)}}));
 }
 
 constexpr int64_t kMaxSplitParts = 1 << 16;
@@ -161,37 +139,11 @@ Status slice(CloseContext& c) {
       c.op("slice", {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}}));
 }
 
-Status gather(CloseContext& c) {
-  const int64_t axis = axis_of(c, c.attr_int("axis", 0), c.rank(c.input(0)));
-  return c.give(c.op("gather", {c.input(0), c.input(1)}, {{"axis", axis}}));
-}
-
-Status gather_elements(CloseContext& c) {
-  const int64_t axis = axis_of(c, c.attr_int("axis", 0), c.rank(c.input(0)));
-  return c.give(c.op("gather_elements", {c.input(0), c.input(1)}, {{"axis", axis}}));
-}
-
-Status gather_nd(CloseContext& c) {
-  return c.give(c.op("gather_nd", c.all_inputs(), {{"batch_dims", c.attr_int("batch_dims", 0)}}));
-}
-
-Status scatter_elements(CloseContext& c) {
+// The name ScatterElements had before opset 11.
+Status old_scatter(CloseContext& c) {
   return c.give(c.op("scatter_elements", c.all_inputs(),
                      {{"axis", axis_of(c, c.attr_int("axis", 0), c.rank(c.input(0)))},
                       {"reduction", c.attr_string("reduction", "none")}}));
-}
-
-Status scatter_nd(CloseContext& c) {
-  return c.give(
-      c.op("scatter_nd", c.all_inputs(), {{"reduction", c.attr_string("reduction", "none")}}));
-}
-
-Status tensor_scatter(CloseContext& c) {
-  std::vector<ValueId> in{c.input(0), c.input(1)};
-  if (c.has(2)) in.push_back(c.input(2));
-  return c.give(
-      c.op("tensor_scatter", in,
-           {{"axis", c.attr_int("axis", -2)}, {"mode", c.attr_string("mode", "linear")}}));
 }
 
 Status expand(CloseContext& c) {
@@ -287,22 +239,6 @@ Status trilu(CloseContext& c) {
   return c.give(c.op("tri", {c.input(0)}, {{"upper", c.attr_int("upper", 1) != 0}, {"k", k}}));
 }
 
-Status depth_to_space(CloseContext& c) {
-  return c.give(c.op("depth_to_space", {c.input(0)},
-                     {{"block", c.attr_int("blocksize")}, {"mode", c.attr_string("mode", "DCR")}}));
-}
-
-Status space_to_depth(CloseContext& c) {
-  return c.give(c.op("space_to_depth", {c.input(0)},
-                     {{"block", c.attr_int("blocksize")}, {"mode", c.attr_string("mode", "DCR")}}));
-}
-
-Status reverse_sequence(CloseContext& c) {
-  return c.give(c.op(
-      "reverse_sequence", c.all_inputs(),
-      {{"batch_axis", c.attr_int("batch_axis", 1)}, {"time_axis", c.attr_int("time_axis", 0)}}));
-}
-
 Status center_crop_pad(CloseContext& c) {
   ValueId x = c.input(0);
   const Ints to = c.ints(c.input(1));
@@ -335,30 +271,19 @@ constexpr Rule kShapeRules[] = {
     {"CenterCropPad", center_crop_pad},
     {"Concat", concat},
     {"ConstantOfShape", constant_of_shape},
-    {"DepthToSpace", depth_to_space},
     {"Expand", expand},
     {"EyeLike", eye_like},
-    {"Flatten", flatten},
-    {"Gather", gather},
-    {"GatherElements", gather_elements},
-    {"GatherND", gather_nd},
     {"OneHot", one_hot},
     {"Pad", pad},
     {"Range", range},
     {"Reshape", reshape},
-    {"ReverseSequence", reverse_sequence},
-    {"Scatter", scatter_elements},
-    {"ScatterElements", scatter_elements},
-    {"ScatterND", scatter_nd},
+    {"Scatter", old_scatter},
     {"Shape", shape},
     {"Size", size},
     {"Slice", slice},
-    {"SpaceToDepth", space_to_depth},
     {"Split", split},
     {"Squeeze", squeeze},
-    {"TensorScatter", tensor_scatter},
     {"Tile", tile},
-    {"Transpose", transpose},
     {"Trilu", trilu},
     {"Unsqueeze", unsqueeze},
 };

@@ -119,8 +119,20 @@ Attrs conv_attrs(CloseContext& c, const Window& w) {
           {"group", c.attr_int("group", 1)}};
 }
 
+// The window of weights of this shape, which kernel_shape may say once more.
+Shape kernel_of(CloseContext& c, size_t weights) {
+  Shape kernel = planes_of(c.shape(c.input(weights)));
+  const Ints said = c.attr_ints("kernel_shape", kernel);
+  if (c.ok() && said != kernel) {
+    c.refuse(Code::kShapeMismatch,
+             fmt::format("attribute 'kernel_shape' is {}, the weights have a window of {}",
+                         ir::shape_to_string(said), ir::shape_to_string(kernel)));
+  }
+  return kernel;
+}
+
 Window conv_window(CloseContext& c, size_t weights) {
-  return window_of(c, planes_of(c.shape(c.input(weights))), planes_of(c.shape(c.input(0))));
+  return window_of(c, kernel_of(c, weights), planes_of(c.shape(c.input(0))));
 }
 
 Status conv(CloseContext& c) {
@@ -162,7 +174,7 @@ Status conv_transpose(CloseContext& c) {
   bounded(c, planes, "the input", 1);
   const size_t dims = planes.size();
   Window w;
-  w.kernel = planes_of(c.shape(c.input(1)));
+  w.kernel = kernel_of(c, 1);
   bounded(c, w.kernel, "the window", 1);
   if (!c.ok()) return c.status();
   if (w.kernel.size() != dims) return c.refused(Code::kRankMismatch, "x and w differ in rank");
@@ -230,9 +242,9 @@ Status lp_pool(CloseContext& c) {
   return c.give(c.op("lp_pool", {c.input(0)}, std::move(attrs)));
 }
 
+// Before opset 2 p was a float.
 Status global_lp_pool(CloseContext& c) {
-  const int64_t p = c.version() < 2 ? int_of(c, c.attr_float("p", 2.0)) : c.attr_int("p", 2);
-  return c.give(c.op("global_lp_pool", {c.input(0)}, {{"p", p}}));
+  return c.give(c.op("global_lp_pool", {c.input(0)}, {{"p", int_of(c, c.attr_float("p", 2.0))}}));
 }
 
 // The indices count the elements of the shape that the window gives, whatever output_shape says;
@@ -267,14 +279,6 @@ Status col2im(CloseContext& c) {
                       {"strides", list_attr(c, "strides", dims, 1)},
                       {"pads", list_attr(c, "pads", 2 * dims, 0)},
                       {"dilations", list_attr(c, "dilations", dims, 1)}}));
-}
-
-Status lrn(CloseContext& c) {
-  return c.give(c.op("lrn", {c.input(0)},
-                     {{"size", c.attr_int("size")},
-                      {"alpha", c.attr_float("alpha", 1e-4)},
-                      {"beta", c.attr_float("beta", 0.75)},
-                      {"bias", c.attr_float("bias", 1.0)}}));
 }
 
 Status roi_align(CloseContext& c) {
@@ -312,11 +316,8 @@ constexpr Rule kWindowRules[] = {
     {"ConvInteger", conv_integer},
     {"ConvTranspose", conv_transpose},
     {"DeformConv", deform_conv},
-    {"GlobalAveragePool", same<"global_avg_pool">},
     {"GlobalLpPool", global_lp_pool},
-    {"GlobalMaxPool", same<"global_max_pool">},
     {"GridSample", grid_sample},
-    {"LRN", lrn},
     {"LpPool", lp_pool},
     {"MaxPool", max_pool},
     {"MaxUnpool", max_unpool},
