@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,12 @@ struct Digest {
 
 // The digest of `bytes`: the same on every machine.
 Digest hash128(std::span<const std::byte> bytes);
+
+// For tables of this process that are asked with views of the names they hold.
+struct NameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+};
 
 // For tables of this process: one more word into a hash.
 inline uint64_t mix(uint64_t h, uint64_t v) {

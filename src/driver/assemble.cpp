@@ -33,15 +33,21 @@ void take_states(std::span<const plan::StatePair> states, runtime::Program& prog
 }
 
 // A constant as a kernel may read it: where its bytes lie (in a mapped file) at an odd address, a
-// copy.
-runtime::Parameter aligned_parameter(const SharedBytes& bytes, DType dtype) {
+// copy that all programs with this constant share.
+runtime::Parameter aligned_parameter(const ir::ConstData& constant, DType dtype) {
+  const SharedBytes& bytes = constant.bytes;
   const auto size = static_cast<int64_t>(bytes.size());
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
   if (address % static_cast<uintptr_t>(dtype_size(dtype)) == 0) {
     auto owner = std::make_shared<const SharedBytes>(bytes);
     return {owner, owner->data(), size};
   }
+  const std::string what = "aligned copy";
+  if (const auto found = constant.made.find(what); found.owner != nullptr) {
+    return {found.owner, found.bytes.data(), size};
+  }
   auto copy = std::make_shared<const std::vector<std::byte>>(bytes.copy());
+  constant.made.keep(what, {copy, *copy});
   return {copy, copy->data(), size};
 }
 
@@ -79,7 +85,7 @@ class Assembler {
       if (b.cls != BufferClass::kParameter || !b.packing.empty()) continue;
       const auto& data = lowered_.graph->value(b.value).constant;
       parameter_at(program, b.io_index) =
-          aligned_parameter(data->bytes, lowered_.graph->type(b.value).dtype);
+          aligned_parameter(*data, lowered_.graph->type(b.value).dtype);
     }
   }
 

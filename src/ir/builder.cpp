@@ -68,19 +68,20 @@ Result<ValueId> GraphBuilder::scalar(DType dtype, double value) {
 
 Result<ValueId> GraphBuilder::op(std::string_view op, std::vector<ValueId> inputs, Attrs attrs,
                                  std::string name, std::string loc) {
-  const std::string where =
-      loc.empty() ? fmt::format("op '{}'", op) : fmt::format("op '{}' from '{}'", op, loc);
+  const auto where = [&] {
+    return loc.empty() ? fmt::format("op '{}'", op) : fmt::format("op '{}' from '{}'", op, loc);
+  };
   const OpDef* def = ops_.find(op);
   if (def == nullptr) {
     return Status(Code::kUnknownOp,
-                  fmt::format("unknown {}{}", where, did_you_mean(ops_.suggest(op))));
+                  fmt::format("unknown {}{}", where(), did_you_mean(ops_.suggest(op))));
   }
-  if (names_.contains(name)) return placed(duplicate_name(name), Code::kInvalidArgument, where);
+  if (names_.contains(name)) return placed(duplicate_name(name), Code::kInvalidArgument, where());
   std::vector<TensorType> input_types;
   input_types.reserve(inputs.size());
   for (const ValueId id : inputs) {
     if (id >= graph_.values.size()) {
-      return placed(bad_value_id(id, graph_.values.size()), Code::kInvalidArgument, where);
+      return placed(bad_value_id(id, graph_.values.size()), Code::kInvalidArgument, where());
     }
     input_types.push_back(graph_.values[id].type);
   }

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/hash.h"
@@ -84,7 +85,7 @@ class GraphBuilder {
 
   const OpSet& ops_;
   Graph graph_;
-  std::map<std::string, ValueId, std::less<>> names_;
+  std::unordered_map<std::string, ValueId, NameHash, std::equal_to<>> names_;
   int next_name_ = 0;
   StreamNumbers streams_;
 };

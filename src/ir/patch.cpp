@@ -88,13 +88,17 @@ ValueId Patch::refuse(std::string message) {
 
 std::string Patch::fresh_name(std::string_view wanted) {
   if (names_.empty()) {
+    names_.reserve(2 * graph_.values.size());
     for (const Value& v : graph_.values) names_.emplace(v.name, 0);
   }
-  int& next = names_[std::string(wanted)];
+  auto base = names_.find(wanted);
+  if (base == names_.end()) base = names_.emplace(made_names_.emplace_back(wanted), 0).first;
+  int& next = base->second;  // stays where it is when others are added
   std::string name;
   do {
     name = fmt::format("{}.{}", wanted, next++);
-  } while (!names_.emplace(name, 0).second);
+  } while (names_.contains(name));
+  names_.emplace(made_names_.emplace_back(name), 0);
   return name;
 }
 

@@ -5,10 +5,10 @@
 // do nothing, and `apply` gives it. Edits can be taken back up to a mark.
 
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/convert.h"
@@ -117,7 +117,10 @@ class Patch {
   std::deque<Node> nodes_;         // likewise
   std::vector<NodeId> anchors_;    // of the new nodes
   std::vector<ValueId> replaced_;  // by value of the graph: what took its place, or kNoId
-  std::map<std::string, int, std::less<>> names_;
+  // By name: numbers under this one are taken for names made of it. The graph and made_names_ hold
+  // the names.
+  std::unordered_map<std::string_view, int> names_;
+  std::deque<std::string> made_names_;
   std::vector<Edit> log_;
   std::vector<std::string_view> rules_;
 };

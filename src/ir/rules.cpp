@@ -64,15 +64,15 @@ Status check_arity(const OpDef& op, size_t inputs) {
 
 Result<std::vector<TensorType>> infer_outputs(const OpDef& op, std::span<const TensorType> inputs,
                                               const Attrs& attrs) {
-  const std::string where = fmt::format("op '{}'", op.name);
-  PYC_CHECK(op.infer != nullptr, where + " has no type rule");
+  const auto where = [&] { return fmt::format("op '{}'", op.name); };
+  PYC_CHECK(op.infer != nullptr, where() + " has no type rule");
   auto types = op.infer({inputs, attrs});
-  if (!types.ok()) return std::move(types).status().with_context(where);
+  if (!types.ok()) return std::move(types).status().with_context(where());
   PYC_CHECK(op.outputs == kVariadic || types->size() == static_cast<size_t>(op.outputs),
-            where + ": its type rule gives another number of outputs than it has");
+            where() + ": its type rule gives another number of outputs than it has");
   for (const TensorType& type : *types) {
     const Status accepted = check_type(type);
-    if (!accepted.ok()) return placed(accepted, accepted.code(), where + " gives");
+    if (!accepted.ok()) return placed(accepted, accepted.code(), where() + " gives");
   }
   return types;
 }

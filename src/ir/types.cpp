@@ -195,6 +195,18 @@ std::shared_ptr<const ConstData> splat_word(const TensorType& type, Word value) 
   return data;
 }
 
+MadeBytes::Found MadeBytes::find(const std::string& what) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = entries_.find(what);
+  if (it == entries_.end()) return {};
+  return {it->second.owner.lock(), it->second.bytes};
+}
+
+void MadeBytes::keep(const std::string& what, const Found& made) {
+  const std::scoped_lock lock(mutex_);
+  entries_.insert_or_assign(what, Entry{made.owner, made.bytes});
+}
+
 std::shared_ptr<const ConstData> splat_data(const TensorType& type, double value) {
   return splat_word(type, word_from_double(value, type.dtype));
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -56,6 +58,33 @@ inline AttrKind kind_of(const Attr& a) { return static_cast<AttrKind>(a.index())
 std::string_view attr_kind_name(AttrKind kind);
 std::string attr_to_string(const Attr& a);
 
+// Bytes that were made of a constant's bytes alone, found again under what was done to them, so
+// that programs for other sizes of one model share them. It holds no memory: what nobody uses any
+// longer is made again. Any number of threads may use it at a time.
+class MadeBytes {
+ public:
+  struct Found {
+    std::shared_ptr<const void> owner;  // null: there are none
+    std::span<const std::byte> bytes;
+  };
+
+  MadeBytes() = default;
+  MadeBytes(const MadeBytes&) {}  // of a constant that may become another one
+  MadeBytes& operator=(const MadeBytes&) = delete;
+  ~MadeBytes() = default;
+
+  Found find(const std::string& what) const;
+  void keep(const std::string& what, const Found& made);
+
+ private:
+  struct Entry {
+    std::weak_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
 // The elements of a constant, row-major. `form` says how it is written in text: all elements, one
 // value for all, or a generator (uniform in [lo, hi), Philox keyed by the seed) for large weights.
 struct ConstData {
@@ -65,6 +94,7 @@ struct ConstData {
   double lo = 0.0;
   double hi = 0.0;
   SharedBytes bytes;
+  mutable MadeBytes made = {};  // of `bytes`
 };
 
 // `value` for every element, converted to the type's dtype.

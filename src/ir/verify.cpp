@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
-#include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,8 +28,9 @@ class Verifier {
   Verifier(const Graph& graph, const VerifiedGraph* before) : graph_(graph) {
     if (before == nullptr) return;
     for (const Value& value : (*before)->values) {
-      if (value.constant != nullptr) known_.emplace(value.constant.get(), value.type.dtype);
+      if (value.constant != nullptr) known_.emplace_back(value.constant.get(), value.type.dtype);
     }
+    std::sort(known_.begin(), known_.end(), std::less<>());
   }
 
   Status run() {
@@ -74,7 +77,8 @@ class Verifier {
   }
 
   Status check_values() const {
-    std::set<std::string_view> names;
+    std::unordered_set<std::string_view> names;
+    names.reserve(graph_.values.size());
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       const Value& value = graph_.values[id];
       if (value.name.empty()) {
@@ -113,7 +117,8 @@ class Verifier {
       return refuse("bad_constant", value_text(id), "it has data but is no constant");
     }
     // What was checked depends on the dtype and the size alone.
-    if (known_.contains({value.constant.get(), value.type.dtype}) &&
+    const Known known{value.constant.get(), value.type.dtype};
+    if (std::binary_search(known_.begin(), known_.end(), known, std::less<>()) &&
         value.constant->bytes.size() == static_cast<uint64_t>(value.type.bytes())) {
       return {};
     }
@@ -177,43 +182,44 @@ class Verifier {
 
   Status check_node(NodeId i) const {
     const Node& node = graph_.nodes[i];
-    const std::string where = node_text(i);
     if (node.op == nullptr || node.op->infer == nullptr) {
-      return refuse("bad_op", where, "it has no op, or one without a type rule");
+      return refuse("bad_op", node_text(i), "it has no op, or one without a type rule");
     }
     for (const ValueId id : node.inputs) {
-      if (!in_range(id)) return bad_id(where, id);
+      if (!in_range(id)) return bad_id(node_text(i), id);
       if (graph_.values[id].kind == ValueKind::kResult && makers_[id] >= i) {
-        return refuse("forward_reference", where,
+        return refuse("forward_reference", node_text(i),
                       fmt::format("it reads {}, which node {} makes only then or later",
                                   value_text(id), makers_[id]));
       }
     }
     Status status = check_arity(*node.op, node.inputs.size());
     if (status.ok()) status = check_attrs(*node.op, node.attrs);
-    if (!status.ok()) return placed(status, Code::kVerifyFailed, where);
-    return check_node_types(node, where);
+    if (!status.ok()) return placed(status, Code::kVerifyFailed, node_text(i));
+    return check_node_types(i);
   }
 
-  Status check_node_types(const Node& node, const std::string& where) const {
+  Status check_node_types(NodeId i) const {
+    const Node& node = graph_.nodes[i];
     std::vector<TensorType> inputs;
     inputs.reserve(node.inputs.size());
     for (const ValueId id : node.inputs) inputs.push_back(graph_.values[id].type);
     const auto types = infer_outputs(*node.op, inputs, node.attrs);
     if (!types.ok()) {
       const Status& status = types.status();
-      if (status.message().starts_with('[')) return placed(status, Code::kVerifyFailed, where);
-      return {status.code(), fmt::format("[type_rule] {}: {}", where, status.message())};
+      if (status.message().starts_with('['))
+        return placed(status, Code::kVerifyFailed, node_text(i));
+      return {status.code(), fmt::format("[type_rule] {}: {}", node_text(i), status.message())};
     }
     if (node.outputs.size() != types->size()) {
       return refuse(
-          "bad_output_count", where,
+          "bad_output_count", node_text(i),
           fmt::format("expected {} outputs, found {}", types->size(), node.outputs.size()));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const TensorType& recorded = graph_.values[node.outputs[k]].type;
       if (recorded != (*types)[k]) {
-        return refuse("type_mismatch", where,
+        return refuse("type_mismatch", node_text(i),
                       fmt::format("expected {} for {}, found {}", (*types)[k].to_string(),
                                   value_text(node.outputs[k]), recorded.to_string()));
       }
@@ -232,7 +238,8 @@ class Verifier {
   }
 
   const Graph& graph_;
-  std::set<std::pair<const ConstData*, DType>> known_;  // constants that were checked before
+  using Known = std::pair<const ConstData*, DType>;
+  std::vector<Known> known_;    // constants that were checked before, in order
   std::vector<NodeId> makers_;  // by value id: the node that has it among its outputs
 };
 

@@ -60,19 +60,6 @@ Range range_of_dtype(DType t) {
   }
 }
 
-Range range_of_product(Range a, Range b) {
-  __int128 lo = static_cast<__int128>(a.lo) * b.lo;
-  __int128 hi = lo;
-  for (int64_t x : {a.lo, a.hi}) {
-    for (int64_t y : {b.lo, b.hi}) {
-      const __int128 v = static_cast<__int128>(x) * y;
-      lo = std::min(lo, v);
-      hi = std::max(hi, v);
-    }
-  }
-  return checked(lo, hi);
-}
-
 int64_t floor_div_i64(int64_t a, int64_t b) {
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
@@ -90,16 +77,40 @@ bool same(const ExprNode& x, const ExprNode& y) {
 
 }  // namespace
 
+namespace {
+
+uint32_t hash_of(const ExprNode& n) {
+  const auto pair = [](uint64_t a, uint64_t b) { return a | (b << 32); };
+  const uint64_t kind = static_cast<uint64_t>(n.op) * 64 + static_cast<uint64_t>(n.dtype);
+  const uint64_t operands = mix(pair(kind, n.a), pair(n.b, n.c));
+  return static_cast<uint32_t>(mix(mix(operands, static_cast<uint64_t>(n.imm)), n.word));
+}
+
+}  // namespace
+
+void Pool::grow_index() {
+  constexpr size_t kFirstSlots = 64;
+  std::vector<Slot> more(std::max(kFirstSlots, 2 * index_.size()));
+  for (const Slot& slot : index_) {
+    if (slot.id == kNone) continue;
+    size_t at = slot.hash & (more.size() - 1);
+    while (more[at].id != kNone) at = (at + 1) & (more.size() - 1);
+    more[at] = slot;
+  }
+  index_ = std::move(more);
+  nodes_.reserve(index_.size() / 2);
+}
+
 ExprId Pool::intern(ExprNode n) {
-  uint64_t h = mix(static_cast<uint64_t>(n.op) * 64 + static_cast<uint64_t>(n.dtype), n.a);
-  h = mix(mix(mix(mix(h, n.b), n.c), static_cast<uint64_t>(n.imm)), n.word);
-  std::vector<ExprId>& bucket = index_[h];
-  for (ExprId id : bucket) {
-    if (same(nodes_[id], n)) return id;
+  if (2 * nodes_.size() >= index_.size()) grow_index();
+  const uint32_t hash = hash_of(n);
+  size_t at = hash & (index_.size() - 1);
+  for (; index_[at].id != kNone; at = (at + 1) & (index_.size() - 1)) {
+    if (index_[at].hash == hash && same(nodes_[index_[at].id], n)) return index_[at].id;
   }
   const auto id = static_cast<ExprId>(nodes_.size());
   nodes_.push_back(n);
-  bucket.push_back(id);
+  index_[at] = {hash, id};
   return id;
 }
 
@@ -197,6 +208,14 @@ int64_t Affine::coefficient(ExprId atom) const {
   return 0;
 }
 
+int64_t Affine::coefficient(const Pool& pool, VarId var) const {
+  for (const auto& [id, c] : terms) {
+    const ExprNode& n = pool.node(id);
+    if (n.op == Op::kVar && static_cast<VarId>(n.imm) == var) return c;
+  }
+  return 0;
+}
+
 namespace {
 
 void add_term(Affine& sum, ExprId atom, int64_t coefficient) {
@@ -237,18 +256,51 @@ void add_scaled(const Pool& pool, ExprId id, int64_t scale, Affine& sum) {
   add_term(sum, id, scale);
 }
 
+// Whether a remainder is among the terms of the sum that `id` is.
+bool has_remainder(const Pool& pool, ExprId id) {
+  const ExprNode& n = pool.node(id);
+  if (n.op == Op::kAdd || n.op == Op::kSub) {
+    return has_remainder(pool, n.a) || has_remainder(pool, n.b);
+  }
+  if (n.op == Op::kMul && pool.node(n.b).op == Op::kConst) return has_remainder(pool, n.a);
+  return n.op == Op::kFloorMod;
+}
+
+Range range_of_multiple(const ExprNode& n, int64_t c) {
+  const auto lo = static_cast<__int128>(n.lo) * c;
+  const auto hi = static_cast<__int128>(n.hi) * c;
+  return checked(std::min(lo, hi), std::max(lo, hi));
+}
+
+// The range of a sum, term by term.
+class RangeSum {
+ public:
+  // A term's atom, and the range of its multiple.
+  void add(const ExprNode& atom, Range multiple) {
+    known_ = known_ && atom.lo != kMinI64 && atom.hi != kMaxI64 && multiple.lo != kMinI64 &&
+             multiple.hi != kMaxI64;
+    if (!known_) return;
+    lo_ += multiple.lo;
+    hi_ += multiple.hi;
+  }
+  // Of the terms so far and a constant.
+  Range with(int64_t constant) const {
+    return known_ ? checked(lo_ + constant, hi_ + constant) : kFullRange;
+  }
+
+ private:
+  bool known_ = true;
+  __int128 lo_ = 0;
+  __int128 hi_ = 0;
+};
+
 Range range_of(const Pool& pool, const Affine& sum) {
-  __int128 lo = sum.constant;
-  __int128 hi = sum.constant;
+  RangeSum range;
   for (const auto& [id, c] : sum.terms) {
     const ExprNode& n = pool.node(id);
-    if (n.lo == kMinI64 || n.hi == kMaxI64) return kFullRange;
-    const Range r = range_of_product({n.lo, n.hi}, {c, c});
-    if (r.lo == kMinI64 || r.hi == kMaxI64) return kFullRange;
-    lo += r.lo;
-    hi += r.hi;
+    range.add(n, range_of_multiple(n, c));
   }
-  return checked(lo, hi);
+  return range.with(sum.constant);
 }
 
 // A sum as factor·high + low with 0 <= low < factor, where the factor divides `divisor`: then low
@@ -323,6 +375,9 @@ void Pool::recombine(Affine& sum) {
 ExprId Pool::fold_integer(Op op, ExprId a, ExprId b) {
   if (op == Op::kMul && nodes_[a].op == Op::kConst) std::swap(a, b);
   if (op == Op::kMul && nodes_[b].op != Op::kConst) return kNone;
+  // x·1, x + 0 and x - 0 are x, which has the normal form already.
+  if (is_integer(b, op == Op::kMul ? 1 : 0) && !has_remainder(*this, a)) return a;
+  if (op == Op::kAdd && is_integer(a, 0) && !has_remainder(*this, b)) return b;
   Affine sum;
   if (op == Op::kMul) {
     add_scaled(*this, a, static_cast<int64_t>(nodes_[b].word), sum);
@@ -331,23 +386,22 @@ ExprId Pool::fold_integer(Op op, ExprId a, ExprId b) {
     add_scaled(*this, b, op == Op::kAdd ? 1 : -1, sum);
   }
   recombine(sum);
-  const Range r = range_of(*this, sum);
+  RangeSum known;
   ExprId total = kNone;
   auto raw = [&](Op o, ExprId x, ExprId y, Range range) {
     return intern({.op = o, .dtype = DType::kI64, .a = x, .b = y, .lo = range.lo, .hi = range.hi});
   };
-  Affine partial;
   for (const auto& [atom, c] : sum.terms) {
+    const Range product = range_of_multiple(nodes_[atom], c);
     ExprId term = atom;
-    if (c != 1) {
-      const Range product = range_of_product({nodes_[atom].lo, nodes_[atom].hi}, {c, c});
-      term = raw(Op::kMul, atom, integer(c), product);
-    }
-    partial.terms.push_back({atom, c});
-    total = total == kNone ? term : raw(Op::kAdd, total, term, range_of(*this, partial));
+    if (c != 1) term = raw(Op::kMul, atom, integer(c), product);
+    known.add(nodes_[atom], product);
+    total = total == kNone ? term : raw(Op::kAdd, total, term, known.with(0));
   }
   if (total == kNone) return integer(sum.constant);
-  if (sum.constant != 0) total = raw(Op::kAdd, total, integer(sum.constant), r);
+  if (sum.constant != 0) {
+    total = raw(Op::kAdd, total, integer(sum.constant), known.with(sum.constant));
+  }
   return total;
 }
 

@@ -54,11 +54,12 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/convert.h"
 #include "base/dtype.h"
+#include "base/inline_vector.h"
 
 namespace pyc::loop {
 
@@ -250,7 +251,14 @@ class Pool {
   std::vector<Var> vars_;
   std::vector<Table> tables_;
   std::vector<std::shared_ptr<const Function>> functions_;
-  std::unordered_map<uint64_t, std::vector<ExprId>> index_;
+  // Where nodes are found by what they are: a table of a power of two slots, half of them free,
+  // with the next free one for what does not fit at its own.
+  struct Slot {
+    uint32_t hash = 0;
+    ExprId id = kNone;
+  };
+  void grow_index();
+  std::vector<Slot> index_;
 };
 
 inline constexpr size_t kMaxParams = 3;
@@ -274,8 +282,9 @@ struct Function {
 // coefficients. An atom is anything that is not itself such a sum.
 struct Affine {
   int64_t constant = 0;
-  std::vector<std::pair<ExprId, int64_t>> terms;
+  InlineVector<std::pair<ExprId, int64_t>, 6> terms;
   int64_t coefficient(ExprId atom) const;
+  int64_t coefficient(const Pool& pool, VarId var) const;
 };
 Affine affine_of(const Pool& pool, ExprId id);
 ExprId from_affine(Pool& pool, const Affine& sum);

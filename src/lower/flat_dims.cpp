@@ -23,14 +23,15 @@ class Accesses {
     if (id == kNone || !seen_.insert(id).second) return;
     const ExprNode& n = pool_.node(id);
     if (n.op == Op::kVar) {
-      fixed_.insert(id);
+      fixed_.insert(static_cast<VarId>(n.imm));
       return;
     }
     if (n.op == Op::kLoad) {
-      offsets_.push_back(n.a);
-      for (const auto& [atom, c] : loop::affine_of(pool_, n.a).terms) {
+      const loop::Affine offset = loop::affine_of(pool_, n.a);
+      for (const auto& [atom, c] : offset.terms) {
         if (pool_.node(atom).op != Op::kVar) add(atom);
       }
+      offsets_.push_back(offset);
     } else {
       add(n.a);
     }
@@ -39,19 +40,18 @@ class Accesses {
   }
 
   // Whether all of them run through the two variables as through one, `inner` of extent `extent`.
-  bool joins(ExprId outer, ExprId inner, int64_t extent) const {
+  bool joins(VarId outer, VarId inner, int64_t extent) const {
     if (fixed_.contains(outer) || fixed_.contains(inner)) return false;
-    return std::all_of(offsets_.begin(), offsets_.end(), [&](ExprId offset) {
-      const loop::Affine sum = loop::affine_of(pool_, offset);
-      return sum.coefficient(outer) == sum.coefficient(inner) * extent;
+    return std::all_of(offsets_.begin(), offsets_.end(), [&](const loop::Affine& offset) {
+      return offset.coefficient(pool_, outer) == offset.coefficient(pool_, inner) * extent;
     });
   }
 
  private:
   const Pool& pool_;
   std::unordered_set<ExprId> seen_;
-  std::vector<ExprId> offsets_;
-  std::unordered_set<ExprId> fixed_;  // variables used otherwise than in a linear offset
+  std::vector<loop::Affine> offsets_;  // of loads
+  std::unordered_set<VarId> fixed_;    // variables used otherwise than in a linear offset
 };
 
 void add_stored(const loop::Kernel& kernel, Accesses& out) {
@@ -128,16 +128,15 @@ ir::Shape collapsed_dims(const FlatKernel& flat) {
   Accesses all(flat.kernel.pool);
   add_stored(flat.kernel, all);
   add_reduced(flat.kernel, all);
-  Pool pool = flat.kernel.pool;  // var() may add a node
   return joined(flat.dims, [&](size_t d) {
-    return all.joins(pool.var(flat.vars[d]), pool.var(flat.vars[d + 1]), flat.dims[d + 1]);
+    return all.joins(flat.vars[d], flat.vars[d + 1], flat.dims[d + 1]);
   });
 }
 
 ir::Shape product_dims(const FlatKernel& flat) {
   const loop::Reduction* r = product_of(flat.kernel);
   if (r == nullptr || flat.dims.empty()) return flat.dims;
-  Pool pool = flat.kernel.pool;
+  const Pool& pool = flat.kernel.pool;
   const size_t dims = flat.dims.size();
   const VarId last = flat.vars.back();
   // The second operand is the one with columns.
@@ -170,9 +169,7 @@ ir::Shape product_dims(const FlatKernel& flat) {
   const auto is_row = [&](size_t d) { return in_a[d].used && !in_b[d].used; };
   return joined(flat.dims, [&](size_t d) {
     if (is_row(d) && is_row(d + 1)) return true;
-    const ExprId outer = pool.var(flat.vars[d]);
-    const ExprId inner = pool.var(flat.vars[d + 1]);
-    return (d >= columns ? stored : all).joins(outer, inner, flat.dims[d + 1]);
+    return (d >= columns ? stored : all).joins(flat.vars[d], flat.vars[d + 1], flat.dims[d + 1]);
   });
 }
 

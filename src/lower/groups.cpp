@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 namespace pyc::lower {
 namespace {
@@ -45,6 +46,7 @@ class Former {
     out_.forwarded_output.assign(graph.values.size(), -1);
     out_.reads.resize(graph.values.size());
     out_.reasons.resize(graph.values.size());
+    plain_.resize(graph.values.size());
     group_of_.assign(graph.values.size(), ir::kNoId);
     inline_depth_.assign(graph.values.size(), 0);
   }
@@ -88,8 +90,14 @@ class Former {
     return none_;
   }
 
-  Probe plain_probe(ir::ValueId v) {
-    return probe(graph_.value(v).producer, output_index(graph_, v), nothing_inlined());
+  // The value's node with nothing read through: asked for by all that might read through it.
+  const Probe& plain_probe(ir::ValueId v) {
+    std::unique_ptr<const Probe>& known = plain_[v];
+    if (known == nullptr) {
+      known = std::make_unique<const Probe>(
+          probe(graph_.value(v).producer, output_index(graph_, v), nothing_inlined()));
+    }
+    return *known;
   }
 
   Probe probe(ir::NodeId n, int output, const std::vector<bool>& inlined) const {
@@ -103,7 +111,7 @@ class Former {
       std::vector<ir::ValueId> views;
       while (options_.fuse && graph_.value(v).kind == ir::ValueKind::kResult &&
              !writes_kernel(graph_.value(v).producer)) {
-        const Probe p = plain_probe(v);
+        const Probe& p = plain_probe(v);
         if (!p.is_view()) break;
         const ir::ValueId source = p.source()->value;
         if (graph_.value(source).kind != ir::ValueKind::kResult || uses_[source].is_output ||
@@ -168,7 +176,7 @@ class Former {
     for (ir::ValueId u : node.inputs) {
       if (out_.inlined[u]) depth += inline_depth_[u];
     }
-    const Probe p = plain_probe(v);
+    const Probe& p = plain_probe(v);
     if (!p.pointwise()) return;
     const std::string_view refusal = kept_apart(v)         ? kKeptApart
                                      : depth > kMaxInlined ? "too_deep"
@@ -205,7 +213,7 @@ class Former {
       if (graph_.nodes[consumer].op->traits.reads_strided) return true;
       if (writes_kernel(consumer)) continue;
       for (const ir::ValueId out : graph_.nodes[consumer].outputs) {
-        const Probe c = plain_probe(out);
+        const Probe& c = plain_probe(out);
         if (c.domain() > elements) return true;
         if (c.pointwise() && c.moves_data() && read_again(out, elements)) return true;
       }
@@ -239,7 +247,7 @@ class Former {
       if (writes_kernel(consumer)) continue;
       const std::vector<ir::ValueId>& outputs = graph_.nodes[consumer].outputs;
       for (size_t o = 0; o < outputs.size(); ++o) {
-        const Probe plain = plain_probe(outputs[o]);
+        const Probe& plain = plain_probe(outputs[o]);
         if (plain.is_view()) {
           through[outputs[o]] = true;
           if (spoils_product(outputs[o], elements, through)) return true;
@@ -345,10 +353,9 @@ class Former {
   static bool reduces_rows(const Probe& p) {
     if (p.reductions.size() != 1 || p.reductions[0].kind == loop::ReduceKind::kChain) return false;
     if (p.reductions[0].extent < 2) return false;
-    loop::Pool pool = p.pool;
-    const loop::ExprId k = pool.var(p.reductions[0].var);
     return std::any_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
-      return r.in_reduction && !r.guarded && loop::affine_of(pool, r.offset).coefficient(k) == 1;
+      return r.in_reduction && !r.guarded &&
+             loop::affine_of(p.pool, r.offset).coefficient(p.pool, p.reductions[0].var) == 1;
     });
   }
 
@@ -357,7 +364,6 @@ class Former {
     const GroupPlan& group = out_.groups[g];
     if (group.shape == GroupShape::kKernel) return "whole_kernel";
     if (group.elements == 0 || p.elements == 0) return "nothing_to_compute";
-    loop::Pool pool = p.pool;
     if (group.shape == GroupShape::kFlat) {
       if (p.pointwise()) {
         if (p.elements != group.elements) return "other_space";
@@ -371,13 +377,13 @@ class Former {
       if (group.lane_reduction || !reduces_rows(p)) return "reduction_after_other_space";
       const int64_t cols = p.reductions[0].extent;
       if (p.elements * cols != group.elements) return "other_space";
-      return join_rows(group, p.elements, cols, p, pool, m);
+      return join_rows(group, p.elements, cols, p, m);
     }
-    return join_rows(group, group.rows, group.cols, p, pool, m);
+    return join_rows(group, group.rows, group.cols, p, m);
   }
 
   std::string join_rows(const GroupPlan& group, int64_t rows, int64_t cols, const Probe& p,
-                        loop::Pool& pool, Member& m) {
+                        Member& m) {
     if (cols > kMaxRowElements) return "row_too_long";
     m.reduces = !p.pointwise();
     m.per_row = m.reduces || (p.elements == rows && p.elements != rows * cols);
@@ -386,6 +392,7 @@ class Former {
     }
     if (!m.per_row && p.elements != rows * cols) return "other_space";
     // What a read of a per-point and of a per-row member must look like.
+    loop::Pool pool = p.pool;
     const loop::ExprId column_count = pool.integer(cols);
     loop::ExprId row = p.linear;
     if (!m.per_row) row = pool.binary(loop::Op::kFloorDiv, p.linear, column_count);
@@ -472,7 +479,7 @@ class Former {
             !std::all_of(needs.begin(), needs.end(), [&](uint32_t h) { return done[h]; }))
           continue;
         done[g] = true;
-        ordered.push_back(out_.groups[g]);
+        ordered.push_back(std::move(out_.groups[g]));
       }
       PYC_CHECK(ordered.size() > before, "groups depend on one another");
     }
@@ -483,6 +490,7 @@ class Former {
   const LowerOptions& options_;
   std::vector<Use> uses_;
   std::vector<bool> none_;
+  std::vector<std::unique_ptr<const Probe>> plain_;  // by value, once it was asked for
   std::vector<bool> kernel_input_;
   std::vector<int> inline_depth_;
   std::vector<uint32_t> group_of_;  // by value

@@ -54,6 +54,7 @@ class SegmentBuilder final : public open::Folder {
   Result<std::optional<ir::ValueId>> resolve(Scope& scope, OpenId id, Break* why);
   Result<std::optional<ir::ValueId>> resolve_main(OpenId id, Break* why);
   Result<ir::ValueId> add_constant(const DynValue& value);
+  std::shared_ptr<const ir::ConstData> data_of(OpenId id) const;
   bool specialize(ir::ValueId missing);
   Status close_nodes();
   Status finish();
@@ -74,6 +75,12 @@ Result<ir::ValueId> SegmentBuilder::add_constant(const DynValue& value) {
   return builder_.constant({value.dtype, value.shape}, ir::dense_data(value.bytes));
 }
 
+// The content of a constant of the main graph, shared by all that close it.
+std::shared_ptr<const ir::ConstData> SegmentBuilder::data_of(OpenId id) const {
+  const bool kept = id < state_.data.size() && state_.data[id] != nullptr;
+  return kept ? state_.data[id] : ir::dense_data(state_.values[id]->bytes);
+}
+
 Result<std::optional<ir::ValueId>> SegmentBuilder::resolve_main(OpenId id, Break* why) {
   const auto& content = state_.values[id];
   if (!content) {
@@ -86,7 +93,7 @@ Result<std::optional<ir::ValueId>> SegmentBuilder::resolve_main(OpenId id, Break
   }
   ir::ValueId made = ir::kNoId;
   if (state_.constant[id]) {
-    PYC_ASSIGN(made, add_constant(*content));
+    PYC_ASSIGN(made, builder_.constant({content->dtype, content->shape}, data_of(id)));
   } else {
     const std::string& name = state_.graph->values[id].name;
     PYC_ASSIGN(made, builder_.input(name.empty() ? fmt::format("in{}", id) : name,
@@ -338,11 +345,14 @@ State initial_state(const OpenGraph& graph) {
   State state{.graph = &graph,
               .values = std::vector<std::optional<DynValue>>(graph.values.size()),
               .constant = std::vector<bool>(graph.values.size()),
-              .done = std::vector<bool>(graph.nodes.size(), true)};
+              .done = std::vector<bool>(graph.nodes.size(), true),
+              .type_only = {},
+              .data = std::vector<std::shared_ptr<const ir::ConstData>>(graph.values.size())};
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (!graph.values[v].constant) continue;
     state.values[v] = graph.values[v].constant;
     state.constant[v] = true;
+    if (state.values[v]->is_tensor()) state.data[v] = ir::dense_data(state.values[v]->bytes);
   }
   std::vector<bool> needed(graph.values.size());
   for (const OpenId v : graph.outputs) needed[v] = true;

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct State {
   std::vector<bool> done;                       // by node: closed, run, or not needed
   // By value, or empty: its type is there and its content is not, before any run.
   std::vector<bool> type_only = {};
+  // By value, or empty: of the graph's constants, the data that every closing takes, so that what
+  // was made of it for one is found for the next.
+  std::vector<std::shared_ptr<const ir::ConstData>> data = {};
 };
 
 // The state before anything ran: constants are there, nodes that no output needs are done.

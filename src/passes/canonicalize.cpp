@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "passes/look.h"
@@ -5,11 +6,14 @@
 namespace pyc::passes {
 namespace {
 
-ir::Attrs canonical_attrs(const ir::NodeView& node) {
-  if (node.op().canonical_attrs == nullptr) return node.attrs();
+// Nothing when they are canonical.
+std::optional<ir::Attrs> canonical_attrs(const ir::NodeView& node) {
+  if (node.op().canonical_attrs == nullptr) return std::nullopt;
   std::vector<ir::TensorType> inputs;
   for (size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.input_type(i));
-  return node.op().canonical_attrs({inputs, node.attrs()});
+  ir::Attrs attrs = node.op().canonical_attrs({inputs, node.attrs()});
+  if (attrs == node.attrs()) return std::nullopt;
+  return attrs;
 }
 
 // Not every op broadcasts all of its operands.
@@ -33,8 +37,8 @@ void drop_expands(const ir::Patch& patch, const ir::NodeView& node,
   }
 }
 
-std::vector<ir::ValueId> canonical_inputs(const ir::Patch& patch, const ir::NodeView& node) {
-  std::vector<ir::ValueId> inputs = node.all_inputs();
+std::vector<ir::ValueId> canonical_inputs(const ir::Patch& patch, const ir::NodeView& node,
+                                          std::vector<ir::ValueId> inputs) {
   const ir::Traits& traits = node.op().traits;
   if (traits.elementwise && inputs.size() > 1) drop_expands(patch, node, inputs);
   const auto is_constant = [&](ir::ValueId v) { return patch.constant(v) != nullptr; };
@@ -56,12 +60,14 @@ Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
       PYC_ASSIGN(const bool replaced, apply_rules(patch, node, context));
       if (replaced) continue;
     }
-    ir::Attrs attrs = canonical_attrs(node);
-    std::vector<ir::ValueId> inputs = canonical_inputs(patch, node);
-    if (attrs == node.attrs() && inputs == node.all_inputs()) continue;
-    if (attrs != node.attrs()) context.count("attributes");
-    if (inputs != node.all_inputs()) context.count("operands");
-    const ir::ValueId first = patch.op(op.name, std::move(inputs), std::move(attrs));
+    std::optional<ir::Attrs> attrs = canonical_attrs(node);
+    const std::vector<ir::ValueId> given = node.all_inputs();
+    std::vector<ir::ValueId> inputs = canonical_inputs(patch, node, given);
+    if (!attrs && inputs == given) continue;
+    if (attrs) context.count("attributes");
+    if (inputs != given) context.count("operands");
+    const ir::ValueId first =
+        patch.op(op.name, std::move(inputs), attrs ? std::move(*attrs) : node.attrs());
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       patch.replace(node.outputs()[i], first + static_cast<ir::ValueId>(i));
     }

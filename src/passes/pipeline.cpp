@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/clock.h"
@@ -82,15 +83,17 @@ class Runner {
       return false;
     }
     const int64_t start = now_ns();
-    ir::Graph work = *graph_;
-    const size_t before = work.nodes.size();
+    if (!work_) work_ = *graph_;
+    const size_t before = work_->nodes.size();
     DecisionLog details;
     Rewrites rewrites;
     auto changed = pass.run(
-        work, {.ops = ops_, .log = details, .rewrites = rewrites, .precision = options_.precision});
+        *work_,
+        {.ops = ops_, .log = details, .rewrites = rewrites, .precision = options_.precision});
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
-      auto verified = ir::verify_graph(std::move(work), &graph_);
+      auto verified = ir::verify_graph(std::move(*work_), &graph_);
+      work_.reset();
       if (!verified.ok()) return failed(pass, std::move(verified).status());
       graph_ = std::move(*verified);
     }
@@ -137,6 +140,7 @@ class Runner {
   }
 
   ir::VerifiedGraph graph_;
+  std::optional<ir::Graph> work_;  // a copy for the next pass; one that changes nothing leaves it
   const ir::OpSet& ops_;
   const PassOptions& options_;
   DecisionLog* log_;

@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <span>
 
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/kernel_generator.h"
@@ -67,6 +69,20 @@ CompiledGroup make_group(const lower::Group& group, const cpu::CpuPlan& plan, co
   return out;
 }
 
+// The constant as `packed` describes it: what another program made of the same one, or a new copy.
+runtime::Parameter pack_constant(const ir::ConstData& source,
+                                 const lower::KernelNeeds::Packed& packed,
+                                 const std::function<runtime::Parameter()>& pack) {
+  const std::string what = "packed: " + packed.packing;
+  if (const auto found = source.made.find(what); found.owner != nullptr) {
+    return {found.owner, found.bytes.data(), static_cast<int64_t>(found.bytes.size())};
+  }
+  runtime::Parameter made = pack();
+  const std::span bytes(static_cast<const std::byte*>(made.data), static_cast<size_t>(made.bytes));
+  source.made.keep(what, {made.owner, bytes});
+  return made;
+}
+
 // Packs each constant once per packing, for all groups that ask for it.
 Status pack_constants(const lower::LoweredGraph& lowered, std::span<const Candidate> chosen,
                       std::vector<CompiledGroup>& groups) {
@@ -89,7 +105,11 @@ Status pack_constants(const lower::LoweredGraph& lowered, std::span<const Candid
   }
   PYC_TRY(on_all_cores(jobs.size(), [&](size_t j) -> Status {
     const size_t g = jobs[j].group;
-    jobs[j].made = plan_of(chosen[g]).pack(*lowered.graph, lowered.groups[g], jobs[j].index);
+    const size_t i = jobs[j].index;
+    const lower::KernelNeeds::Packed& packed = chosen[g].needs.packed[i];
+    jobs[j].made = pack_constant(*lowered.graph->value(packed.source).constant, packed, [&] {
+      return plan_of(chosen[g]).pack(*lowered.graph, lowered.groups[g], i);
+    });
     return {};
   }));
   for (size_t g = 0; g < groups.size(); ++g) {

@@ -81,7 +81,7 @@ class FlatEmitter : public Emitter {
     Affine sum = affine_of(pool_, offset);
     const ExprId var = pool_.var(loop_.var);
     if (sum.coefficient(var) != 1 || sum.constant % v != 0) return std::nullopt;
-    std::erase_if(sum.terms, [&](const auto& term) { return term.first == var; });
+    erase_if(sum.terms, [&](const auto& term) { return term.first == var; });
     for (const auto& [atom, c] : sum.terms) {
       if (c % v != 0 || depends_on(pool_, atom, loop_.var)) return std::nullopt;
     }

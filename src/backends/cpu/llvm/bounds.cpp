@@ -59,8 +59,7 @@ class Occurrence {
       const ExprNode& atom = k_.pool.node(term.first);
       if (atom.op == Op::kVar && static_cast<VarId>(atom.imm) == loop_.var) {
         coefficient = term.second;
-      } else if (std::erase(y.terms, term) == 0 ||
-                 loop::depends_on(k_.pool, term.first, loop_.var)) {
+      } else if (erase(y.terms, term) == 0 || loop::depends_on(k_.pool, term.first, loop_.var)) {
         return false;
       }
     }
