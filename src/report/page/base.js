@@ -10,7 +10,7 @@ function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    else if (value !== null) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
@@ -149,8 +149,7 @@ const tip = {
     const {width, height} = box.getBoundingClientRect();
     const left = x + 14 + width > innerWidth ? x - width - 14 : x + 14;
     const top = y + 16 + height > innerHeight ? y - height - 12 : y + 16;
-    box.style.left = `${Math.max(6, left)}px`;
-    box.style.top = `${Math.max(6, top)}px`;
+    box.style.cssText = `left: ${Math.max(6, left)}px; top: ${Math.max(6, top)}px`;
   },
   hide() { $("tip").hidden = true; },
 };

@@ -10,8 +10,7 @@ function hover(chart, event) {
 }
 function leave(chart) {
   tip.hide();
-  chart.hovered = null;
-  chart.surface.request();
+  Object.assign(chart, {hovered: null}).surface.request();
 }
 
 // A chart over one axis that can be moved and zoomed.

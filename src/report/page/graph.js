@@ -65,7 +65,7 @@ class GraphView {
   // The top of the graph at a size that can be read.
   start() {
     const {width, height} = this.surface;
-    const zoom = Math.min(1, Math.max(0.6, (width - 130) / this.graph.width), Math.max(0.85, (height - 48) / this.graph.height));
+    const zoom = Math.min(1, Math.max(0.85, (width - 130) / this.graph.width), Math.max(0.85, (height - 48) / this.graph.height));
     const first = this.graph.boxes.find((box) => box.y === 0) || {x: 0, width: this.graph.width};
     const fits = this.graph.width * zoom <= width - 130 && this.graph.height * zoom <= height - 24;
     const center = fits ? this.graph.width / 2 : first.x + first.width / 2;

@@ -143,10 +143,7 @@ function memory_section() {
   if (places.length < 2) return;
   $("place-label").hidden = false;
   $("place").append(...places.map((place) => make("option", {value: report.places.indexOf(place)}, place.name)));
-  $("place").addEventListener("change", () => {
-    map.show(Number($("place").value));
-    describe();
-  });
+  $("place").addEventListener("change", () => describe(map.show(Number($("place").value))));
 }
 
 function roofline_section() {
