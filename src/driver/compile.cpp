@@ -66,7 +66,8 @@ lower::LowerOptions options_of(const CompileOptions& o, const backends::Backend&
   return out;
 }
 
-Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
+Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o,
+                         backends::CodeStore* store = nullptr) {
   DecisionLog log;
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
   if (o.determinism != Determinism::kFast && !backend->capabilities().ieee_floats) {
@@ -77,7 +78,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                     o.device, determinism_name(o.determinism)));
   }
   const backends::BackendOptions backend_options{
-      .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
+      .threads = thread_count(o), .lanes = o.lanes, .target = o.target, .store = store};
 
   runtime::CompileBreakdown times;
   Lap lap;
@@ -132,12 +133,13 @@ Status check_stage(std::string_view stage, const CompileOptions& o) {
 
 }  // namespace
 
-Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& o) {
+Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& o,
+                                 backends::CodeStore* store) {
   const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
   PYC_TRY(check_target(*backend, o.target));
-  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o, store));
   backends::CompileStats stats;
   Lap lap;
   PYC_ASSIGN(
@@ -150,12 +152,22 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
   front.times.assemble_ns = lap();
   front.times.kernels = stats.kernels;
   front.times.distinct_kernels = stats.distinct;
+  front.times.generated_kernels = stats.generated;
   front.times.slowest_kernel_ns = stats.slowest_ns;
   front.log.push_back({.what = "compile",
                        .chosen = fmt::format("{} distinct kernels", stats.distinct),
                        .reason = "equal_kernels_once",
                        .detail = fmt::format("{} asked for", stats.kernels),
                        .alternatives = {}});
+  if (store != nullptr) {
+    front.log.push_back({.what = "code",
+                         .chosen = fmt::format("{} generated", stats.generated),
+                         .reason = "sizes_are_arguments",
+                         .detail = fmt::format("{} of {} distinct kernels are shared with other "
+                                               "sizes of the graph",
+                                               stats.distinct - stats.generated, stats.distinct),
+                         .alternatives = {}});
+  }
   return Compiled{.program = std::move(program),
                   .engine = nullptr,
                   .log = with_choices(std::move(front.log), o),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "base/status.h"
 #include "driver/compile_options.h"
 #include "ir/graph.h"
@@ -27,7 +28,9 @@ Result<ir::Graph> parse_model(std::string_view text);
 
 // The program for the machine options.target, not loaded; refuses with the code and message of the
 // stage that cannot go on. For devices whose code is for any machine the target must be left out.
-Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& options);
+// With a store, what its other programs have is taken from there.
+Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& options,
+                                 backends::CodeStore* store = nullptr);
 
 // Loads the program's code into this process.
 Status load(Compiled& compiled);

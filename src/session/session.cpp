@@ -252,7 +252,7 @@ Result<ir::Graph> close_model(const OpenGraph& graph) {
   return std::move(segment.graph);
 }
 
-exec::ExecutorOptions executor_options(const driver::CompileOptions& options) {
+exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bool any_size) {
   exec::ExecutorOptions out;
   out.ops = &ops::all_ops();
   out.evaluate = evaluate;
@@ -261,11 +261,18 @@ exec::ExecutorOptions executor_options(const driver::CompileOptions& options) {
   driver::CompileOptions interpreted = uncached;
   interpreted.device = "reference";
   interpreted.kernels.clear();
-  const auto code_by = [](const driver::CompileOptions& o) {
-    return [o](ir::Graph graph) -> Result<exec::SegmentCode> {
-      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o));
+  const auto code_by = [any_size](const driver::CompileOptions& o) {
+    const auto backend = driver::find_backend(o.device);
+    std::shared_ptr<backends::CodeStore> store;
+    if (any_size && backend.ok()) store = (*backend)->make_store();
+    return [o, store](ir::Graph graph) -> Result<exec::SegmentCode> {
+      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o, store.get()));
       std::vector<runtime::IoSpec> outputs = model->outputs();
-      return exec::SegmentCode{std::move(model), std::move(outputs), true};
+      const int64_t generated = model->stats().compile.generated_kernels;
+      return exec::SegmentCode{.model = std::move(model),
+                               .outputs = std::move(outputs),
+                               .shared = store != nullptr && generated == 0,
+                               .generated = generated};
     };
   };
   out.compile = code_by(uncached);
@@ -325,7 +332,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
   impl->outputs = declared(*graph, graph->outputs);
   impl->graph = std::move(graph);
   impl->options = std::move(options);
-  exec::ExecutorOptions means = executor_options(impl->options);
+  exec::ExecutorOptions means = executor_options(impl->options, !has_fixed_inputs(*impl->graph));
   if (code) means.compile = std::move(code);
   impl->executor = std::make_unique<exec::Executor>(*impl->graph, std::move(means), impl->log);
   PYC_TRY(impl->prepare());
@@ -392,9 +399,11 @@ SessionStats Session::stats() const {
     const exec::ExecutorStats s = impl_->executor->stats();
     out.segments_run = s.segments_run;
     out.segments_compiled = s.segments_compiled;
+    out.generated_kernels = s.generated_kernels;
     out.host_calls = s.host_calls;
     out.fallbacks = s.fallbacks;
     out.compile_ns = s.compile_ns;
+    out.run_ns = s.run_ns;
   }
   if (impl_->whole != nullptr) {
     const runtime::ModelStats s = impl_->whole->stats();
@@ -406,6 +415,7 @@ SessionStats Session::stats() const {
     out.compile_ns += s.compile_ns;
     out.compile = s.compile;
     out.segments_compiled += 1;
+    out.generated_kernels += s.compile.generated_kernels;
     out.segments_run += s.runs - s.failed_runs;
   }
   const std::scoped_lock lock(impl_->mutex);

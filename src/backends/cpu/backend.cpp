@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 
+#include "backends/cpu/code_store.h"
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/kernel_generator.h"
 #include "backends/cpu/loader.h"
@@ -33,7 +36,10 @@ struct Unit {
   const lower::Group* group = nullptr;
   const cpu::CpuPlan* plan = nullptr;
   std::string symbol;
-  std::shared_ptr<const std::string> object;
+  cpu::SharedObject object;
+  std::vector<int64_t> dims;  // sizes that are arguments of the code
+  std::string source;         // what the store knows the code by
+  bool any_size = false;
   int64_t ns = 0;  // thread_ns it took
 };
 
@@ -45,31 +51,85 @@ int64_t thread_ns() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
+Result<std::string> emit_unit(const cpu::CodegenTarget& target, Unit& unit, cpu::Form form) {
+  unit.dims.clear();
+  return unit.plan->emit(
+      *unit.group, target,
+      {.symbol = unit.symbol, .form = form, .dims = unit.any_size ? &unit.dims : nullptr});
+}
+
 Status compile_unit(const cpu::CodegenTarget& target, Unit& unit) {
   const int64_t start = thread_ns();
-  PYC_ASSIGN(std::string object,
-             unit.plan->emit(*unit.group, target, unit.symbol, cpu::Form::kObject));
+  PYC_ASSIGN(std::string object, emit_unit(target, unit, cpu::Form::kObject));
   unit.object = std::make_shared<const std::string>(std::move(object));
   unit.ns = thread_ns() - start;
   return {};
 }
 
-Status compile_units(const cpu::CodegenTarget& target, std::vector<Unit>& units) {
+// Calls work(unit) for all of them.
+template <class Work>
+Status each_unit(std::span<Unit* const> units, const Work& work) {
   return on_all_cores(units.size(), [&](size_t i) {
-    return compile_unit(target, units[i]).with_context("compiling group " + units[i].group->name);
+    return work(*units[i]).with_context("compiling group " + units[i]->group->name);
   });
+}
+
+Status compile_units(const cpu::CodegenTarget& target, std::span<Unit* const> units) {
+  return each_unit(units, [&](Unit& unit) { return compile_unit(target, unit); });
+}
+
+// The units that the store has nothing for, one of each source.
+std::vector<Unit*> missing_in(const cpu::CodeStore& store, std::span<Unit* const> units) {
+  std::vector<Unit*> out;
+  std::set<std::string_view> asked;
+  for (Unit* unit : units) {
+    unit->object = store.find(unit->source);
+    if (unit->object == nullptr && asked.insert(unit->source).second) out.push_back(unit);
+  }
+  return out;
+}
+
+// Generates what the store does not have yet and takes all from there; returns how many that were.
+// First by all that fixed code follows from; of a program whose inputs were met with other sizes,
+// what is not found is asked for again with its sizes as arguments.
+Result<int64_t> take_units(const cpu::CodegenTarget& target, bool met, std::span<Unit* const> units,
+                           cpu::CodeStore& store) {
+  std::vector<Unit*> missing = missing_in(store, units);
+  if (met && !missing.empty()) {
+    std::vector<Unit*> open;
+    for (Unit* unit : units) {
+      if (unit->object != nullptr) continue;
+      unit->any_size = true;
+      open.push_back(unit);
+    }
+    PYC_TRY(each_unit(open, [&](Unit& unit) -> Status {
+      PYC_ASSIGN(unit.source, emit_unit(target, unit, cpu::Form::kSource));
+      return {};
+    }));
+    missing = missing_in(store, open);
+  }
+  PYC_TRY(compile_units(target, missing));
+  for (Unit* unit : missing) unit->object = store.keep(unit->source, std::move(unit->object));
+  for (Unit* unit : units) {
+    if (unit->object == nullptr) unit->object = store.find(unit->source);
+  }
+  return static_cast<int64_t>(missing.size());
 }
 
 CompiledGroup make_group(const lower::Group& group, const cpu::CpuPlan& plan, const Unit& unit) {
   CompiledGroup out;
   out.steps = plan.steps(group, unit.symbol);
-  for (CompiledStep& step : out.steps) step.object = unit.object;
+  for (CompiledStep& step : out.steps) {
+    step.object = unit.object;
+    step.launch.append(reinterpret_cast<const char*>(unit.dims.data()),
+                       unit.dims.size() * sizeof(int64_t));
+  }
   return out;
 }
 
 // Packs each constant once per packing, for all groups that ask for it.
 Status pack_constants(const lower::LoweredGraph& lowered, std::span<const Candidate> chosen,
-                      std::vector<CompiledGroup>& groups) {
+                      cpu::CodeStore* store, std::vector<CompiledGroup>& groups) {
   struct Job {
     size_t group;
     size_t index;
@@ -89,7 +149,17 @@ Status pack_constants(const lower::LoweredGraph& lowered, std::span<const Candid
   }
   PYC_TRY(on_all_cores(jobs.size(), [&](size_t j) -> Status {
     const size_t g = jobs[j].group;
-    jobs[j].made = plan_of(chosen[g]).pack(*lowered.graph, lowered.groups[g], jobs[j].index);
+    const auto pack = [&] {
+      return plan_of(chosen[g]).pack(*lowered.graph, lowered.groups[g], jobs[j].index);
+    };
+    if (store == nullptr) {
+      jobs[j].made = pack();
+      return {};
+    }
+    const lower::KernelNeeds::Packed& wanted = chosen[g].needs.packed[jobs[j].index];
+    const SharedBytes& source = lowered.graph->value(wanted.source).constant->bytes;
+    auto known = store->find_packed(source, wanted.packing);
+    jobs[j].made = known ? std::move(*known) : store->keep_packed(source, wanted.packing, pack());
     return {};
   }));
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -140,6 +210,8 @@ class CpuBackend final : public Backend {
                                              const BackendOptions& options,
                                              CompileStats* stats) const override {
     PYC_CHECK(chosen.size() == lowered.groups.size(), "a choice for every group");
+    const cpu::CodegenTarget target = target_of(options);
+    auto* const store = dynamic_cast<cpu::CodeStore*>(options.store);
     std::vector<Unit> units;
     std::map<std::string, size_t> known;
     std::vector<size_t> unit_of;
@@ -151,12 +223,25 @@ class CpuBackend final : public Backend {
       if (is_new) {
         units.emplace_back();
         units.back().group = &group;
-        units.back().symbol = fmt::format("pyc_k{}", it->second);
         units.back().plan = &plan;
+        if (store == nullptr) {
+          units.back().symbol = fmt::format("pyc_k{}", it->second);
+        } else {
+          units.back().symbol = cpu::kDefaultSymbol;  // the same in all programs
+          units.back().source = fmt::format("{} {} {} {}\n{}", target.triple, target.cpu,
+                                            target.features, target.lanes, key);
+        }
       }
       unit_of.push_back(it->second);
     }
-    PYC_TRY(compile_units(target_of(options), units));
+    std::vector<Unit*> all;
+    for (Unit& unit : units) all.push_back(&unit);
+    if (store == nullptr) {
+      PYC_TRY(compile_units(target, all));
+      stats->generated = static_cast<int64_t>(units.size());
+    } else {
+      PYC_ASSIGN(stats->generated, take_units(target, store->meet(*lowered.graph), all, *store));
+    }
     stats->kernels = static_cast<int64_t>(lowered.groups.size());
     stats->distinct = static_cast<int64_t>(units.size());
     for (const Unit& unit : units) stats->slowest_ns = std::max(stats->slowest_ns, unit.ns);
@@ -166,17 +251,20 @@ class CpuBackend final : public Backend {
       out[g] = make_group(lowered.groups[g], plan_of(chosen[g]), units[unit_of[g]]);
       return {};
     }));
-    PYC_TRY(pack_constants(lowered, chosen, out));
+    PYC_TRY(pack_constants(lowered, chosen, store, out));
     return out;
   }
 
+  std::shared_ptr<CodeStore> make_store() const override {
+    return std::make_shared<cpu::CodeStore>();
+  }
   const runtime::Loader& loader() const override { return cpu::loader(); }
 
   Result<std::string> dump(const lower::LoweredGraph& lowered, size_t g, const Candidate& chosen,
                            const BackendOptions& options, std::string_view stage) const override {
-    return plan_of(chosen).emit(lowered.groups[g], target_of(options),
-                                std::string(cpu::kDefaultSymbol),
-                                stage == "llvm" ? cpu::Form::kLlvmText : cpu::Form::kAssembly);
+    return plan_of(chosen).emit(
+        lowered.groups[g], target_of(options),
+        {.form = stage == "llvm" ? cpu::Form::kLlvmText : cpu::Form::kAssembly});
   }
 };
 

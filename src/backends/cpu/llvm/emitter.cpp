@@ -188,9 +188,28 @@ ExprEmitter::Scope& ExprEmitter::scope_of(ExprId id) {
   return info.is_volatile ? scopes_.back() : scopes_[static_cast<size_t>(info.depth)];
 }
 
+llvm::Value* ExprEmitter::number(int64_t value) {
+  Numbers* numbers = ops_.traits().numbers;
+  if (numbers == nullptr) return b_.getInt64(static_cast<uint64_t>(value));
+  return numbers->add(function_, value);
+}
+
+llvm::Value* ExprEmitter::written(ExprId id, uint32_t part, int64_t value) {
+  if (!any_size()) return number(value);
+  Value*& known = written_[(static_cast<uint64_t>(part) << 32) | id];
+  if (known == nullptr) known = number(value);
+  return known;
+}
+
+// Zero is no size.
+bool ExprEmitter::is_number(const ExprNode& n) const {
+  return any_size() && n.op == Op::kConst && n.dtype == DType::kI64 && n.word != 0;
+}
+
 llvm::Value* ExprEmitter::eval(ExprId id) {
   id = whole(id);
   const ExprNode& n = k_.pool.node(id);
+  if (is_number(n)) return written(id, kConstantPart, static_cast<int64_t>(n.word));
   if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, 1);
   if (const auto it = assumed_.find(id); it != assumed_.end()) return b_.getInt1(it->second);
   return cached(id, kWhole, [&] { return emit(id); });
@@ -200,7 +219,7 @@ llvm::Value* ExprEmitter::eval_wide(ExprId id) {
   id = whole(id);
   const ExprNode& n = k_.pool.node(id);
   if (width() == 1) return eval(id);
-  if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, width());
+  if (n.op == Op::kConst && !is_number(n)) return ops_.constant(n.dtype, n.word, width());
   if (is_varying(id)) return eval(id);
   return cached(id, kSplat + static_cast<uint32_t>(width()), [&] {
     Value* scalar = eval(id);
@@ -227,6 +246,7 @@ llvm::Value* ExprEmitter::emit(ExprId id) {
     if (const auto stride = lane_stride(id)) {
       Value* base = eval_lane(id, 0);
       at(scope_of(id));
+      if (any_size() && *stride != 1) return ops_.iota(base, number(*stride), width());
       return ops_.iota(base, *stride, width());
     }
     Value* narrow = eval_i32(id);
@@ -269,11 +289,8 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   if (has_no_effect(k_, id)) return operand(n.a);
   Value* a = operand(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
-    const bool non_negative = k_.pool.node(n.a).lo >= 0;
     at(scope_of(id));
-    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
-                                 : ops_.floor_mod(a, divisor, non_negative);
+    return divide_floor(n, a);
   }
   Value* b = n.b == kNone ? nullptr : operand(n.b);
   Value* c = n.c == kNone ? nullptr : operand(n.c);
@@ -291,6 +308,23 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
       break;
   }
   return b == nullptr ? ops_.unary(n.op, t, a) : ops_.binary(n.op, t, a, b);
+}
+
+// floor_div or floor_mod of `a`, one or several i64 or i32.
+llvm::Value* ExprEmitter::divide_floor(const ExprNode& n, Value* a) {
+  const ExprNode& b = k_.pool.node(n.b);
+  const bool non_negative = k_.pool.node(n.a).lo >= 0;
+  const bool is_div = n.op == Op::kFloorDiv;
+  if (!is_number(b)) {
+    const auto divisor = static_cast<int64_t>(b.word);
+    return is_div ? ops_.floor_div(a, divisor, non_negative)
+                  : ops_.floor_mod(a, divisor, non_negative);
+  }
+  Value* divisor = written(n.b, kConstantPart, static_cast<int64_t>(b.word));
+  divisor = b_.CreateTrunc(divisor, a->getType()->getScalarType());
+  if (a->getType()->isVectorTy()) divisor = ops_.splat(divisor, ValueOps::width_of(a));
+  return is_div ? ops_.floor_div(a, divisor, non_negative)
+                : ops_.floor_mod(a, divisor, non_negative);
 }
 
 llvm::Value* ExprEmitter::eval_lane(ExprId id, int lane) {
@@ -312,12 +346,9 @@ llvm::Value* ExprEmitter::emit_lane(ExprId id, int lane) {
                     : b_.CreateAdd(binding.value, b_.getInt64(static_cast<uint64_t>(add)));
   }
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
-    const bool non_negative = k_.pool.node(n.a).lo >= 0;
     Value* a = eval_lane(n.a, lane);
     at(scope_of(id));
-    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
-                                 : ops_.floor_mod(a, divisor, non_negative);
+    return divide_floor(n, a);
   }
   const bool index_op =
       n.dtype == DType::kI64 && (n.op == Op::kAdd || n.op == Op::kSub || n.op == Op::kMul ||
@@ -368,7 +399,7 @@ bool ExprEmitter::fits_i32(ExprId id, int depth) {
 llvm::Value* ExprEmitter::eval_i32(ExprId id) {
   id = whole(id);
   const ExprNode& n = k_.pool.node(id);
-  if (n.op == Op::kConst) return ops_.constant(DType::kI32, n.word, width());
+  if (n.op == Op::kConst && !is_number(n)) return ops_.constant(DType::kI32, n.word, width());
   return cached(id, kI32 + static_cast<uint32_t>(width()), [&] { return emit_i32(id); });
 }
 
@@ -378,7 +409,11 @@ llvm::Value* ExprEmitter::emit_i32(ExprId id) {
     Value* base = eval_lane(id, 0);
     at(scope_of(id));
     base = b_.CreateTrunc(base, b_.getInt32Ty());
-    return *stride == 0 ? ops_.splat(base, width()) : ops_.iota(base, *stride, width());
+    if (*stride == 0) return ops_.splat(base, width());
+    if (any_size() && *stride != 1) {
+      return ops_.iota(base, b_.CreateTrunc(number(*stride), b_.getInt32Ty()), width());
+    }
+    return ops_.iota(base, *stride, width());
   }
   if (n.op == Op::kConvert) {
     Value* a = eval_wide(n.a);
@@ -394,11 +429,8 @@ llvm::Value* ExprEmitter::emit_i32(ExprId id) {
   }
   Value* a = eval_i32(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
-    const bool non_negative = k_.pool.node(n.a).lo >= 0;
     at(scope_of(id));
-    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
-                                 : ops_.floor_mod(a, divisor, non_negative);
+    return divide_floor(n, a);
   }
   Value* b = eval_i32(n.b);
   at(scope_of(id));

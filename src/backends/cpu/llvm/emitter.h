@@ -74,6 +74,11 @@ class ExprEmitter {
   // To be called after stores and around loops: values read from written buffers are stale.
   void forget_loads() { volatile_.clear(); }
 
+  // Whether sizes are arguments of the code (numbers.h).
+  bool any_size() const { return ops_.traits().numbers != nullptr; }
+  // A size, or what follows from sizes: a constant, or an argument.
+  Value* number(int64_t value);
+
   // Memory of the function for `count` values.
   llvm::AllocaInst* stack_slot(llvm::Type* type, int count);
 
@@ -157,6 +162,13 @@ class ExprEmitter {
   int64_t lane_alignment(ExprId id);
   const Binding& lane_binding() const { return bindings_[var_binding_[lane_var_]]; }
 
+  // An integer that the kernel's text has, as number does: the constant `id`, or in its sum `id`
+  // the coefficient of term `part` or the constant (kConstantPart). One argument each.
+  static constexpr uint32_t kConstantPart = UINT32_MAX;
+  Value* written(ExprId id, uint32_t part, int64_t value);
+  bool is_number(const loop::ExprNode& n) const;
+  Value* divide_floor(const loop::ExprNode& n, Value* a);
+
   Value* address(uint32_t buffer, ExprId offset, int lane);
   Value* emit_load(ExprId id);
   // One element, the same for all lanes.
@@ -197,6 +209,7 @@ class ExprEmitter {
   std::unordered_map<ExprId, bool> assumed_;
   std::vector<Info> info_;
   std::unordered_map<uint64_t, Value*> volatile_;
+  std::unordered_map<uint64_t, Value*> written_;  // by expression and part
 };
 
 template <class Make>
