@@ -107,17 +107,26 @@ int measure(const Arguments& a) {
       compared = equal ? ", bits equal" : ", BITS DIFFER";
     }
     if (!a.quiet || generated > 0 || !compared.empty()) {
-      fmt::print("{} = {}: {} generated, {:.2f} ms{}\n", a.dim, size, generated,
-                 static_cast<double>(compile_ns) * 1e-6, compared);
+      const auto ms = [&](int64_t pyc::runtime::CompileBreakdown::*part) {
+        return static_cast<double>(after.compile.*part - before.compile.*part) * 1e-6;
+      };
+      using Part = pyc::runtime::CompileBreakdown;
+      fmt::print(
+          "{} = {}: {} generated, {:.2f} ms (passes {:.2f}, lower {:.2f}, select {:.2f}, plan "
+          "{:.2f}, code {:.2f}, assemble {:.2f}){}\n",
+          a.dim, size, generated, static_cast<double>(compile_ns) * 1e-6, ms(&Part::passes_ns),
+          ms(&Part::lower_ns), ms(&Part::select_ns), ms(&Part::plan_ns), ms(&Part::code_ns),
+          ms(&Part::assemble_ns), compared);
     }
   }
   const auto median = [](std::vector<int64_t>& ns) {
     std::sort(ns.begin(), ns.end());
     return ns.empty() ? 0.0 : static_cast<double>(ns[ns.size() / 2]);
   };
-  fmt::print("{} sizes, {} rounds of code generation; a further size {:.2f} ms; a size met before "
-             "{:.1f} us beyond its run\n",
-             a.last - a.first + 1, rounds, median(first_ns) * 1e-6, median(beyond_ns) * 1e-3);
+  fmt::print(
+      "{} sizes, {} rounds of code generation; a further size {:.2f} ms; a size met before "
+      "{:.1f} us beyond its run\n",
+      a.last - a.first + 1, rounds, median(first_ns) * 1e-6, median(beyond_ns) * 1e-3);
   return different == 0 ? 0 : 1;
 }
 
@@ -125,7 +134,8 @@ int measure(const Arguments& a) {
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    fmt::print(stderr, "usage: pyc_bench_lengths MODEL DIM FIRST LAST [--compare EVERY] [--quiet]\n");
+    fmt::print(stderr,
+               "usage: pyc_bench_lengths MODEL DIM FIRST LAST [--compare EVERY] [--quiet]\n");
     return 2;
   }
   Arguments a{argv[1], argv[2], std::stoll(argv[3]), std::stoll(argv[4])};

@@ -26,8 +26,8 @@ struct CodeStore {
 // Options that may change speed but never bits.
 struct BackendOptions {
   int threads = 1;
-  int lanes = 0;       // vector width in f32 lanes; 0: the target's own
-  std::string target;  // what code is made for, by name; "": this machine
+  int lanes = 0;               // vector width in f32 lanes; 0: the target's own
+  std::string target;          // what code is made for, by name; "": this machine
   CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
 };
 

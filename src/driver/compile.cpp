@@ -66,8 +66,7 @@ lower::LowerOptions options_of(const CompileOptions& o, const backends::Backend&
   return out;
 }
 
-Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o,
-                         backends::CodeStore* store = nullptr) {
+Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   DecisionLog log;
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
   if (o.determinism != Determinism::kFast && !backend->capabilities().ieee_floats) {
@@ -78,7 +77,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o,
                     o.device, determinism_name(o.determinism)));
   }
   const backends::BackendOptions backend_options{
-      .threads = thread_count(o), .lanes = o.lanes, .target = o.target, .store = store};
+      .threads = thread_count(o), .lanes = o.lanes, .target = o.target, .store = o.store.get()};
 
   runtime::CompileBreakdown times;
   Lap lap;
@@ -133,13 +132,12 @@ Status check_stage(std::string_view stage, const CompileOptions& o) {
 
 }  // namespace
 
-Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& o,
-                                 backends::CodeStore* store) {
+Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& o) {
   const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
   PYC_TRY(check_target(*backend, o.target));
-  PYC_ASSIGN(Front front, plan_graph(std::move(given), o, store));
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
   backends::CompileStats stats;
   Lap lap;
   PYC_ASSIGN(
@@ -159,7 +157,7 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
                        .reason = "equal_kernels_once",
                        .detail = fmt::format("{} asked for", stats.kernels),
                        .alternatives = {}});
-  if (store != nullptr) {
+  if (o.store != nullptr) {
     front.log.push_back({.what = "code",
                          .chosen = fmt::format("{} generated", stats.generated),
                          .reason = "sizes_are_arguments",

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
 #include "base/status.h"
 #include "driver/compile_options.h"
 #include "ir/graph.h"
@@ -28,9 +27,7 @@ Result<ir::Graph> parse_model(std::string_view text);
 
 // The program for the machine options.target, not loaded; refuses with the code and message of the
 // stage that cannot go on. For devices whose code is for any machine the target must be left out.
-// With a store, what its other programs have is taken from there.
-Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& options,
-                                 backends::CodeStore* store = nullptr);
+Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& options);
 
 // Loads the program's code into this process.
 Status load(Compiled& compiled);

@@ -161,6 +161,7 @@ Status Executor::compile_program(Stage& stage, StageProgram& program, const Open
   const std::scoped_lock lock(mutex_);
   if (!segment.outputs.empty() && program.code.compiled) ++stats_.segments_compiled;
   stats_.generated_kernels += program.code.generated;
+  if (program.code.model != nullptr) stats_.compile += program.code.model->stats().compile;
   note_breaks(graph, segment);
   const bool cheap = program.interpreted || program.code.shared;
   if (!cheap && ++stage.compiled > kStormLimit) stage.storm_ns += now_ns() - start;

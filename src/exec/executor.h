@@ -60,8 +60,9 @@ struct ExecutorStats {
   int64_t host_calls = 0;
   int64_t fallbacks = 0;  // of those: of ops that become code where their inputs allow it
   int64_t compile_ns = 0;
-  int64_t run_ns = 0;  // of the programs' runs
-  int64_t made = 0;  // how often something new was closed, compiled or not
+  int64_t run_ns = 0;                      // of the programs' runs
+  runtime::CompileBreakdown compile = {};  // the sum over all compiled programs
+  int64_t made = 0;                        // how often something new was closed, compiled or not
 };
 
 class Executor {

@@ -172,7 +172,7 @@ class HostEngine final : public Engine {
   std::vector<BoundStep> steps;  // of the program's steps, in their order
   std::vector<Slot> inputs;
   std::vector<Slot> outputs;
-  size_t pointers = 0;  // of all steps
+  size_t pointers = 0;        // of all steps
   std::vector<int64_t> dims;  // of all steps
   std::vector<std::shared_ptr<const HostCode>> code;
 };
@@ -224,7 +224,7 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
 
 int32_t HostLane::run_step(const BoundStep& step) {
   const int64_t* dims = step.has_dims ? engine_.dims.data() + step.first_dim : nullptr;
-  StepCall call{step.function, pointers_.data() + step.first, dims, scratch_, faults_,
+  StepCall call{step.function,     pointers_.data() + step.first, dims, scratch_, faults_,
                 threads_.threads()};
   threads_.parallel_for(step.points, StepCall::run_part, &call);
   return take_fault(faults_);

@@ -54,7 +54,7 @@ Status check_budget(const driver::CompileOptions& o, const runtime::MemoryReport
 namespace {
 
 Result<artifact::Artifact> make_artifact(ir::VerifiedGraph given, driver::CompileOptions options,
-                                         const DecisionLog& log, backends::CodeStore* store) {
+                                         const DecisionLog& log) {
   PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(options.device));
   if (!backend->capabilities().targets.empty() && options.target.empty()) {
     options.target = backend->native_target();
@@ -65,7 +65,7 @@ Result<artifact::Artifact> make_artifact(ir::VerifiedGraph given, driver::Compil
   artifact::Artifact out;
   out.fingerprint = ir::fingerprint(*given).hex();
   out.determinism = driver::determinism_name(options.determinism);
-  PYC_ASSIGN(driver::Compiled compiled, driver::compile_program(std::move(given), options, store));
+  PYC_ASSIGN(driver::Compiled compiled, driver::compile_program(std::move(given), options));
   out.program = *compiled.program;
   out.log = std::move(compiled.log);
   out.log.insert(out.log.begin(), log.begin(), log.end());
@@ -79,17 +79,16 @@ Result<artifact::Artifact> make_artifact(ir::VerifiedGraph given, driver::Compil
 }  // namespace
 
 Result<artifact::Artifact> compile_artifact(const ir::VerifiedGraph& given,
-                                            const driver::CompileOptions& options,
-                                            backends::CodeStore* store) {
+                                            const driver::CompileOptions& options) {
   PYC_TRY(driver::check_options(options));
   PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(options.device));
   // Code for a named machine is made on any other.
   if (!options.target.empty() && !backend->capabilities().targets.empty()) {
-    return make_artifact(given, options, {}, store);
+    return make_artifact(given, options, {});
   }
   return driver::with_fallback(options,
                                [&](const driver::CompileOptions& o, const DecisionLog& log) {
-                                 return make_artifact(given, o, log, store);
+                                 return make_artifact(given, o, log);
                                });
 }
 

@@ -14,10 +14,9 @@ namespace pyc::session {
 
 // Compiles for options.target; for "" the widest named target that this machine runs, or any
 // machine where the device's code is for any. Refuses like compile, and devices that do not run
-// (kUnsupported). `store` as in session/model.h.
+// (kUnsupported).
 Result<artifact::Artifact> compile_artifact(const ir::VerifiedGraph& given,
-                                            const driver::CompileOptions& options,
-                                            backends::CodeStore* store = nullptr);
+                                            const driver::CompileOptions& options);
 // Writes it, all or nothing.
 Status write_artifact(const artifact::Artifact& artifact, const std::string& path);
 

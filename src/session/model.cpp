@@ -47,7 +47,7 @@ Status keep(const Store& store, const std::string& key, const artifact::Artifact
 // What the store on disk has, or a new compile that is put there. No failure of the store stops a
 // compile; the log says what happened.
 Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, const CompileOptions& o,
-                               const Store& store, backends::CodeStore* code) {
+                               const Store& store) {
   const std::string key = disk_key(*given, o);
   const std::string entry = store.path_of(key);
   auto found = stored(store, key, driver::thread_count(o));
@@ -55,7 +55,7 @@ Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, const CompileOpti
     found->log.push_back(disk_decision("loaded", "found", entry));
     return found;
   }
-  PYC_ASSIGN(artifact::Artifact made, compile_artifact(given, o, code));
+  PYC_ASSIGN(artifact::Artifact made, compile_artifact(given, o));
   const Status written = keep(store, key, made);
   PYC_ASSIGN(Compiled compiled, from_artifact(std::move(made), driver::thread_count(o)));
   if (found.status().code() != Code::kNotFound) {
@@ -68,30 +68,28 @@ Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, const CompileOpti
   return compiled;
 }
 
-Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o,
-                               backends::CodeStore* code) {
+Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o) {
   const std::string folder = o.cache_dir.empty() ? default_cache_folder() : o.cache_dir;
   PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(o.device));
   if (!folder.empty() && o.target.empty()) {
     CompileOptions named = o;
     named.target = backend->native_target();
-    if (!named.target.empty()) return build_on_disk(given, named, Store(folder), code);
+    if (!named.target.empty()) return build_on_disk(given, named, Store(folder));
   }
-  PYC_ASSIGN(Compiled compiled, driver::compile_program(std::move(given), o, code));
+  PYC_ASSIGN(Compiled compiled, driver::compile_program(std::move(given), o));
   PYC_TRY(driver::load(compiled));
   return compiled;
 }
 
 // `why` is what is to be known about the choice of the device.
 Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given,
-                                                    const CompileOptions& o,
-                                                    backends::CodeStore* code,
-                                                    const DecisionLog& why, int64_t start) {
+                                                    const CompileOptions& o, const DecisionLog& why,
+                                                    int64_t start) {
   const std::string key = o.cache ? cache_key(*given, o) : "";
   std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
   const bool hit = compiled != nullptr;
   if (!hit) {
-    PYC_ASSIGN(Compiled fresh, build_or_load(std::move(given), o, code));
+    PYC_ASSIGN(Compiled fresh, build_or_load(std::move(given), o));
     compiled = std::make_shared<const Compiled>(std::move(fresh));
     if (o.cache) cache_insert(key, compiled);
   }
@@ -113,8 +111,7 @@ std::string default_cache_folder() {
   return named == nullptr ? "" : named;
 }
 
-Result<std::unique_ptr<runtime::Model>> compile(ir::VerifiedGraph given, const CompileOptions& o,
-                                                backends::CodeStore* store) {
+Result<std::unique_ptr<runtime::Model>> compile(ir::VerifiedGraph given, const CompileOptions& o) {
   const int64_t start = now_ns();
   const FpStateGuard fp_state;  // what is loaded does not depend on the caller's
   PYC_TRY(driver::check_options(o));
@@ -123,7 +120,7 @@ Result<std::unique_ptr<runtime::Model>> compile(ir::VerifiedGraph given, const C
                   fmt::format("code for '{}' cannot run here: leave out the target", o.target));
   }
   return driver::with_fallback(o, [&](const CompileOptions& chosen, const DecisionLog& why) {
-    return compile_for(given, chosen, store, why, start);
+    return compile_for(given, chosen, why, start);
   });
 }
 

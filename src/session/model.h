@@ -15,16 +15,13 @@
 namespace pyc::session {
 
 // Refuses with the code and message of the stage that cannot go on.
-// `store` has what the programs of one open graph share; null: the graph stands alone.
 Result<std::unique_ptr<runtime::Model>> compile(ir::VerifiedGraph given,
-                                                const driver::CompileOptions& options,
-                                                backends::CodeStore* store = nullptr);
+                                                const driver::CompileOptions& options);
 // The same for a graph that nobody verified yet.
 inline Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph,
-                                                       const driver::CompileOptions& options,
-                                                       backends::CodeStore* store = nullptr) {
+                                                       const driver::CompileOptions& options) {
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
-  return compile(std::move(given), options, store);
+  return compile(std::move(given), options);
 }
 
 // The folder that PYC_CACHE_DIR names, or "": where programs are kept when the option cache_dir

@@ -261,17 +261,16 @@ exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bo
   driver::CompileOptions interpreted = uncached;
   interpreted.device = "reference";
   interpreted.kernels.clear();
-  const auto code_by = [any_size](const driver::CompileOptions& o) {
-    const auto backend = driver::find_backend(o.device);
-    std::shared_ptr<backends::CodeStore> store;
-    if (any_size && backend.ok()) store = (*backend)->make_store();
-    return [o, store](ir::Graph graph) -> Result<exec::SegmentCode> {
-      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o, store.get()));
+  const auto backend = driver::find_backend(options.device);
+  if (any_size && backend.ok()) uncached.store = (*backend)->make_store();
+  const auto code_by = [](const driver::CompileOptions& o) {
+    return [o](ir::Graph graph) -> Result<exec::SegmentCode> {
+      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o));
       std::vector<runtime::IoSpec> outputs = model->outputs();
       const int64_t generated = model->stats().compile.generated_kernels;
       return exec::SegmentCode{.model = std::move(model),
                                .outputs = std::move(outputs),
-                               .shared = store != nullptr && generated == 0,
+                               .shared = o.store != nullptr && generated == 0,
                                .generated = generated};
     };
   };
@@ -404,6 +403,7 @@ SessionStats Session::stats() const {
     out.fallbacks = s.fallbacks;
     out.compile_ns = s.compile_ns;
     out.run_ns = s.run_ns;
+    out.compile = s.compile;
   }
   if (impl_->whole != nullptr) {
     const runtime::ModelStats s = impl_->whole->stats();
@@ -413,7 +413,7 @@ SessionStats Session::stats() const {
     out.contexts = s.contexts;
     out.cache_hit = s.cache_hit;
     out.compile_ns += s.compile_ns;
-    out.compile = s.compile;
+    out.compile += s.compile;
     out.segments_compiled += 1;
     out.generated_kernels += s.compile.generated_kernels;
     out.segments_run += s.runs - s.failed_runs;

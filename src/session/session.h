@@ -48,8 +48,8 @@ struct SessionStats {
   int64_t fallbacks = 0;  // of those: of ops that become code where their inputs allow it
   int64_t contexts = 0;
   int64_t compile_ns = 0;
-  int64_t run_ns = 0;  // of an open model's programs
-  runtime::CompileBreakdown compile = {};  // of the whole program
+  int64_t run_ns = 0;                      // of an open model's programs
+  runtime::CompileBreakdown compile = {};  // the sum over all programs
   bool cache_hit = false;
 };
 

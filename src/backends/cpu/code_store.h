@@ -2,8 +2,8 @@
 
 // What the programs of one open graph share: code, and constants packed for it. Code is found by
 // all that it follows from. A program's first code is made for its sizes alone, since most of its
-// kernels are the same at all sizes; what a further program of the same inputs needs beside it takes
-// its sizes as arguments (llvm/numbers.h), and is then there for all that follow.
+// kernels are the same at all sizes; what a further program of the same inputs needs beside it
+// takes its sizes as arguments (llvm/numbers.h), and is then there for all that follow.
 
 #include <cstdint>
 #include <map>

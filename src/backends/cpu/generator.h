@@ -32,11 +32,13 @@ struct Output {
 class Generator {
  public:
   virtual ~Generator() = default;
-  virtual Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target, const Output& output) const = 0;
+  virtual Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target,
+                                     const Output& output) const = 0;
   virtual Result<std::string> matmul(const lower::Group& group, const MatmulPlan& plan,
                                      const CodegenTarget& target, const Output& output) const = 0;
   virtual Result<std::string> attention(const lower::Group& group, const AttentionPlan& plan,
-                                        const CodegenTarget& target, const Output& output) const = 0;
+                                        const CodegenTarget& target,
+                                        const Output& output) const = 0;
   virtual Result<std::string> fma_probe(const CodegenTarget& target,
                                         const std::string& symbol) const = 0;
 };

@@ -41,7 +41,9 @@ class RowsWriter {
     blocks_ = (a_.keys + a_.block - 1) / a_.block;
     rest_ = a_.keys - (blocks_ - 1) * a_.block;
     stored_columns_ = p_.values.panels() * p_.tile_columns;
-    row_length_ = (a_.block + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum;
+    // Of any number of keys as for the most: what is filled up has no weight.
+    const int64_t keys = any_size() ? kAttentionBlock : a_.block;
+    row_length_ = (keys + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum;
   }
 
   void run();
@@ -263,8 +265,8 @@ Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
       if (empty && !any_size()) return;
       Value* least = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
       if (width > 1) least = b_.CreateVectorSplat(static_cast<unsigned>(width), least);
-      const State most = flow_.loop(
-          from, to, width, !any_size(), {least}, [&](Value* u, const State& so_far) {
+      const State most =
+          flow_.loop(from, to, width, !any_size(), {least}, [&](Value* u, const State& so_far) {
             Value* s = nullptr;
             ex_.scoped([&] {
               if (a_.key_var != kNone) {
@@ -455,8 +457,7 @@ void emit_attention(const AttentionSource& source, llvm::Module& module,
     q = flow.at(q, b.CreateMul(row, flow.index(a.q->row_stride)));
     const uint32_t keys = packed_keys_slot(source.group);
     Value* k = entry(slot(keys), p.keys.packed_strides());
-    Value* v = p.pack_values ? entry(slot(keys + 1), p.values.packed_strides())
-                             : from(*a.v);
+    Value* v = p.pack_values ? entry(slot(keys + 1), p.values.packed_strides()) : from(*a.v);
     std::vector<Value*> args = {table, q, k, v, row, first};
     args.insert(args.end(), batch.begin(), batch.end());
     add_dims_argument(source.traits.numbers, f, args);

@@ -23,9 +23,8 @@ KernelEmitter::State KernelEmitter::tree_super_block(const Tree& tree, Value* ba
     const Reduction& r = reductions[k];
     if (r.kind == ReduceKind::kTree) inner[k] = identity(r.op, type_of(r), 1);
   }
-  Value* end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
-                                        b_.CreateAdd(base, index(loop::kTreeSuperBlock)),
-                                        tree.extent);
+  Value* end = b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smin, b_.CreateAdd(base, index(loop::kTreeSuperBlock)), tree.extent);
   inner = tree_blocks(tree, base, end, inner);
   ex_.here();
   for (size_t k = 0; k < reductions.size(); ++k) {

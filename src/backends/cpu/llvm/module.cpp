@@ -41,7 +41,8 @@ void write_attention(const AttentionSource& source, llvm::Module& module,
                      const std::string& symbol) {
   emit_attention(source, module, symbol);
   emit_pack(source.plan.keys, source.traits, module, symbol + "_keys");
-  if (source.plan.pack_values) emit_pack(source.plan.values, source.traits, module, symbol + "_values");
+  if (source.plan.pack_values)
+    emit_pack(source.plan.values, source.traits, module, symbol + "_values");
 }
 
 Result<std::string> compile(const CodegenTarget& target, std::string name, const Output& output,
@@ -56,7 +57,8 @@ Result<std::string> compile(const CodegenTarget& target, std::string name, const
 
 class LlvmGenerator final : public Generator {
  public:
-  Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target, const Output& output) const override {
+  Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target,
+                             const Output& output) const override {
     return compile(target, "kernel '" + kernel.name + "'", output,
                    [&](llvm::Module& module, const TargetTraits& traits) {
                      emit_kernel(kernel, traits, module, output.symbol);

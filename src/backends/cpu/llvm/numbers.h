@@ -1,9 +1,9 @@
 #pragma once
 
 // Sizes as arguments of code. Where a kernel's code is made for any sizes, a size is not a constant
-// but an entry of pyc_kernel_args::dims, loaded where its function begins. What is emitted then does
-// not depend on the sizes' values but by what it took for granted of them; so code that was emitted
-// alike for other sizes is code for these ones, and only the entries differ.
+// but an entry of pyc_kernel_args::dims, loaded where its function begins. What is emitted then
+// does not depend on the sizes' values but by what it took for granted of them; so code that was
+// emitted alike for other sizes is code for these ones, and only the entries differ.
 
 #include <llvm/IR/IRBuilder.h>
 
