@@ -17,7 +17,7 @@
 
 #include "backends/backend.h"
 #include "base/shared_bytes.h"
-#include "ir/graph.h"
+#include "lower/types.h"
 #include "runtime/program.h"
 
 namespace pyc::cpu {

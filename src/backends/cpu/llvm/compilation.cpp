@@ -43,15 +43,20 @@ void initialise_llvm() {
   });
 }
 
-// Replaces kHostCpu by LLVM's name of this machine's CPU and all it has.
-void find_host(CodegenTarget& target) {
-  target.cpu = llvm::sys::getHostCPUName().str();
+struct HostName {
+  std::string cpu;
+  std::string features;
+};
+
+// LLVM's name of this machine's CPU and all it has.
+HostName name_host() {
+  HostName host{llvm::sys::getHostCPUName().str(), ""};
   llvm::StringMap<bool> features;
   llvm::sys::getHostCPUFeatures(features);
   std::vector<std::string> list;
   for (const auto& f : features) list.push_back((f.second ? "+" : "-") + f.first().str());
   std::sort(list.begin(), list.end());
-  if (target.is_aarch64()) {
+  if (llvm::Triple(llvm::sys::getProcessTriple()).isAArch64()) {
     // Named CPUs imply SVE, which the system may not offer; vectors here are fixed anyway.
     list.push_back("-sve");
   } else {
@@ -59,9 +64,15 @@ void find_host(CodegenTarget& target) {
     // converts f16 to u64 was off by one bit; without, it is right.
     list.push_back("-avx512fp16");
   }
-  for (const std::string& f : list) {
-    target.features += (target.features.empty() ? "" : ",") + f;
-  }
+  for (const std::string& f : list) host.features += (host.features.empty() ? "" : ",") + f;
+  return host;
+}
+
+// Replaces kHostCpu by that. Looked up once: it reads files of the system.
+void find_host(CodegenTarget& target) {
+  static const HostName host = name_host();
+  target.cpu = host.cpu;
+  target.features += (target.features.empty() ? "" : ",") + host.features;
 }
 
 // Keeps what LLVM would print (and exit on).
