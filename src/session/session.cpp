@@ -267,11 +267,13 @@ exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bo
     return [o](ir::Graph graph) -> Result<exec::SegmentCode> {
       PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o));
       std::vector<runtime::IoSpec> outputs = model->outputs();
-      const int64_t generated = model->stats().compile.generated_kernels;
+      const runtime::CompileBreakdown made = model->stats().compile;
+      // Of a program from a folder it is not told; then it counts as one with code of its own.
+      const bool told = made.kernels > 0;
       return exec::SegmentCode{.model = std::move(model),
                                .outputs = std::move(outputs),
-                               .shared = o.store != nullptr && generated == 0,
-                               .generated = generated};
+                               .shared = o.store != nullptr && told && made.generated_kernels == 0,
+                               .generated = made.generated_kernels};
     };
   };
   out.compile = code_by(uncached);

@@ -4,13 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/convert.h"
 #include "model_file/load.h"
 #include "session/session.h"
+#include "support/temp_folder.h"
 
 namespace pyc::session {
 namespace {
@@ -209,6 +211,28 @@ TEST(Sizes, AGrowingCache) {
   std::vector<int64_t> sizes;
   for (int64_t p = 1; p <= 70; ++p) sizes.push_back(p);
   expect_sizes(text, along("P", sizes), 5, 30);
+}
+
+// What programs with sizes as arguments are when they were written to files and read back.
+TEST(Sizes, ProgramsInFilesHaveTheirSizes) {
+  const TempFolder folder;
+  const std::string text = attention("1");
+  driver::CompileOptions options;
+  options.cache = false;
+  options.cache_dir = folder.path();
+  for (const std::string_view expected : {"written", "loaded"}) {
+    auto made = model_file::make_session(load(text), {}, options);
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    for (const int64_t p : {5, 9, 30, 130}) {
+      const auto alone = session_on(text, "cpu");
+      expect_same(run(**made, {{"P", p}}), run(*alone, {{"P", p}}), std::to_string(p));
+    }
+    int64_t found = 0;
+    for (const Decision& d : (*made)->decisions()) {
+      found += d.what == "disk_cache" && d.chosen == expected ? 1 : 0;
+    }
+    EXPECT_EQ(found, 4) << expected;
+  }
 }
 
 // Of 200 sizes none is refused code, and none is forgotten.
