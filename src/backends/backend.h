@@ -17,11 +17,18 @@
 
 namespace pyc::backends {
 
+// What a backend keeps for all programs of one open graph, which are made for other sizes of the
+// same; only it reads it. Threads share it.
+struct CodeStore {
+  virtual ~CodeStore() = default;
+};
+
 // Options that may change speed but never bits.
 struct BackendOptions {
   int threads = 1;
-  int lanes = 0;       // vector width in f32 lanes; 0: the target's own
-  std::string target;  // what code is made for, by name; "": this machine
+  int lanes = 0;               // vector width in f32 lanes; 0: the target's own
+  std::string target;          // what code is made for, by name; "": this machine
+  CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
 };
 
 struct Capabilities {
@@ -77,6 +84,7 @@ struct CompiledGroup {
 struct CompileStats {
   int64_t kernels = 0;     // asked for
   int64_t distinct = 0;    // compiled after deduplication
+  int64_t generated = 0;   // of those: not found in the store
   int64_t slowest_ns = 0;  // processor time of the kernel that took longest
 };
 
@@ -103,6 +111,8 @@ class Backend {
                                                      std::span<const Candidate> chosen,
                                                      const BackendOptions& options,
                                                      CompileStats* stats) const = 0;
+  // A store for the programs of one open graph, or null if it keeps nothing.
+  virtual std::shared_ptr<CodeStore> make_store() const { return nullptr; }
   // Makes the objects of its steps callable, compiled now or read from a file; alive for the whole
   // process. It needs nothing that only compiling needs.
   virtual const runtime::Loader& loader() const = 0;

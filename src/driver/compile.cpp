@@ -91,7 +91,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                     o.device));
   }
   const backends::BackendOptions backend_options{
-      .threads = thread_count(o), .lanes = o.lanes, .target = o.target};
+      .threads = thread_count(o), .lanes = o.lanes, .target = o.target, .store = o.store.get()};
 
   runtime::CompileBreakdown times;
   Lap lap;
@@ -166,12 +166,22 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
   front.times.assemble_ns = lap();
   front.times.kernels = stats.kernels;
   front.times.distinct_kernels = stats.distinct;
+  front.times.generated_kernels = stats.generated;
   front.times.slowest_kernel_ns = stats.slowest_ns;
   front.log.push_back({.what = "compile",
                        .chosen = fmt::format("{} distinct kernels", stats.distinct),
                        .reason = "equal_kernels_once",
                        .detail = fmt::format("{} asked for", stats.kernels),
                        .alternatives = {}});
+  if (o.store != nullptr) {
+    front.log.push_back({.what = "code",
+                         .chosen = fmt::format("{} generated", stats.generated),
+                         .reason = "sizes_are_arguments",
+                         .detail = fmt::format("{} of {} distinct kernels are shared with other "
+                                               "sizes of the graph",
+                                               stats.distinct - stats.generated, stats.distinct),
+                         .alternatives = {}});
+  }
   return Compiled{.program = std::move(program),
                   .engine = nullptr,
                   .log = with_choices(std::move(front.log), o),

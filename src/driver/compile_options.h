@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+
+namespace pyc::backends {
+struct CodeStore;
+}
 
 namespace pyc::driver {
 
@@ -37,6 +42,9 @@ struct CompileOptions {
 #undef PYC_OPTION
   // Names of the rows that set_option gave a value, be it their default.
   Names asked = {};
+  // What the programs of one open graph share (backends::Backend::make_store); null: the program
+  // stands alone. Never part of a key: code from it has the same bits.
+  std::shared_ptr<backends::CodeStore> store = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.

@@ -160,8 +160,11 @@ Status Executor::compile_program(Stage& stage, StageProgram& program, const Open
   program.held.emplace(account_, bytes);
   const std::scoped_lock lock(mutex_);
   if (!segment.outputs.empty() && program.code.compiled) ++stats_.segments_compiled;
+  stats_.generated_kernels += program.code.generated;
+  if (program.code.model != nullptr) stats_.compile += program.code.model->stats().compile;
   note_breaks(graph, segment);
-  if (!program.interpreted && ++stage.compiled > kStormLimit) stage.storm_ns += now_ns() - start;
+  const bool cheap = program.interpreted || program.code.shared;
+  if (!cheap && ++stage.compiled > kStormLimit) stage.storm_ns += now_ns() - start;
   ++stats_.made;
   return {};
 }
@@ -215,7 +218,7 @@ Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const
   program->used = ++clock_;
   if (program->interpreted && !std::exchange(stage.told, true)) log_.add(storm(stage));
   stage.programs.push_front(program);
-  if (stage.programs.size() > kMaxPrograms) stage.programs.pop_back();
+  if (!stage.keeps_all()) stage.programs.pop_back();
   lock.unlock();
 
   program->failure = Status(Code::kOutOfMemory, "there was no memory to compile this segment");
@@ -304,6 +307,7 @@ Status Executor::run_segment(Stage& stage, const StageProgram& program, Frame& f
     const std::scoped_lock lock(mutex_);
     ++stats_.segments_run;
     stage.run_ns += took;
+    stats_.run_ns += took;
   }
   for (const auto& [v, constant] : segment.constants) frame.set(v, constant, true);
   for (const auto& [v, same] : segment.aliases) frame.set(v, *frame.find(same));

@@ -36,7 +36,9 @@ using Breaks = std::map<uint32_t, open::Break>;
 struct SegmentCode {
   std::unique_ptr<runtime::Model> model;  // null: made for another machine, cannot run here
   std::vector<runtime::IoSpec> outputs;
-  bool compiled = true;  // false: it was there already
+  bool compiled = true;   // false: it was there already
+  bool shared = false;    // no code was generated for it: other programs have it too
+  int64_t generated = 0;  // kernels that code was generated for
 };
 
 struct ExecutorOptions {
@@ -54,18 +56,25 @@ struct ExecutorOptions {
 struct ExecutorStats {
   int64_t segments_run = 0;
   int64_t segments_compiled = 0;
+  int64_t generated_kernels = 0;  // of their kernels: those that code was generated for
   int64_t host_calls = 0;
   int64_t fallbacks = 0;  // of those: of ops that become code where their inputs allow it
   int64_t compile_ns = 0;
-  int64_t made = 0;  // how often something new was closed, compiled or not
+  int64_t run_ns = 0;                      // of the programs' runs
+  runtime::CompileBreakdown compile = {};  // the sum over all compiled programs
+  int64_t made = 0;                        // how often something new was closed, compiled or not
 };
 
 class Executor {
  public:
-  // Programs kept per stage; the one unused longest goes first. After kStormLimit compiles of one
-  // stage further ones may take as much time as its runs do; signatures that get no code are
-  // interpreted, with the same bits in strict and balanced.
+  // Programs kept per stage; the one unused longest goes first. Those that share all their code
+  // take little beside the memory of their runs: of them more are kept, as long as that of all kept
+  // ones is within kSharedBytes. After kStormLimit compiles of one stage that generated code,
+  // further ones may take as much time as its runs do; signatures that get no code are interpreted,
+  // with the same bits in strict and balanced.
   static constexpr size_t kMaxPrograms = 32;
+  static constexpr size_t kMaxShared = 1024;
+  static constexpr int64_t kSharedBytes = int64_t{256} << 20;
   static constexpr int64_t kStormLimit = 64;
 
   // `graph` and `log` outlive this.

@@ -33,6 +33,23 @@ std::shared_ptr<StageProgram> Stage::find(const Signature& types, const Frame& f
   return programs.front();
 }
 
+bool Stage::keeps_all() const {
+  if (programs.size() <= Executor::kMaxPrograms) return true;
+  if (programs.size() > Executor::kMaxShared) return false;
+  int64_t bytes = 0;
+  size_t own = 0;  // programs with code of their own
+  for (const auto& program : programs) {
+    const bool ready = program->condition == StageProgram::Condition::kReady;
+    if (!ready || !program->code.shared) {
+      ++own;
+    } else {
+      const runtime::MemoryReport memory = program->code.model->memory();
+      bytes += memory.arena_bytes + memory.scratch_bytes;
+    }
+  }
+  return own <= Executor::kMaxPrograms && bytes <= Executor::kSharedBytes;
+}
+
 void Stage::add_memory(runtime::MemoryReport& sum) const {
   for (const auto& program : programs) {
     if (program->condition != StageProgram::Condition::kReady) continue;

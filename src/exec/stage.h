@@ -45,6 +45,9 @@ struct Stage {
   // as running, no more: what is not compiled is interpreted, and a slow interpreter pays for code.
   bool may_compile() const { return compiled < Executor::kStormLimit || storm_ns <= run_ns; }
 
+  // Whether there are no more programs than are kept.
+  bool keeps_all() const;
+
   // The program for this frame, now the one used last; null: there is none.
   std::shared_ptr<StageProgram> find(const Signature& types, const Frame& frame);
   void add_memory(runtime::MemoryReport& sum) const;

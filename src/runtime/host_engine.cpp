@@ -38,6 +38,8 @@ struct BoundStep {
   int64_t points = 0;
   size_t first = 0;
   int64_t copied_bytes = 0;
+  size_t first_dim = 0;
+  bool has_dims = false;
 };
 
 // Of a copy that one thread does at a time.
@@ -65,6 +67,7 @@ struct Scratch {
 struct StepCall {
   HostFunction function;
   void* const* buffers;
+  const int64_t* dims;
   const Scratch& scratch;
   std::vector<int32_t>& faults;
   int threads;
@@ -74,7 +77,7 @@ struct StepCall {
     int32_t& fault = call.faults[static_cast<size_t>(thread)];
     const pyc_kernel_args args = {
         .buffers = call.buffers,
-        .dims = nullptr,
+        .dims = call.dims,
         .scratch = call.scratch.of(thread),
         .self = call.function.self,
         .fault = &fault,
@@ -171,7 +174,11 @@ class HostEngine final : public Engine {
 
   void bind(HostFunction function, int64_t points, const Step& step) {
     const Copy* copy = step.copy();
-    steps.push_back({function, points, pointers, copy == nullptr ? 0 : copy->bytes});
+    const std::vector<int64_t> sizes =
+        copy == nullptr ? host_dims(step.kernel().launch) : std::vector<int64_t>{};
+    steps.push_back({function, points, pointers, copy == nullptr ? 0 : copy->bytes, dims.size(),
+                     !sizes.empty()});
+    dims.insert(dims.end(), sizes.begin(), sizes.end());
     for (const BufferRef& ref : step.buffers()) {
       if (ref.where == Where::kInput) inputs.push_back({pointers, ref.index, ref.offset});
       if (ref.where == Where::kOutput) outputs.push_back({pointers, ref.index, ref.offset});
@@ -182,8 +189,9 @@ class HostEngine final : public Engine {
   std::vector<BoundStep> steps;  // of the program's steps, in their order
   std::vector<Slot> inputs;
   std::vector<Slot> outputs;
-  size_t pointers = 0;  // of all steps
-  std::vector<std::unique_ptr<const HostCode>> code;
+  size_t pointers = 0;        // of all steps
+  std::vector<int64_t> dims;  // of all steps
+  std::vector<std::shared_ptr<const HostCode>> code;
 };
 
 Status HostLane::allocate_memory(std::span<std::byte* const> states) {
@@ -234,7 +242,8 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
 }
 
 int32_t HostLane::run_step(const BoundStep& step) {
-  StepCall call{step.function, pointers_.data() + step.first, scratch_, faults_,
+  const int64_t* dims = step.has_dims ? engine_.dims.data() + step.first_dim : nullptr;
+  StepCall call{step.function,     pointers_.data() + step.first, dims, scratch_, faults_,
                 threads_.threads()};
   threads_.parallel_for(step.points, StepCall::run_part, &call);
   return take_fault(faults_);
@@ -242,15 +251,26 @@ int32_t HostLane::run_step(const BoundStep& step) {
 
 }  // namespace
 
-std::string host_launch(int64_t points) {
-  return {reinterpret_cast<const char*>(&points), sizeof(points)};
+std::string host_launch(int64_t points, std::span<const int64_t> dims) {
+  std::string out(reinterpret_cast<const char*>(&points), sizeof(points));
+  out.append(reinterpret_cast<const char*>(dims.data()), dims.size_bytes());
+  return out;
+}
+
+std::vector<int64_t> host_dims(std::string_view launch) {
+  std::vector<int64_t> dims(launch.size() / sizeof(int64_t) - 1);
+  if (!dims.empty()) {
+    std::memcpy(dims.data(), launch.data() + sizeof(int64_t), dims.size() * sizeof(int64_t));
+  }
+  return dims;
 }
 
 Result<int64_t> host_points(std::string_view launch) {
   int64_t points = 0;
-  if (launch.size() != sizeof(points)) {
-    return Status(Code::kParseError, fmt::format("its launch has {} bytes, expected {}",
-                                                 launch.size(), sizeof(points)));
+  if (launch.empty() || launch.size() % sizeof(points) != 0) {
+    return Status(Code::kParseError,
+                  fmt::format("its launch has {} bytes, expected {} and as many for each size",
+                              launch.size(), sizeof(points)));
   }
   std::memcpy(&points, launch.data(), sizeof(points));
   if (points < 0) {
@@ -259,11 +279,29 @@ Result<int64_t> host_points(std::string_view launch) {
   return points;
 }
 
+// What another program has loaded is taken as it is. Of programs that are gone nothing is kept.
+Result<std::shared_ptr<const HostCode>> HostLoader::load_shared(
+    const std::shared_ptr<const std::string>& object) const {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto known = loaded_.find(object.get());
+    if (known != loaded_.end() && known->second.object.lock() == object) {
+      if (auto code = known->second.code.lock()) return code;
+    }
+  }
+  PYC_ASSIGN(std::unique_ptr<const HostCode> made, load_object(*object));
+  std::shared_ptr<const HostCode> code = std::move(made);
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(loaded_, [](const auto& entry) { return entry.second.code.expired(); });
+  loaded_.insert_or_assign(object.get(), Loaded{object, code});
+  return code;
+}
+
 Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Program> program,
                                                        uint32_t place) const {
   PYC_TRY(check_place(program->places[place]));
   auto engine = std::make_shared<HostEngine>(program);
-  std::map<const std::string*, const HostCode*> loaded;
+  std::map<const std::string*, std::shared_ptr<const HostCode>> loaded;
   const auto bind = [&](const Step& step) -> Status {
     if (const Copy* copy = step.copy()) {
       engine->bind({copy_units, copy}, (copy->bytes + kCopyUnit - 1) / kCopyUnit, step);
@@ -271,10 +309,10 @@ Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Pro
     }
     const Kernel& kernel = step.kernel();
     PYC_ASSIGN(const int64_t points, host_points(kernel.launch));
-    const HostCode*& code = loaded[kernel.object.get()];
+    std::shared_ptr<const HostCode>& code = loaded[kernel.object.get()];
     if (code == nullptr) {
-      PYC_ASSIGN(std::unique_ptr<const HostCode> made, load_object(*kernel.object));
-      code = engine->code.emplace_back(std::move(made)).get();
+      PYC_ASSIGN(code, load_shared(kernel.object));
+      engine->code.push_back(code);
     }
     const HostFunction function = code->find(kernel.symbol);
     if (function.fn == nullptr) {

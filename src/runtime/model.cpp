@@ -12,6 +12,20 @@
 #include "runtime/lanes.h"
 
 namespace pyc::runtime {
+
+CompileBreakdown& CompileBreakdown::operator+=(const CompileBreakdown& other) {
+  passes_ns += other.passes_ns;
+  lower_ns += other.lower_ns;
+  select_ns += other.select_ns;
+  plan_ns += other.plan_ns;
+  code_ns += other.code_ns;
+  assemble_ns += other.assemble_ns;
+  kernels += other.kernels;
+  distinct_kernels += other.distinct_kernels;
+  generated_kernels += other.generated_kernels;
+  slowest_kernel_ns = std::max(slowest_kernel_ns, other.slowest_kernel_ns);
+  return *this;
+}
 namespace {
 
 // Gives a lane back to its pool.

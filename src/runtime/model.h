@@ -44,7 +44,11 @@ struct CompileBreakdown {
   int64_t assemble_ns = 0;  // the program and its parameters
   int64_t kernels = 0;      // asked for
   int64_t distinct_kernels = 0;
+  int64_t generated_kernels = 0;  // of those: not shared with another program
   int64_t slowest_kernel_ns = 0;
+
+  // Of several compiles together.
+  CompileBreakdown& operator+=(const CompileBreakdown& other);
 };
 
 struct ModelStats {

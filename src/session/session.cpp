@@ -273,7 +273,7 @@ Result<ir::Graph> close_model(const OpenGraph& graph) {
   return std::move(segment.graph);
 }
 
-exec::ExecutorOptions executor_options(const driver::CompileOptions& options) {
+exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bool any_size) {
   exec::ExecutorOptions out;
   out.ops = &ops::all_ops();
   out.evaluate = evaluate;
@@ -282,11 +282,19 @@ exec::ExecutorOptions executor_options(const driver::CompileOptions& options) {
   driver::CompileOptions interpreted = uncached;
   interpreted.device = "reference";
   interpreted.kernels.clear();
+  const auto backend = driver::find_backend(options.device);
+  if (any_size && backend.ok()) uncached.store = (*backend)->make_store();
   const auto code_by = [](const driver::CompileOptions& o) {
     return [o](ir::Graph graph) -> Result<exec::SegmentCode> {
       PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o));
       std::vector<runtime::IoSpec> outputs = model->outputs();
-      return exec::SegmentCode{std::move(model), std::move(outputs), true};
+      const runtime::CompileBreakdown made = model->stats().compile;
+      // Of a program from a folder it is not told; then it counts as one with code of its own.
+      const bool told = made.kernels > 0;
+      return exec::SegmentCode{.model = std::move(model),
+                               .outputs = std::move(outputs),
+                               .shared = o.store != nullptr && told && made.generated_kernels == 0,
+                               .generated = made.generated_kernels};
     };
   };
   out.compile = code_by(uncached);
@@ -346,7 +354,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
   impl->outputs = declared(*graph, graph->outputs);
   impl->graph = std::move(graph);
   impl->options = std::move(options);
-  exec::ExecutorOptions means = executor_options(impl->options);
+  exec::ExecutorOptions means = executor_options(impl->options, !has_fixed_inputs(*impl->graph));
   if (code) means.compile = std::move(code);
   impl->executor = std::make_unique<exec::Executor>(*impl->graph, std::move(means), impl->log);
   PYC_TRY(impl->prepare());
@@ -413,9 +421,12 @@ SessionStats Session::stats() const {
     const exec::ExecutorStats s = impl_->executor->stats();
     out.segments_run = s.segments_run;
     out.segments_compiled = s.segments_compiled;
+    out.generated_kernels = s.generated_kernels;
     out.host_calls = s.host_calls;
     out.fallbacks = s.fallbacks;
     out.compile_ns = s.compile_ns;
+    out.run_ns = s.run_ns;
+    out.compile = s.compile;
   }
   if (impl_->whole != nullptr) {
     const runtime::ModelStats s = impl_->whole->stats();
@@ -425,8 +436,9 @@ SessionStats Session::stats() const {
     out.contexts = s.contexts;
     out.cache_hit = s.cache_hit;
     out.compile_ns += s.compile_ns;
-    out.compile = s.compile;
+    out.compile += s.compile;
     out.segments_compiled += 1;
+    out.generated_kernels += s.compile.generated_kernels;
     out.segments_run += s.runs - s.failed_runs;
   }
   const std::scoped_lock lock(impl_->mutex);

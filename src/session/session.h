@@ -26,7 +26,9 @@ namespace pyc::session {
 Result<ir::Graph> close_model(const open::OpenGraph& graph);
 
 // The limits and means that these options give an executor.
-exec::ExecutorOptions executor_options(const driver::CompileOptions& options);
+// any_size: programs for many sizes are to be expected; they share code.
+exec::ExecutorOptions executor_options(const driver::CompileOptions& options,
+                                       bool any_size = false);
 
 // What of the graph breaks, as far as its declared shapes tell. Nodes without a rule are taken.
 // Refuses with the code of a rule that the graph contradicts.
@@ -41,11 +43,13 @@ struct SessionStats {
   int64_t guard_misses = 0;  // of those: refused at entry
   int64_t segments_run = 0;
   int64_t segments_compiled = 0;
+  int64_t generated_kernels = 0;  // of their kernels: those that code was generated for
   int64_t host_calls = 0;
   int64_t fallbacks = 0;  // of those: of ops that become code where their inputs allow it
   int64_t contexts = 0;
   int64_t compile_ns = 0;
-  runtime::CompileBreakdown compile = {};  // of the whole program
+  int64_t run_ns = 0;                      // of an open model's programs
+  runtime::CompileBreakdown compile = {};  // the sum over all programs
   bool cache_hit = false;
 };
 

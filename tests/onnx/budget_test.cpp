@@ -214,11 +214,15 @@ TEST(Budget, ARefusalNamesTheSegmentAndItsBytes) {
   EXPECT_FALSE(y.status().node().empty()) << y.status().to_string();
 }
 
-// Shapes that never come back: a bounded number of compiles, the same results.
+// Shapes that never come back, each with a number in its code: a bounded number of compiles, the
+// same results.
 TEST(Storm, CompilingIsBounded) {
-  const Bytes bytes = model({.inputs = {value("x", tensor_type(kF32, {named("rows"), fixed(4)}))},
-                             .outputs = {unshaped("y", kF32)},
-                             .nodes = {node("Neg", {"x"}, {"y"}, {}, "negate")}});
+  const Bytes bytes =
+      model({.inputs = {value("x", tensor_type(kF32, {named("rows"), fixed(4)}))},
+             .outputs = {unshaped("y", kF32)},
+             .nodes = {node("Size", {"x"}, {"size"}, {}, "size"),
+                       node("Cast", {"size"}, {"count"}, {attr_int("to", kF32)}, "cast"),
+                       node("Mul", {"x", "count"}, {"y"}, {}, "scale")}});
   const auto made = budgeted(bytes, 0, "cpu");
   ASSERT_TRUE(made.ok()) << made.status().to_string();
   constexpr int64_t kShapes = 400;
@@ -226,7 +230,8 @@ TEST(Storm, CompilingIsBounded) {
     std::vector<float> values(static_cast<size_t>(count * 4), 1.5F);
     const auto y = (*made)->run(std::vector<DynValue>{f32({count, 4}, values)});
     ASSERT_TRUE(y.ok()) << y.status().to_string();
-    ASSERT_EQ(numbers_of(y), std::vector<double>(values.size(), -1.5));
+    const double scaled = 1.5 * static_cast<double>(values.size());
+    ASSERT_EQ(numbers_of(y), std::vector<double>(values.size(), scaled));
   }
   int compiled = 0;
   int storms = 0;

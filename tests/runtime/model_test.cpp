@@ -148,7 +148,7 @@ TEST(LoadEngine, RefusesWhatItsLoaderDidNotWrite) {
       {[](Program& p) { p.places.push_back({.backend = "functions"}); }, Code::kUnsupported,
        "the program runs at 2 places, engines run at one"},
       {[](Program& p) { p.steps[1].kernel().launch.pop_back(); }, Code::kParseError,
-       "step 'g1': its launch has 7 bytes, expected 8"},
+       "step 'g1': its launch has 7 bytes, expected 8 and as many for each size"},
       {[](Program& p) { p.steps[1].kernel().launch = host_launch(-1); }, Code::kParseError,
        "step 'g1': its launch has -1 parallel points"},
       {[](Program& p) { p.steps[0].kernel().symbol = "g"; }, Code::kParseError,

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
+#include <string_view>
 
+#include "backends/cpu/code_store.h"
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/kernel_generator.h"
 #include "backends/cpu/loader.h"
@@ -35,7 +38,10 @@ struct Unit {
   const lower::Group* group = nullptr;
   const cpu::CpuPlan* plan = nullptr;
   std::string symbol;
-  std::shared_ptr<const std::string> object;
+  cpu::SharedObject object;
+  std::vector<int64_t> dims;  // sizes that are arguments of the code
+  std::string source;         // what the store knows the code by
+  bool any_size = false;
   int64_t ns = 0;  // thread_ns it took
 };
 
@@ -47,25 +53,79 @@ int64_t thread_ns() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
+Result<std::string> emit_unit(const cpu::CodegenTarget& target, Unit& unit, cpu::Form form) {
+  unit.dims.clear();
+  return unit.plan->emit(
+      *unit.group, target,
+      {.symbol = unit.symbol, .form = form, .dims = unit.any_size ? &unit.dims : nullptr});
+}
+
 Status compile_unit(const cpu::CodegenTarget& target, Unit& unit) {
   const int64_t start = thread_ns();
-  PYC_ASSIGN(std::string object,
-             unit.plan->emit(*unit.group, target, unit.symbol, cpu::Form::kObject));
+  PYC_ASSIGN(std::string object, emit_unit(target, unit, cpu::Form::kObject));
   unit.object = std::make_shared<const std::string>(std::move(object));
   unit.ns = thread_ns() - start;
   return {};
 }
 
-Status compile_units(const cpu::CodegenTarget& target, std::vector<Unit>& units) {
+// Calls work(unit) for all of them.
+template <class Work>
+Status each_unit(std::span<Unit* const> units, const Work& work) {
   return on_all_cores(units.size(), [&](size_t i) {
-    return compile_unit(target, units[i]).with_context("compiling group " + units[i].group->name);
+    return work(*units[i]).with_context("compiling group " + units[i]->group->name);
   });
+}
+
+Status compile_units(const cpu::CodegenTarget& target, std::span<Unit* const> units) {
+  return each_unit(units, [&](Unit& unit) { return compile_unit(target, unit); });
+}
+
+// The units that the store has nothing for, one of each source.
+std::vector<Unit*> missing_in(const cpu::CodeStore& store, std::span<Unit* const> units) {
+  std::vector<Unit*> out;
+  std::set<std::string_view> asked;
+  for (Unit* unit : units) {
+    unit->object = store.find(unit->source);
+    if (unit->object == nullptr && asked.insert(unit->source).second) out.push_back(unit);
+  }
+  return out;
+}
+
+// Generates what the store does not have yet and takes all from there; returns how many that were.
+// First by all that fixed code follows from; of a program whose inputs were met with other sizes,
+// what is not found is asked for again with its sizes as arguments.
+Result<int64_t> take_units(const cpu::CodegenTarget& target, bool met, std::span<Unit* const> units,
+                           cpu::CodeStore& store) {
+  std::vector<Unit*> missing = missing_in(store, units);
+  if (met && !missing.empty()) {
+    std::vector<Unit*> open;
+    for (Unit* unit : units) {
+      if (unit->object != nullptr) continue;
+      unit->any_size = true;
+      open.push_back(unit);
+    }
+    PYC_TRY(each_unit(open, [&](Unit& unit) -> Status {
+      PYC_ASSIGN(unit.source, emit_unit(target, unit, cpu::Form::kSource));
+      return {};
+    }));
+    missing = missing_in(store, open);
+  }
+  PYC_TRY(compile_units(target, missing));
+  for (Unit* unit : missing) unit->object = store.keep(unit->source, std::move(unit->object));
+  for (Unit* unit : units) {
+    if (unit->object == nullptr) unit->object = store.find(unit->source);
+  }
+  return static_cast<int64_t>(missing.size());
 }
 
 CompiledGroup make_group(const lower::Group& group, const cpu::CpuPlan& plan, const Unit& unit) {
   CompiledGroup out;
   out.steps = plan.steps(group, unit.symbol);
-  for (CompiledStep& step : out.steps) step.object = unit.object;
+  for (CompiledStep& step : out.steps) {
+    step.object = unit.object;
+    step.launch.append(reinterpret_cast<const char*>(unit.dims.data()),
+                       unit.dims.size() * sizeof(int64_t));
+  }
   return out;
 }
 
@@ -160,6 +220,8 @@ class CpuBackend final : public Backend {
                                              const BackendOptions& options,
                                              CompileStats* stats) const override {
     PYC_CHECK(chosen.size() == lowered.groups.size(), "a choice for every group");
+    const cpu::CodegenTarget target = target_of(options);
+    auto* const store = dynamic_cast<cpu::CodeStore*>(options.store);
     std::vector<Unit> units;
     std::map<std::string, size_t> known;
     std::vector<size_t> unit_of;
@@ -171,12 +233,25 @@ class CpuBackend final : public Backend {
       if (is_new) {
         units.emplace_back();
         units.back().group = &group;
-        units.back().symbol = fmt::format("pyc_k{}", it->second);
         units.back().plan = &plan;
+        if (store == nullptr) {
+          units.back().symbol = fmt::format("pyc_k{}", it->second);
+        } else {
+          units.back().symbol = cpu::kDefaultSymbol;  // the same in all programs
+          units.back().source = fmt::format("{} {} {} {}\n{}", target.triple, target.cpu,
+                                            target.features, target.lanes, key);
+        }
       }
       unit_of.push_back(it->second);
     }
-    PYC_TRY(compile_units(target_of(options), units));
+    std::vector<Unit*> all;
+    for (Unit& unit : units) all.push_back(&unit);
+    if (store == nullptr) {
+      PYC_TRY(compile_units(target, all));
+      stats->generated = static_cast<int64_t>(units.size());
+    } else {
+      PYC_ASSIGN(stats->generated, take_units(target, store->meet(*lowered.graph), all, *store));
+    }
     stats->kernels = static_cast<int64_t>(lowered.groups.size());
     stats->distinct = static_cast<int64_t>(units.size());
     for (const Unit& unit : units) stats->slowest_ns = std::max(stats->slowest_ns, unit.ns);
@@ -190,13 +265,16 @@ class CpuBackend final : public Backend {
     return out;
   }
 
+  std::shared_ptr<CodeStore> make_store() const override {
+    return std::make_shared<cpu::CodeStore>();
+  }
   const runtime::Loader& loader() const override { return cpu::loader(); }
 
   Result<std::string> dump(const lower::LoweredGraph& lowered, size_t g, const Candidate& chosen,
                            const BackendOptions& options, std::string_view stage) const override {
-    return plan_of(chosen).emit(lowered.groups[g], target_of(options),
-                                std::string(cpu::kDefaultSymbol),
-                                stage == "llvm" ? cpu::Form::kLlvmText : cpu::Form::kAssembly);
+    return plan_of(chosen).emit(
+        lowered.groups[g], target_of(options),
+        {.form = stage == "llvm" ? cpu::Form::kLlvmText : cpu::Form::kAssembly});
   }
 };
 

@@ -9,13 +9,13 @@ namespace {
 Result<std::string> emit(const loop::Kernel& kernel, const CodegenTarget& target,
                          const std::string& symbol, Form form) {
   PYC_ASSIGN(const Generator* made, generator());
-  return made->kernel(kernel, target, symbol, form);
+  return made->kernel(kernel, target, {.symbol = symbol, .form = form});
 }
 
 Result<std::string> emit(const lower::Group& group, const MatmulPlan& plan,
                          const CodegenTarget& target, const std::string& symbol, Form form) {
   PYC_ASSIGN(const Generator* made, generator());
-  return made->matmul(group, plan, target, symbol, form);
+  return made->matmul(group, plan, target, {.symbol = symbol, .form = form});
 }
 
 CodegenTarget find_host() {

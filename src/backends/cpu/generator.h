@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/attention.h"
 #include "backends/cpu/codegen.h"
@@ -16,20 +17,28 @@
 
 namespace pyc::cpu {
 
-// What is wanted of a module: a relocatable ELF object, assembly, or LLVM IR after the pass list.
-enum class Form : uint8_t { kObject, kAssembly, kLlvmText };
+// What is wanted of a module: a relocatable ELF object, assembly, LLVM IR after the pass list, or
+// all that its code follows from, as bytes: equal bytes become equal code.
+enum class Form : uint8_t { kObject, kAssembly, kLlvmText, kSource };
+
+struct Output {
+  std::string symbol = std::string(kDefaultSymbol);
+  Form form = Form::kObject;
+  // Where not null, sizes are arguments of the code, and these become their values: what
+  // pyc_kernel_args::dims has to point at when the code runs for the kernel it was asked for.
+  std::vector<int64_t>* dims = nullptr;
+};
 
 class Generator {
  public:
   virtual ~Generator() = default;
   virtual Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target,
-                                     const std::string& symbol, Form form) const = 0;
+                                     const Output& output) const = 0;
   virtual Result<std::string> matmul(const lower::Group& group, const MatmulPlan& plan,
-                                     const CodegenTarget& target, const std::string& symbol,
-                                     Form form) const = 0;
+                                     const CodegenTarget& target, const Output& output) const = 0;
   virtual Result<std::string> attention(const lower::Group& group, const AttentionPlan& plan,
-                                        const CodegenTarget& target, const std::string& symbol,
-                                        Form form) const = 0;
+                                        const CodegenTarget& target,
+                                        const Output& output) const = 0;
   virtual Result<std::string> fma_probe(const CodegenTarget& target,
                                         const std::string& symbol) const = 0;
 };

@@ -30,7 +30,7 @@ class CpuPlan : public backends::KernelPlan {
   // Everything the code depends on but the target and the symbol: equal keys give equal code.
   virtual std::string key(const lower::Group& group) const = 0;
   virtual Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
-                                   const std::string& symbol, Form form) const = 0;
+                                   const Output& output) const = 0;
   // Run in order; their functions are found by symbol in the emitted object.
   virtual std::vector<backends::CompiledStep> steps(const lower::Group& group,
                                                     const std::string& symbol) const = 0;

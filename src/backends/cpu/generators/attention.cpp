@@ -21,9 +21,9 @@ class PlannedAttention final : public CpuPlan {
   }
 
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
-                           const std::string& symbol, Form form) const override {
+                           const Output& output) const override {
     PYC_ASSIGN(const Generator* made, generator());
-    return made->attention(group, plan_, target, symbol, form);
+    return made->attention(group, plan_, target, output);
   }
 
   std::vector<backends::CompiledStep> steps(const lower::Group& group,

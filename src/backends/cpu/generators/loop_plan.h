@@ -22,12 +22,12 @@ class LoopPlan final : public CpuPlan {
     return fmt::format("{}\n{}", lanes_, text_of(group));
   }
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
-                           const std::string& symbol, Form form) const override {
+                           const Output& output) const override {
     PYC_ASSIGN(const Generator* made, generator());
     CodegenTarget wide = target;
     wide.lanes = lanes_;
-    if (kernel_ == nullptr) return made->kernel(group.kernel, wide, symbol, form);
-    return made->kernel(in_place_as(group), wide, symbol, form);
+    if (kernel_ == nullptr) return made->kernel(group.kernel, wide, output);
+    return made->kernel(in_place_as(group), wide, output);
   }
   std::vector<backends::CompiledStep> steps(const lower::Group& group,
                                             const std::string& symbol) const override {

@@ -25,9 +25,9 @@ class PlannedMatmul final : public CpuPlan {
 
   std::string key(const lower::Group& group) const override { return matmul_key(group, plan_); }
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
-                           const std::string& symbol, Form form) const override {
+                           const Output& output) const override {
     PYC_ASSIGN(const Generator* made, generator());
-    return made->matmul(group, plan_, target, symbol, form);
+    return made->matmul(group, plan_, target, output);
   }
   std::vector<backends::CompiledStep> steps(const lower::Group& group,
                                             const std::string& symbol) const override {

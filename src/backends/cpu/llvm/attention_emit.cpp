@@ -35,13 +35,15 @@ class RowsWriter {
       : a_(*source.group.attention),
         p_(source.plan),
         b_(function->getContext()),
-        flow_(b_),
+        flow_(b_, source.traits.numbers),
         ex_(source.group.kernel, source.traits, b_, function),
         f_(function) {
     blocks_ = (a_.keys + a_.block - 1) / a_.block;
     rest_ = a_.keys - (blocks_ - 1) * a_.block;
     stored_columns_ = p_.values.panels() * p_.tile_columns;
-    row_length_ = (a_.block + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum;
+    // Of any number of keys as for the most: what is filled up has no weight.
+    const int64_t keys = any_size() ? kAttentionBlock : a_.block;
+    row_length_ = (keys + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum;
   }
 
   void run();
@@ -52,7 +54,13 @@ class RowsWriter {
 
   Value* arg(unsigned i) { return f_->getArg(i); }
   Value* index(int64_t v) { return flow_.index(v); }
-  Value* number(double v) { return llvm::ConstantFP::get(b_.getFloatTy(), v); }
+  // What follows from the numbers of keys, queries and heads; the rest of the shape is fixed.
+  Value* number(int64_t v) { return flow_.number(v); }
+  bool any_size() const { return flow_.any_size(); }
+  // Whether blocks lie one after another; a single one of any size does not span a number of its
+  // own.
+  bool moves() const { return blocks_ > 1 || !any_size(); }
+  Value* real(double v) { return llvm::ConstantFP::get(b_.getFloatTy(), v); }
   llvm::Type* vector(int width) {
     if (width == 1) return b_.getFloatTy();
     return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(width));
@@ -136,7 +144,7 @@ void RowsWriter::run() {
   b_.CreateBr(body);
   b_.SetInsertPoint(body);
   start();
-  flow_.loop(index(0), index(blocks_), 1, true, [&](Value* j) {
+  flow_.loop(index(0), number(blocks_), 1, true, [&](Value* j) {
     ex_.scoped([&] {
       bind(a_.block_var, j);
       block(j);
@@ -150,7 +158,7 @@ void RowsWriter::start() {
   Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
   each_row(index(0), [&](Value* i) {
     store(nothing, flow_.at(maxima_, i));
-    store(number(0.0), flow_.at(sums_, i));
+    store(real(0.0), flow_.at(sums_, i));
     Value* row = flow_.at(results_, scaled(i, stored_columns_));
     flow_.loop(index(0), index(stored_columns_), p_.lanes, true, [&](Value* e) {
       store(llvm::Constant::getNullValue(vector(p_.lanes)), flow_.at(row, e));
@@ -164,6 +172,13 @@ TileSteps RowsWriter::steps_of(int64_t fewest, int64_t most, Value* count) {
   s.whole = b_.CreateUDiv(count, index(p_.unroll));
   s.fewest = fewest / p_.unroll;
   s.most = most / p_.unroll;
+  if (any_size() && !llvm::isa<llvm::Constant>(count)) {
+    // Any number of keys, at least one.
+    s.fewest = 0;
+    s.most = std::max<int64_t>(1, s.most);
+    s.rest = b_.CreateURem(count, index(p_.unroll));
+    return s;
+  }
   if (fewest % p_.unroll == 0 && most % p_.unroll == 0) return s;
   s.rest = b_.CreateURem(count, index(p_.unroll));
   s.always_rest = fewest == most;
@@ -171,10 +186,10 @@ TileSteps RowsWriter::steps_of(int64_t fewest, int64_t most, Value* count) {
 }
 
 void RowsWriter::block(Value* j) {
-  Value* keys = index(rest_);
-  if (blocks_ > 1 && rest_ != a_.block) {
-    Value* last = b_.CreateICmpEQ(j, index(blocks_ - 1));
-    keys = b_.CreateSelect(last, index(rest_), index(a_.block));
+  Value* keys = number(rest_);
+  if (blocks_ > 1 && (any_size() || rest_ != a_.block)) {
+    Value* last = b_.CreateICmpEQ(j, number(blocks_ - 1));
+    keys = b_.CreateSelect(last, keys, index(a_.block));
   }
   key_products(j, keys);
   each_row(index(0), [&](Value* i) { row_of_scores(i); });
@@ -190,8 +205,10 @@ void RowsWriter::key_products(Value* j, Value* keys) {
                      .a_row_stride = p_.rows > 1 ? a_.q->row_stride : 0,
                      .a_step = p_.unroll,
                      .b_k_stride = p_.tile_columns});
-  Value* panel =
-      flow_.at(arg(kK), scaled(j, a_.block / p_.tile_columns * p_.keys.panel_elements()));
+  Value* panel = arg(kK);
+  if (moves()) {
+    panel = flow_.at(panel, scaled(j, a_.block / p_.tile_columns * p_.keys.panel_elements()));
+  }
   flow_.loop(index(0), keys, p_.tile_columns, true, {panel}, [&](Value* u, const State& at) {
     flow_.loop(index(0), index(p_.rows), p_.tile_rows, true, [&](Value* i) {
       Value* q = flow_.at(arg(kQ), scaled(i, a_.q->row_stride));
@@ -214,9 +231,9 @@ void RowsWriter::row_of_scores(Value* i) {
   Value* before = load(flow_.at(maxima_, i));
   Value* top = scores_and_maximum(i, row);
   // Beyond a block's keys there is nothing; the last tile may have written there.
-  if (a_.block != row_length_) {
+  if (any_size() || a_.block != row_length_) {
     Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
-    flow_.loop(index(a_.block), index(row_length_), 1, true,
+    flow_.loop(number(a_.block), index(row_length_), 1, !any_size(),
                [&](Value* u) { store(nothing, flow_.at(row, u)); });
   }
   ex_.scoped([&] {
@@ -244,12 +261,12 @@ Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
   Value* top = nullptr;
   ex_.scoped([&] {
     bind(a_.query_var, b_.CreateAdd(arg(kRow), i));
-    const auto part = [&](int64_t from, int64_t to, int width) {
-      if (from == to) return;
+    const auto part = [&](Value* from, Value* to, bool empty, int width) {
+      if (empty && !any_size()) return;
       Value* least = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
       if (width > 1) least = b_.CreateVectorSplat(static_cast<unsigned>(width), least);
-      const State most = flow_.loop(
-          index(from), index(to), width, true, {least}, [&](Value* u, const State& so_far) {
+      const State most =
+          flow_.loop(from, to, width, !any_size(), {least}, [&](Value* u, const State& so_far) {
             Value* s = nullptr;
             ex_.scoped([&] {
               if (a_.key_var != kNone) {
@@ -270,8 +287,10 @@ Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
       top = top == nullptr ? found : ex_.ops().binary(loop::Op::kMax, DType::kF32, top, found);
     };
     const int64_t wide = a_.block / p_.width * p_.width;
-    part(0, wide, p_.width);
-    part(wide, a_.block, 1);
+    Value* end = number(a_.block);
+    Value* middle = b_.CreateAnd(end, index(-p_.width));
+    part(index(0), middle, wide == 0, p_.width);
+    part(middle, end, wide == a_.block, 1);
   });
   return top;
 }
@@ -303,7 +322,8 @@ Value* RowsWriter::weights_and_sum(Value* row) {
 
 void RowsWriter::value_products(Value* j, Value* keys) {
   const int64_t k_stride = p_.pack_values ? p_.tile_columns : a_.v->row_stride;
-  const int64_t panel_stride = p_.pack_values ? p_.values.panel_elements() : p_.tile_columns;
+  Value* panel_stride =
+      p_.pack_values ? number(p_.values.panel_elements()) : index(p_.tile_columns);
   const int vectors = p_.tile_columns / p_.lanes;
   TileCore core(b_, {.rows = p_.tile_rows,
                      .vectors = vectors,
@@ -315,7 +335,8 @@ void RowsWriter::value_products(Value* j, Value* keys) {
                      .b_k_stride = k_stride});
   const int64_t most = blocks_ > 1 ? a_.block : rest_;
   const TileSteps steps = steps_of(std::min(rest_, most), most, keys);
-  Value* first = flow_.at(arg(kV), scaled(j, a_.block * k_stride));
+  Value* first = arg(kV);
+  if (moves()) first = flow_.at(first, scaled(j, a_.block * k_stride));
   flow_.loop(index(0), index(stored_columns_), p_.tile_columns, true, {first},
              [&](Value* e, const State& at) {
                flow_.loop(index(0), index(p_.rows), p_.tile_rows, true, [&](Value* i) {
@@ -341,9 +362,10 @@ void RowsWriter::value_products(Value* j, Value* keys) {
 void RowsWriter::finish() {
   Value* head = index(0);
   for (size_t i = 0; i < a_.batch.size(); ++i) {
-    head = b_.CreateAdd(scaled(head, a_.batch[i]), arg(static_cast<unsigned>(kBatch + i)));
+    head = b_.CreateAdd(b_.CreateMul(head, number(a_.batch[i])),
+                        arg(static_cast<unsigned>(kBatch + i)));
   }
-  Value* first_row = b_.CreateAdd(scaled(head, a_.queries), arg(kRow));
+  Value* first_row = b_.CreateAdd(b_.CreateMul(head, number(a_.queries)), arg(kRow));
   each_row(arg(kFirst), [&](Value* i) {
     Value* at = b_.CreateAdd(first_row, i);
     Value* results = flow_.at(results_, scaled(i, stored_columns_));
@@ -376,6 +398,7 @@ llvm::Function* emit_rows(const AttentionSource& source, llvm::Module& module) {
   llvm::LLVMContext& context = module.getContext();
   std::vector<llvm::Type*> types(4, llvm::PointerType::getUnqual(context));
   types.resize(kBatch + source.group.attention->batch.size(), llvm::Type::getInt64Ty(context));
+  add_dims_type(source.traits.numbers, context, types);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "rows", module);
   f->addFnAttr(llvm::Attribute::NoInline);
@@ -396,7 +419,7 @@ void emit_attention(const AttentionSource& source, llvm::Module& module,
   llvm::Function* rows = emit_rows(source, module);
   llvm::Function* f = new_step(module, symbol);
   llvm::IRBuilder<> b(&f->getEntryBlock());
-  FlowBuilder flow(b);
+  FlowBuilder flow(b, source.traits.numbers);
   Value* field =
       b.CreateConstGEP1_64(b.getInt8Ty(), f->getArg(0), offsetof(pyc_kernel_args, buffers));
   Value* table = b.CreateAlignedLoad(b.getPtrTy(), field, llvm::Align(8));
@@ -405,33 +428,39 @@ void emit_attention(const AttentionSource& source, llvm::Module& module,
     return b.CreateAlignedLoad(b.getPtrTy(), at, llvm::Align(8));
   };
   flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
-    Value* task = b.CreateURem(number, flow.index(p.row_tasks));
-    Value* rest = b.CreateUDiv(number, flow.index(p.row_tasks));
+    Value* row_tasks = flow.number(p.row_tasks);
+    Value* task = b.CreateURem(number, row_tasks);
+    Value* rest = b.CreateUDiv(number, row_tasks);
     std::vector<Value*> batch(a.batch.size());
     for (size_t i = a.batch.size(); i-- > 0;) {
-      batch[i] = b.CreateURem(rest, flow.index(a.batch[i]));
-      rest = b.CreateUDiv(rest, flow.index(a.batch[i]));
+      Value* extent = flow.number(a.batch[i]);
+      batch[i] = b.CreateURem(rest, extent);
+      rest = b.CreateUDiv(rest, extent);
     }
     // The last task's rows end with the last query; what it shares with the one before is not
     // stored.
     Value* wanted = b.CreateMul(task, flow.index(p.rows));
     Value* row =
-        b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wanted, flow.index(a.queries - p.rows));
+        b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, wanted, flow.number(a.queries - p.rows));
     Value* first = b.CreateSub(wanted, row);
     const auto entry = [&](Value* pointer, const std::vector<int64_t>& strides) {
       for (size_t i = 0; i < batch.size(); ++i) {
-        pointer = flow.at(pointer, b.CreateMul(batch[i], flow.index(strides[i])));
+        pointer = flow.at(pointer, b.CreateMul(batch[i], flow.number(strides[i])));
       }
       return pointer;
     };
-    Value* q = entry(flow.at(slot(a.q->buffer), a.q->base), a.q->batch_strides);
+    const auto from = [&](const lower::Attention::Operand& x) {
+      Value* first = slot(x.buffer);
+      return entry(x.base == 0 ? first : flow.at(first, flow.number(x.base)), x.batch_strides);
+    };
+    Value* q = from(*a.q);
     q = flow.at(q, b.CreateMul(row, flow.index(a.q->row_stride)));
     const uint32_t keys = packed_keys_slot(source.group);
     Value* k = entry(slot(keys), p.keys.packed_strides());
-    Value* v = p.pack_values ? entry(slot(keys + 1), p.values.packed_strides())
-                             : entry(flow.at(slot(a.v->buffer), a.v->base), a.v->batch_strides);
+    Value* v = p.pack_values ? entry(slot(keys + 1), p.values.packed_strides()) : from(*a.v);
     std::vector<Value*> args = {table, q, k, v, row, first};
     args.insert(args.end(), batch.begin(), batch.end());
+    add_dims_argument(source.traits.numbers, f, args);
     b.CreateCall(rows, args);
   });
   b.CreateRetVoid();

@@ -3,6 +3,7 @@
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/InstIterator.h>
@@ -42,15 +43,20 @@ void initialise_llvm() {
   });
 }
 
-// Replaces kHostCpu by LLVM's name of this machine's CPU and all it has.
-void find_host(CodegenTarget& target) {
-  target.cpu = llvm::sys::getHostCPUName().str();
+struct HostName {
+  std::string cpu;
+  std::string features;
+};
+
+// LLVM's name of this machine's CPU and all it has.
+HostName name_host() {
+  HostName host{llvm::sys::getHostCPUName().str(), ""};
   llvm::StringMap<bool> features;
   llvm::sys::getHostCPUFeatures(features);
   std::vector<std::string> list;
   for (const auto& f : features) list.push_back((f.second ? "+" : "-") + f.first().str());
   std::sort(list.begin(), list.end());
-  if (target.is_aarch64()) {
+  if (llvm::Triple(llvm::sys::getProcessTriple()).isAArch64()) {
     // Named CPUs imply SVE, which the system may not offer; vectors here are fixed anyway.
     list.push_back("-sve");
   } else {
@@ -58,9 +64,15 @@ void find_host(CodegenTarget& target) {
     // converts f16 to u64 was off by one bit; without, it is right.
     list.push_back("-avx512fp16");
   }
-  for (const std::string& f : list) {
-    target.features += (target.features.empty() ? "" : ",") + f;
-  }
+  for (const std::string& f : list) host.features += (host.features.empty() ? "" : ",") + f;
+  return host;
+}
+
+// Replaces kHostCpu by that. Looked up once: it reads files of the system.
+void find_host(CodegenTarget& target) {
+  static const HostName host = name_host();
+  target.cpu = host.cpu;
+  target.features += (target.features.empty() ? "" : ",") + host.features;
 }
 
 // Keeps what LLVM would print (and exit on).
@@ -82,8 +94,9 @@ class Diagnostics : public llvm::DiagnosticHandler {
 
 }  // namespace
 
-Compilation::Compilation(CodegenTarget target, std::string name)
+Compilation::Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims)
     : target_(std::move(target)), name_(std::move(name)) {
+  if (dims != nullptr) numbers_.emplace(*dims);
   if (target_.cpu == kHostCpu) find_host(target_);
 }
 
@@ -129,7 +142,7 @@ Status Compilation::make_machine() {
   return {};
 }
 
-TargetTraits Compilation::traits() const {
+TargetTraits Compilation::traits() {
   const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
   TargetTraits t;
   t.aarch64 = target_.is_aarch64();
@@ -139,6 +152,7 @@ TargetTraits Compilation::traits() const {
   t.avx512 = avx512 && t.lanes == 16;
   t.vector_registers = t.aarch64 || avx512 ? 32 : 16;
   t.slow_division = t.lanes == 16;
+  t.numbers = numbers_ ? &*numbers_ : nullptr;
   return t;
 }
 
@@ -161,13 +175,24 @@ Status Compilation::named(Status status) const {
   return std::move(status).with_context("compiling " + name_);
 }
 
-Status Compilation::emit(const Writer& writer) {
+Status Compilation::write(const Writer& writer) {
   if (Status status = make_machine(); !status.ok()) return named(std::move(status));
   module_ = std::make_unique<llvm::Module>("pyc", context_);
   module_->setTargetTriple(target_.triple);
   module_->setDataLayout(machine_->createDataLayout());
   writer(*module_, traits());
   set_attributes();
+  return {};
+}
+
+std::string Compilation::source() const {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::WriteBitcodeToFile(*module_, stream);
+  return {bytes.begin(), bytes.end()};
+}
+
+Status Compilation::finish() {
   std::string broken;
   llvm::raw_string_ostream stream(broken);
   if (llvm::verifyModule(*module_, &stream)) {
@@ -217,7 +242,7 @@ void Compilation::optimise() {
   all.run(*module_, modules);
 }
 
-Result<std::string> Compilation::write(llvm::CodeGenFileType type) {
+Result<std::string> Compilation::code(llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
@@ -236,10 +261,10 @@ std::string Compilation::text() const {
   return out;
 }
 
-Result<std::string> Compilation::assembly() { return write(llvm::CGFT_AssemblyFile); }
+Result<std::string> Compilation::assembly() { return code(llvm::CGFT_AssemblyFile); }
 
 Result<std::string> Compilation::object() {
-  PYC_ASSIGN(std::string object, write(llvm::CGFT_ObjectFile));
+  PYC_ASSIGN(std::string object, code(llvm::CGFT_ObjectFile));
   PYC_ASSIGN(const std::vector<std::string> missing, runtime::undefined_symbols(object));
   if (!missing.empty()) {
     return named({Code::kInternal, "the object needs the undefined symbol '" + missing[0] + "'"});

@@ -9,7 +9,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/llvm/value_ops.h"
@@ -20,11 +22,16 @@ class Compilation {
  public:
   using Writer = std::function<void(llvm::Module& module, const TargetTraits& traits)>;
 
-  // `name` says in messages what is compiled.
-  Compilation(CodegenTarget target, std::string name);
+  // `name` says in messages what is compiled. Where `dims` is not null, sizes are arguments of the
+  // code, and their values are put there.
+  Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims = nullptr);
 
   // Lets `writer` fill the module. Once, before the others.
-  Status emit(const Writer& writer);
+  Status write(const Writer& writer);
+  // The module as it was written, as bytes: what its code follows from.
+  std::string source() const;
+  // Verifies what was written and cleans it up. Once, before those below.
+  Status finish();
   std::string text() const;
   Result<std::string> assembly();
   // Refuses an object that needs a symbol it does not define.
@@ -32,16 +39,17 @@ class Compilation {
 
  private:
   Status make_machine();
-  TargetTraits traits() const;
+  TargetTraits traits();
   void set_attributes();
   void optimise();
   static void compare_with_itself(llvm::Module& module);
-  Result<std::string> write(llvm::CodeGenFileType type);
+  Result<std::string> code(llvm::CodeGenFileType type);
   Status named(Status status) const;
 
   CodegenTarget target_;
   std::string name_;
   std::string errors_;
+  std::optional<Numbers> numbers_;
   llvm::LLVMContext context_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::Module> module_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <numeric>
 
 #include "backends/cpu/llvm/kernel_emitter.h"
 #include "base/kernel_abi.h"
@@ -12,6 +13,7 @@
 namespace pyc::cpu {
 
 using loop::kNone;
+using loop::kTreeBlock;
 
 KernelEmitter::State KernelEmitter::counted(Value* begin, Value* end, int64_t step, bool nonempty,
                                             const State& init, const Body& body) {
@@ -98,8 +100,7 @@ void KernelEmitter::run() {
     Value* pointer = nullptr;
     if (scratch_offsets[i] >= 0) {
       if (scratch == nullptr) scratch = field(offsetof(pyc_kernel_args, scratch), b_.getPtrTy());
-      pointer =
-          b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(scratch_offsets[i]));
+      pointer = b_.CreateGEP(b_.getInt8Ty(), scratch, number(scratch_offsets[i]));
     } else {
       Value* slot = b_.CreateConstGEP1_64(b_.getPtrTy(), table, i);
       pointer = b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8));
@@ -113,8 +114,9 @@ void KernelEmitter::run() {
     Value* rest = point;
     for (size_t i = k_.parallel.size(); i-- > 0;) {
       const int64_t extent = k_.pool.var_info(k_.parallel[i]).extent;
-      Value* v = i == 0 ? rest : b_.CreateURem(rest, index(extent));
-      if (i > 0) rest = b_.CreateUDiv(rest, index(extent));
+      Value* count = i == 0 ? nullptr : number(extent);
+      Value* v = i == 0 ? rest : b_.CreateURem(rest, count);
+      if (i > 0) rest = b_.CreateUDiv(rest, count);
       ex_.bind(k_.parallel[i], v);
     }
     run_point();
@@ -198,22 +200,24 @@ KernelEmitter::Bounds KernelEmitter::bounds_of(const loop::Loop& l) {
   Bounds r;
   if (l.chunk_var == kNone) {
     r.begin = index(0);
-    r.end = index(l.extent);
-    r.count = l.extent;
+    r.end = number(l.extent);
+    if (!any_size()) r.count = l.extent;
     r.nonempty = true;
     return r;
   }
   const int64_t parts = k_.pool.var_info(l.chunk_var).extent;
   Value* part = ex_.value_of(l.chunk_var);
   ex_.here();
-  r.begin = b_.CreateMul(part, index(l.chunk));
-  r.end = b_.CreateAdd(r.begin, index(l.chunk));
-  r.alignment = l.chunk;
+  Value* chunk = number(l.chunk);
+  r.begin = b_.CreateMul(part, chunk);
+  r.end = b_.CreateAdd(r.begin, chunk);
+  // Of chunks of any size few facts are used, so that few texts come of it.
+  r.alignment = any_size() ? std::gcd(l.chunk, kTreeBlock) : l.chunk;
   r.nonempty = parts > 0 && (parts - 1) <= (l.extent - 1) / l.chunk;
-  if (parts <= l.extent / l.chunk) {
+  if (parts <= l.extent / l.chunk && !any_size()) {
     r.count = l.chunk;
   } else {
-    r.end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, r.end, index(l.extent));
+    r.end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, r.end, number(l.extent));
   }
   return r;
 }

@@ -40,19 +40,29 @@ llvm::Value* ExprEmitter::address(uint32_t buffer, ExprId offset, int lane) {
     size_t depth;
     Value* value;
     int64_t coefficient;
+    uint32_t part;  // which term it is
   };
   const loop::Affine sum = loop::affine_of(k_.pool, offset);
   int64_t constant = sum.constant;
+  int64_t lanes = 0;  // where the constant is an argument: what is none
   std::vector<Term> terms;
-  for (const auto& [atom, coefficient] : sum.terms) {
+  for (uint32_t part = 0; part < sum.terms.size(); ++part) {
+    const auto& [atom, coefficient] = sum.terms[part];
     const ExprNode& n = k_.pool.node(atom);
     const Info info = analyse(atom);
     const size_t depth = info.is_volatile ? scopes_.size() - 1 : static_cast<size_t>(info.depth);
     if (n.op == Op::kVar && width() > 1 && static_cast<VarId>(n.imm) == lane_var_) {
-      constant += coefficient * (lane_binding().offset + lane);
-      terms.push_back({depth, lane_binding().value, coefficient});
+      const int64_t place = lane_binding().offset + lane;
+      Value* value = lane_binding().value;
+      if (any_size() && coefficient != 1) {
+        at(scopes_[depth]);
+        value = b_.CreateAdd(value, b_.getInt64(static_cast<uint64_t>(place)));
+      } else {
+        (any_size() ? lanes : constant) += coefficient * place;
+      }
+      terms.push_back({depth, value, coefficient, part});
     } else {
-      terms.push_back({depth, eval_lane(atom, lane), coefficient});
+      terms.push_back({depth, eval_lane(atom, lane), coefficient, part});
     }
   }
   std::stable_sort(terms.begin(), terms.end(),
@@ -67,15 +77,18 @@ llvm::Value* ExprEmitter::address(uint32_t buffer, ExprId offset, int lane) {
     for (; i < terms.size() && terms[i].depth == deepest; ++i) {
       Value* term = terms[i].value;
       if (terms[i].coefficient != 1) {
-        term = b_.CreateMul(term, b_.getInt64(static_cast<uint64_t>(terms[i].coefficient)));
+        term = b_.CreateMul(term, written(offset, terms[i].part, terms[i].coefficient));
       }
       part = part == nullptr ? term : b_.CreateAdd(part, term);
     }
     pointer = b_.CreateGEP(element, pointer, part);
   }
-  if (constant == 0) return pointer;
   at(scopes_[deepest]);
-  return b_.CreateGEP(element, pointer, b_.getInt64(static_cast<uint64_t>(constant)));
+  if (constant != 0) {
+    pointer = b_.CreateGEP(element, pointer, written(offset, kConstantPart, constant));
+  }
+  if (lanes == 0) return pointer;
+  return b_.CreateGEP(element, pointer, b_.getInt64(static_cast<uint64_t>(lanes)));
 }
 
 llvm::Value* ExprEmitter::guarded(Value* guard, Value* pointer) {

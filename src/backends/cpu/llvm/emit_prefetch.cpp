@@ -118,8 +118,8 @@ void KernelEmitter::fetch_ahead(const loop::Loop& l, Value* i, int64_t offset, i
     ex_.here();
     const DType t = k_.buffers[f.buffer].dtype;
     const int64_t first = f.offset + offset + f.ahead;
-    Value* row = b_.CreateMul(ex_.value_of(k_.parallel[0]), index(f.stride));
-    Value* at = b_.CreateAdd(b_.CreateAdd(row, i), index(first));
+    Value* row = b_.CreateMul(ex_.value_of(k_.parallel[0]), number(f.stride));
+    Value* at = b_.CreateAdd(b_.CreateAdd(row, i), number(first));
     Value* p = b_.CreateGEP(ops_.memory_type(t, 1), ex_.buffer(f.buffer), at);
     for (int64_t line = 0; line < width * dtype_size(t); line += kLine) {
       Value* here = b_.CreateConstGEP1_64(b_.getInt8Ty(), p, static_cast<uint64_t>(line));

@@ -132,10 +132,10 @@ KernelEmitter::State KernelEmitter::close_strip(const Serial& serial, int64_t st
       continue;
     }
     const auto join = [&](const State& old) {
-      const int64_t active = std::min<int64_t>(l.extent, kTreeLanes);
+      const int64_t active = any_size() ? kTreeLanes : std::min<int64_t>(l.extent, kTreeLanes);
       Value* block = join_lanes(serial.lanes[k], t, r.op, ex_.width(), active);
       Value* sum = combine(r.op, t, old[0], block);
-      if (l.extent > kTreeBlock) fill_lanes(serial.lanes[k], t, r.op, ex_.width());
+      if (any_size() || l.extent > kTreeBlock) fill_lanes(serial.lanes[k], t, r.op, ex_.width());
       return State{sum};
     };
     state[acc] = due == nullptr ? join({state[acc]})[0] : when(due, {state[acc]}, join)[0];

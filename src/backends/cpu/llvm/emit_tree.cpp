@@ -23,9 +23,8 @@ KernelEmitter::State KernelEmitter::tree_super_block(const Tree& tree, Value* ba
     const Reduction& r = reductions[k];
     if (r.kind == ReduceKind::kTree) inner[k] = identity(r.op, type_of(r), 1);
   }
-  Value* end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
-                                        b_.CreateAdd(base, index(loop::kTreeSuperBlock)),
-                                        index(tree.loop.extent));
+  Value* end = b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smin, b_.CreateAdd(base, index(loop::kTreeSuperBlock)), tree.extent);
   inner = tree_blocks(tree, base, end, inner);
   ex_.here();
   for (size_t k = 0; k < reductions.size(); ++k) {
@@ -49,12 +48,12 @@ KernelEmitter::State KernelEmitter::tree_block(const Tree& tree, Value* base, St
   const bool one_block = n <= kTreeBlock;
   const int64_t main_end = n / tree.unit() * tree.unit();
   const int64_t last_block = (n - 1) / kTreeBlock * kTreeBlock;
-  const int64_t reached = std::min<int64_t>(n, kTreeLanes);
-  Value* end = index(main_end);
+  const int64_t reached = any_size() ? kTreeLanes : std::min<int64_t>(n, kTreeLanes);
+  Value* end = tree.main_end;
   if (!one_block) {
     end = b_.CreateAdd(base, index(kTreeBlock));
-    if (main_end < last_block + kTreeBlock) {
-      end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, index(main_end));
+    if (any_size() || main_end < last_block + kTreeBlock) {
+      end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, tree.main_end);
     }
   }
   for (size_t k = 0; k < l.reductions.size(); ++k) {
@@ -69,11 +68,13 @@ KernelEmitter::State KernelEmitter::tree_block(const Tree& tree, Value* base, St
       }
     }
   }
-  if (main_end > 0) state = tree_main(tree, base, end, main_end > last_block, state);
-  if (main_end < n) {
+  if (any_size() || main_end > 0) {
+    state = tree_main(tree, base, end, !any_size() && main_end > last_block, state);
+  }
+  if (any_size() || main_end < n) {
     const auto tail = [&](const State& s) { return tree_tail(tree, s); };
     ex_.here();
-    state = one_block ? tail(state) : when(b_.CreateICmpEQ(base, index(last_block)), state, tail);
+    state = one_block ? tail(state) : when(b_.CreateICmpEQ(base, number(last_block)), state, tail);
   }
   ex_.here();
   size_t at = l.reductions.size();
@@ -168,8 +169,9 @@ KernelEmitter::State KernelEmitter::tree_step(const Tree& tree, Value* i, int wi
 // memory.
 KernelEmitter::State KernelEmitter::tree_tail(const Tree& tree, State state) {
   const loop::Loop& l = tree.loop;
-  int64_t begin = l.extent / tree.unit() * tree.unit();
-  const int64_t rest = l.extent - begin;
+  int64_t left = l.extent % tree.unit();
+  const int64_t rest = any_size() ? kTreeLanes : left;
+  Value* begin = tree.main_end;
   const size_t reductions = l.reductions.size();
   // Moves the lanes that the rest reaches between values and memory.
   const auto each_lane = [&](const std::function<void(size_t, size_t, Value*)>& move) {
@@ -185,15 +187,17 @@ KernelEmitter::State KernelEmitter::tree_tail(const Tree& tree, State state) {
   each_lane([&](size_t k, size_t at, Value* i) { store_lanes(tree, k, i, state[at]); });
   State exact(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(reductions));
   for (int width = tree.width; width >= 1; width /= 2) {
-    const int64_t end = begin + (l.extent - begin) / width * width;
-    if (begin == end) continue;
+    if (left < width && !any_size()) continue;
+    left %= width;
+    ex_.here();
+    Value* end = any_size() ? b_.CreateAnd(tree.extent, index(-width)) : index(l.extent - left);
     State narrow = exact;
     for (size_t k = 0; k < reductions; ++k) {
       if (tree.lanes[k] == nullptr) {
         narrow[k] = identity(l.reductions[k].op, type_of(l.reductions[k]), width);
       }
     }
-    narrow = counted(index(begin), index(end), width, true, narrow,
+    narrow = counted(begin, end, width, !any_size(), narrow,
                      [&](Value* i, const State& old) { return tree_step(tree, i, width, old); });
     ex_.here();
     for (size_t k = 0; k < reductions; ++k) {

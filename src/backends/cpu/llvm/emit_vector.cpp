@@ -262,12 +262,12 @@ void KernelEmitter::vector_loop(const loop::Loop& l) {
     Bounds left = all;
     if (zones.size() > 1) {
       ex_.here();
-      left.begin = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, all.begin, index(zone.begin));
-      left.end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, all.end, index(zone.end));
-      left.alignment = std::gcd(all.alignment, zone.begin);
+      left.begin = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, all.begin, number(zone.begin));
+      left.end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, all.end, number(zone.end));
+      left.alignment = std::gcd(all.alignment, any_size() && zone.begin > 0 ? 1 : zone.begin);
       left.nonempty = l.chunk_var == kNone;
       left.count.reset();
-      if (l.chunk_var == kNone) left.count = zone.end - zone.begin;
+      if (l.chunk_var == kNone && !any_size()) left.count = zone.end - zone.begin;
     }
     std::vector<int> widths = widths_of(l, left.count);
     // Lanes whose guards differ are loaded one by one: better only a few of them.
@@ -316,11 +316,14 @@ void KernelEmitter::tree_loop(const loop::Loop& l) {
   bool has_loops = false;
   for (const Reduction& r : l.reductions) trees += r.kind == ReduceKind::kTree ? 1 : 0;
   for (const loop::Stmt& s : l.body) has_loops |= s.kind == loop::StmtKind::kLoop;
-  Tree tree{l, widths_of(l, l.extent)[0], false, {}};
+  Tree tree{l, any_size() ? width_of(l) : widths_of(l, l.extent)[0], false, {}, nullptr, nullptr};
   // Values hold the lanes if bodies are short and half of the registers suffice.
   tree.in_registers =
-      l.extent >= kTreeLanes && !has_loops && cost_of(l) <= 12 &&
+      (any_size() || l.extent >= kTreeLanes) && !has_loops && cost_of(l) <= 12 &&
       kTreeLanes / lanes * static_cast<int>(trees) <= ops_.traits().vector_registers / 2;
+  ex_.here();
+  tree.extent = number(l.extent);
+  tree.main_end = b_.CreateAnd(tree.extent, index(-tree.unit()));
   State state;
   for (const Reduction& r : l.reductions) {
     const DType t = type_of(r);
@@ -331,9 +334,9 @@ void KernelEmitter::tree_loop(const loop::Loop& l) {
   if (l.extent <= kTreeBlock) {
     state = tree_block(tree, index(0), state);
   } else if (l.extent <= kTreeSuperBlock) {
-    state = tree_blocks(tree, index(0), index(l.extent), state);
+    state = tree_blocks(tree, index(0), tree.extent, state);
   } else {
-    state = counted(index(0), index(l.extent), kTreeSuperBlock, true, state,
+    state = counted(index(0), tree.extent, kTreeSuperBlock, true, state,
                     [&](Value* base, const State& s) { return tree_super_block(tree, base, s); });
   }
   ex_.here();

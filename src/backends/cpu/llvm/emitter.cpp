@@ -38,6 +38,7 @@ ExprEmitter::ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits,
       var_binding_(kernel.pool.var_count(), 0),
       info_(k_.pool.size()) {
   if (traits.avx512) find_exp();
+  if (any_size()) find_counts();
   llvm::MDBuilder md(builder.getContext());
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain("buffers");
   std::vector<llvm::Metadata*> all;
@@ -188,9 +189,48 @@ ExprEmitter::Scope& ExprEmitter::scope_of(ExprId id) {
   return info.is_volatile ? scopes_.back() : scopes_[static_cast<size_t>(info.depth)];
 }
 
+llvm::Value* ExprEmitter::number(int64_t value) {
+  Numbers* numbers = ops_.traits().numbers;
+  if (numbers == nullptr) return b_.getInt64(static_cast<uint64_t>(value));
+  return numbers->add(function_, value);
+}
+
+llvm::Value* ExprEmitter::written(ExprId id, uint32_t part, int64_t value) {
+  if (!any_size()) return number(value);
+  Value*& known = written_[(static_cast<uint64_t>(part) << 32) | id];
+  if (known == nullptr) known = number(value);
+  return known;
+}
+
+llvm::Value* ExprEmitter::written(ExprId id, uint32_t part, const ExprNode& constant) {
+  Value* bits = written(id, part, static_cast<int64_t>(constant.word));
+  if (constant.dtype == DType::kI64) return bits;
+  auto* load = llvm::cast<llvm::Instruction>(bits);
+  llvm::IRBuilder<> behind(load->getParent(), std::next(load->getIterator()));
+  const auto width = static_cast<unsigned>(dtype_size(constant.dtype) * 8);
+  return behind.CreateBitCast(behind.CreateTrunc(bits, behind.getIntNTy(width)),
+                              ops_.type(constant.dtype, 1));
+}
+
+// Zero is no size. A mean is a sum divided by how many there are.
+bool ExprEmitter::is_number(ExprId id) const {
+  const ExprNode& n = k_.pool.node(id);
+  if (!any_size() || n.op != Op::kConst || n.word == 0) return false;
+  return n.dtype == DType::kI64 || counts_.contains(id);
+}
+
+void ExprEmitter::find_counts() {
+  for (ExprId id = 0; id < k_.pool.size(); ++id) {
+    const ExprNode& n = k_.pool.node(id);
+    if (n.op != Op::kDiv || (n.dtype != DType::kF32 && n.dtype != DType::kF64)) continue;
+    if (k_.pool.node(n.b).op == Op::kConst) counts_.insert(n.b);
+  }
+}
+
 llvm::Value* ExprEmitter::eval(ExprId id) {
   id = whole(id);
   const ExprNode& n = k_.pool.node(id);
+  if (is_number(id)) return written(id, kConstantPart, n);
   if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, 1);
   if (const auto it = assumed_.find(id); it != assumed_.end()) return b_.getInt1(it->second);
   return cached(id, kWhole, [&] { return emit(id); });
@@ -200,7 +240,7 @@ llvm::Value* ExprEmitter::eval_wide(ExprId id) {
   id = whole(id);
   const ExprNode& n = k_.pool.node(id);
   if (width() == 1) return eval(id);
-  if (n.op == Op::kConst) return ops_.constant(n.dtype, n.word, width());
+  if (n.op == Op::kConst && !is_number(id)) return ops_.constant(n.dtype, n.word, width());
   if (is_varying(id)) return eval(id);
   return cached(id, kSplat + static_cast<uint32_t>(width()), [&] {
     Value* scalar = eval(id);
@@ -227,6 +267,7 @@ llvm::Value* ExprEmitter::emit(ExprId id) {
     if (const auto stride = lane_stride(id)) {
       Value* base = eval_lane(id, 0);
       at(scope_of(id));
+      if (any_size() && *stride != 1) return ops_.iota(base, number(*stride), width());
       return ops_.iota(base, *stride, width());
     }
     Value* narrow = eval_i32(id);
@@ -246,7 +287,9 @@ llvm::Value* ExprEmitter::emit_var(ExprId id) {
 
 llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   const ExprNode n = k_.pool.node(id);
-  const auto operand = [&](ExprId x) { return width == 1 ? eval(x) : eval_wide(x); };
+  const auto operand = [&](ExprId x) {
+    return operand_of(id, x == n.a ? 0 : x == n.b ? 1 : 2, x, width);
+  };
   const DType t = k_.pool.dtype(n.a);
   const bool index_compare = width > 1 && t == DType::kI64 && n.op >= Op::kEq && n.op <= Op::kLe &&
                              fits_i32(n.a) && fits_i32(n.b);
@@ -267,13 +310,11 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
     if (Value* exp = emit_exp(id); exp != nullptr) return exp;
   }
   if (has_no_effect(k_, id)) return operand(n.a);
-  Value* a = operand(n.a);
-  if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
-    const bool non_negative = k_.pool.node(n.a).lo >= 0;
+  const bool divides = n.op == Op::kFloorDiv || n.op == Op::kFloorMod;
+  Value* a = divides && width == 1 ? dividend(id) : operand(n.a);
+  if (divides) {
     at(scope_of(id));
-    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
-                                 : ops_.floor_mod(a, divisor, non_negative);
+    return divide_floor(id, a);
   }
   Value* b = n.b == kNone ? nullptr : operand(n.b);
   Value* c = n.c == kNone ? nullptr : operand(n.c);
@@ -291,6 +332,49 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
       break;
   }
   return b == nullptr ? ops_.unary(n.op, t, a) : ops_.binary(n.op, t, a, b);
+}
+
+llvm::Value* ExprEmitter::operand_of(ExprId id, uint32_t i, ExprId x, int width) {
+  x = whole(x);
+  if (!is_number(x) || k_.pool.dtype(x) != DType::kI64) return width == 1 ? eval(x) : eval_wide(x);
+  Value* v = written(id, kOperandPart + i, k_.pool.node(x));
+  if (width == 1) return v;
+  at(scope_of(id));
+  return ops_.splat(v, width);
+}
+
+// The constant of a sum that is divided is there even if it is 0, which it is at some sizes: a
+// dividend is often taken modulo the divisor when the kernel is made.
+llvm::Value* ExprEmitter::dividend(ExprId id) {
+  const ExprId a = k_.pool.node(id).a;
+  const loop::Affine sum = loop::affine_of(k_.pool, a);
+  const bool simple = std::all_of(sum.terms.begin(), sum.terms.end(),
+                                  [](const auto& term) { return term.second == 1; });
+  if (!any_size() || !simple || sum.terms.empty() || sum.terms[0].first == a) return eval(a);
+  Value* total = nullptr;
+  for (const auto& [atom, one] : sum.terms) {
+    Value* v = eval(atom);
+    at(scope_of(id));
+    total = total == nullptr ? v : b_.CreateAdd(total, v);
+  }
+  return b_.CreateAdd(total, written(a, kConstantPart, sum.constant));
+}
+
+llvm::Value* ExprEmitter::divide_floor(ExprId id, Value* a) {
+  const ExprNode& n = k_.pool.node(id);
+  const ExprNode& b = k_.pool.node(n.b);
+  const bool non_negative = k_.pool.node(n.a).lo >= 0;
+  const bool is_div = n.op == Op::kFloorDiv;
+  if (!is_number(n.b)) {
+    const auto divisor = static_cast<int64_t>(b.word);
+    return is_div ? ops_.floor_div(a, divisor, non_negative)
+                  : ops_.floor_mod(a, divisor, non_negative);
+  }
+  Value* divisor = written(id, kOperandPart + 1, static_cast<int64_t>(b.word));
+  divisor = b_.CreateTrunc(divisor, a->getType()->getScalarType());
+  if (a->getType()->isVectorTy()) divisor = ops_.splat(divisor, ValueOps::width_of(a));
+  return is_div ? ops_.floor_div(a, divisor, non_negative)
+                : ops_.floor_mod(a, divisor, non_negative);
 }
 
 llvm::Value* ExprEmitter::eval_lane(ExprId id, int lane) {
@@ -312,19 +396,16 @@ llvm::Value* ExprEmitter::emit_lane(ExprId id, int lane) {
                     : b_.CreateAdd(binding.value, b_.getInt64(static_cast<uint64_t>(add)));
   }
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
-    const bool non_negative = k_.pool.node(n.a).lo >= 0;
     Value* a = eval_lane(n.a, lane);
     at(scope_of(id));
-    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
-                                 : ops_.floor_mod(a, divisor, non_negative);
+    return divide_floor(id, a);
   }
   const bool index_op =
       n.dtype == DType::kI64 && (n.op == Op::kAdd || n.op == Op::kSub || n.op == Op::kMul ||
                                  n.op == Op::kMin || n.op == Op::kMax);
   if (index_op) {
-    Value* a = eval_lane(n.a, lane);
-    Value* b = eval_lane(n.b, lane);
+    Value* a = is_varying(n.a) ? eval_lane(n.a, lane) : operand_of(id, 0, n.a, 1);
+    Value* b = is_varying(n.b) ? eval_lane(n.b, lane) : operand_of(id, 1, n.b, 1);
     at(scope_of(id));
     return ops_.binary(n.op, n.dtype, a, b);
   }
@@ -368,7 +449,7 @@ bool ExprEmitter::fits_i32(ExprId id, int depth) {
 llvm::Value* ExprEmitter::eval_i32(ExprId id) {
   id = whole(id);
   const ExprNode& n = k_.pool.node(id);
-  if (n.op == Op::kConst) return ops_.constant(DType::kI32, n.word, width());
+  if (n.op == Op::kConst && !is_number(id)) return ops_.constant(DType::kI32, n.word, width());
   return cached(id, kI32 + static_cast<uint32_t>(width()), [&] { return emit_i32(id); });
 }
 
@@ -378,7 +459,11 @@ llvm::Value* ExprEmitter::emit_i32(ExprId id) {
     Value* base = eval_lane(id, 0);
     at(scope_of(id));
     base = b_.CreateTrunc(base, b_.getInt32Ty());
-    return *stride == 0 ? ops_.splat(base, width()) : ops_.iota(base, *stride, width());
+    if (*stride == 0) return ops_.splat(base, width());
+    if (any_size() && *stride != 1) {
+      return ops_.iota(base, b_.CreateTrunc(number(*stride), b_.getInt32Ty()), width());
+    }
+    return ops_.iota(base, *stride, width());
   }
   if (n.op == Op::kConvert) {
     Value* a = eval_wide(n.a);
@@ -394,11 +479,8 @@ llvm::Value* ExprEmitter::emit_i32(ExprId id) {
   }
   Value* a = eval_i32(n.a);
   if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-    const auto divisor = static_cast<int64_t>(k_.pool.node(n.b).word);
-    const bool non_negative = k_.pool.node(n.a).lo >= 0;
     at(scope_of(id));
-    return n.op == Op::kFloorDiv ? ops_.floor_div(a, divisor, non_negative)
-                                 : ops_.floor_mod(a, divisor, non_negative);
+    return divide_floor(id, a);
   }
   Value* b = eval_i32(n.b);
   at(scope_of(id));

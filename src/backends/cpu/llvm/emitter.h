@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,11 @@ class ExprEmitter {
   void store(uint32_t buffer, ExprId offset, Value* value);
   // To be called after stores and around loops: values read from written buffers are stale.
   void forget_loads() { volatile_.clear(); }
+
+  // Whether sizes are arguments of the code (numbers.h).
+  bool any_size() const { return ops_.traits().numbers != nullptr; }
+  // A size, or what follows from sizes: a constant, or an argument.
+  Value* number(int64_t value);
 
   // Memory of the function for `count` values.
   llvm::AllocaInst* stack_slot(llvm::Type* type, int count);
@@ -157,6 +163,22 @@ class ExprEmitter {
   int64_t lane_alignment(ExprId id);
   const Binding& lane_binding() const { return bindings_[var_binding_[lane_var_]]; }
 
+  // An integer that the kernel's text has, as number does: in the sum `id` the coefficient of term
+  // `part` or the constant (kConstantPart), or operand kOperandPart + 0, 1, 2 of the operation
+  // `id`. One argument each: what is equal at these sizes need not be so at others.
+  static constexpr uint32_t kConstantPart = UINT32_MAX;
+  static constexpr uint32_t kOperandPart = UINT32_MAX - 4;
+  Value* written(ExprId id, uint32_t part, int64_t value);
+  // The operand `x`, which is number `i`, of the operation `id`, in so many lanes.
+  Value* operand_of(ExprId id, uint32_t i, ExprId x, int width);
+  Value* written(ExprId id, uint32_t part, const loop::ExprNode& constant);
+  bool is_number(ExprId id) const;
+  void find_counts();
+  // floor_div or floor_mod of `a`, one or several i64 or i32.
+  Value* divide_floor(ExprId id, Value* a);
+  // The first operand of such a division, where it is one value for all lanes.
+  Value* dividend(ExprId id);
+
   Value* address(uint32_t buffer, ExprId offset, int lane);
   Value* emit_load(ExprId id);
   // One element, the same for all lanes.
@@ -197,6 +219,8 @@ class ExprEmitter {
   std::unordered_map<ExprId, bool> assumed_;
   std::vector<Info> info_;
   std::unordered_map<uint64_t, Value*> volatile_;
+  std::unordered_map<uint64_t, Value*> written_;  // by expression and part
+  std::unordered_set<ExprId> counts_;             // constants that floats are divided by
 };
 
 template <class Make>

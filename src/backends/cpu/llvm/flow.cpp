@@ -6,6 +6,11 @@ llvm::BasicBlock* FlowBuilder::block(const char* name) {
   return llvm::BasicBlock::Create(b_.getContext(), name, b_.GetInsertBlock()->getParent());
 }
 
+llvm::Value* FlowBuilder::number(int64_t v) {
+  if (numbers_ == nullptr) return index(v);
+  return numbers_->add(b_.GetInsertBlock()->getParent(), v);
+}
+
 llvm::Value* FlowBuilder::at(Value* pointer, int64_t elements) {
   return elements == 0 ? pointer : at(pointer, index(elements));
 }

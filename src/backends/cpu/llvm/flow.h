@@ -5,6 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "backends/cpu/llvm/numbers.h"
+
 namespace pyc::cpu {
 
 // Control flow over an IRBuilder.
@@ -13,8 +15,13 @@ class FlowBuilder {
   using Value = llvm::Value;
   using State = std::vector<Value*>;
 
-  explicit FlowBuilder(llvm::IRBuilder<>& builder) : b_(builder) {}
+  explicit FlowBuilder(llvm::IRBuilder<>& builder, Numbers* numbers = nullptr)
+      : b_(builder), numbers_(numbers) {}
 
+  // Whether sizes are arguments of the code.
+  bool any_size() const { return numbers_ != nullptr; }
+  // A size, or what follows from sizes.
+  Value* number(int64_t v);
   Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
   // pointer + elements · size, in bytes of f32.
   Value* at(Value* pointer, int64_t elements);
@@ -32,6 +39,7 @@ class FlowBuilder {
   llvm::BasicBlock* block(const char* name);
 
   llvm::IRBuilder<>& b_;
+  Numbers* numbers_;
 };
 
 }  // namespace pyc::cpu

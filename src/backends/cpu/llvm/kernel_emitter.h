@@ -88,8 +88,9 @@ class KernelEmitter {
     int width;                  // elements per body
     bool in_registers;          // lanes are values within a block, else in memory
     std::vector<Value*> lanes;  // per reduction: memory of 64 elements, null for exact ones
+    Value* extent;              // of the loop
+    Value* main_end;            // of the main part of all blocks: a multiple of unit()
 
-    // The main part of each block ends at a multiple of this.
     int64_t unit() const { return in_registers ? 64 : width; }
   };
   void tree_loop(const loop::Loop& loop);
@@ -133,6 +134,9 @@ class KernelEmitter {
   void fetch_ahead(const loop::Loop& loop, Value* i, int64_t offset, int width);
 
   Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
+  // A size, or what follows from sizes.
+  Value* number(int64_t v) { return ex_.number(v); }
+  bool any_size() const { return ex_.any_size(); }
 
   const loop::Kernel& k_;
   llvm::IRBuilder<>& b_;

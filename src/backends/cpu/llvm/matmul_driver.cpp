@@ -123,6 +123,7 @@ Value* DriverWriter::panels(const Task& task, Value* panel, Value* panel_end) {
     Value* block = flow_.at(scratch_, p_.b_scratch / 4);
     std::vector<Value*> args = {table_, block, panel, panel_end};
     args.insert(args.end(), task.batch.begin(), task.batch.end());
+    add_dims_argument(s_.traits.numbers, f_, args);
     b_.CreateCall(parts_.pack_panels, args);
     return block;
   }
@@ -150,6 +151,7 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* row) {
   }
   std::vector<Value*> args = {table_, scratch_, row};
   args.insert(args.end(), task.batch.begin(), task.batch.end());
+  add_dims_argument(s_.traits.numbers, f_, args);
   b_.CreateCall(parts_.pack_rows[rows == p_.tile_rows ? 0 : 1], args);
   return scratch_;
 }
@@ -173,6 +175,7 @@ void DriverWriter::tiles(const Task& task) {
     Value* a = rows_of(task, rows, row);
     std::vector<Value*> args = {table_, a, task.b, row, task.column, task.column_end};
     args.insert(args.end(), task.batch.begin(), task.batch.end());
+    add_dims_argument(s_.traits.numbers, f_, args);
     b_.CreateCall(parts_.tiles[rows == p_.tile_rows ? 0 : 1], args);
   });
 }

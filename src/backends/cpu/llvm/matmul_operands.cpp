@@ -20,10 +20,12 @@ using loop::Op;
 using loop::VarId;
 
 // A function void(ptr buffers, ptr to, i64…) of the module.
-llvm::Function* new_packer(llvm::Module& module, const std::string& name, size_t numbers) {
+llvm::Function* new_packer(const MatmulSource& source, llvm::Module& module,
+                           const std::string& name, size_t numbers) {
   llvm::LLVMContext& context = module.getContext();
   std::vector<llvm::Type*> types(2, llvm::PointerType::getUnqual(context));
   types.resize(2 + numbers, llvm::Type::getInt64Ty(context));
+  add_dims_type(source.traits.numbers, context, types);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
   f->addFnAttr(llvm::Attribute::NoInline);
@@ -243,7 +245,8 @@ struct StepTable {
 }  // namespace
 
 llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& module) {
-  llvm::Function* f = new_packer(module, "pack_panels", 2 + source.contraction().batch_vars.size());
+  llvm::Function* f =
+      new_packer(source, module, "pack_panels", 2 + source.contraction().batch_vars.size());
   PanelWriter(source, f).run();
   return f;
 }
@@ -345,7 +348,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   const lower::Contraction& c = source.contraction();
   const MatmulPlan& p = source.plan;
   llvm::Function* f =
-      new_packer(module, "pack_rows_" + std::to_string(rows), 1 + c.batch_vars.size());
+      new_packer(source, module, "pack_rows_" + std::to_string(rows), 1 + c.batch_vars.size());
   if (SplitOperand split(c, c.a.value); split.digit % p.unroll == 0) {
     RunWriter(source, f, std::move(split), rows).run();
     return f;
@@ -475,6 +478,7 @@ void emit_pack_step(const MatmulSource& source, llvm::Module& module, const std:
       args[4 + i] = b.CreateURem(matrix, flow.index(c.batch[i]));
       matrix = b.CreateUDiv(matrix, flow.index(c.batch[i]));
     }
+    add_dims_argument(source.traits.numbers, f, args);
     b.CreateCall(pack_panels, args);
   });
   b.CreateRetVoid();

@@ -316,6 +316,7 @@ llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& modul
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   std::vector<llvm::Type*> types(3, pointer);
   types.resize(6 + source.contraction().batch_vars.size(), i64);
+  add_dims_type(source.traits.numbers, context, types);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                                    "tile_" + std::to_string(rows), module);

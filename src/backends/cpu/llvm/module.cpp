@@ -31,7 +31,7 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
   }
   if (!at_run) return;
   if (linear) {
-    emit_pack(packing_of(plan, source.contraction()), module, symbol + "_pack");
+    emit_pack(packing_of(plan, source.contraction()), source.traits, module, symbol + "_pack");
   } else {
     emit_pack_step(source, module, symbol + "_pack", parts.pack_panels);
   }
@@ -40,49 +40,50 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
 void write_attention(const AttentionSource& source, llvm::Module& module,
                      const std::string& symbol) {
   emit_attention(source, module, symbol);
-  emit_pack(source.plan.keys, module, symbol + "_keys");
-  if (source.plan.pack_values) emit_pack(source.plan.values, module, symbol + "_values");
+  emit_pack(source.plan.keys, source.traits, module, symbol + "_keys");
+  if (source.plan.pack_values)
+    emit_pack(source.plan.values, source.traits, module, symbol + "_values");
 }
 
-Result<std::string> compile(const CodegenTarget& target, std::string name, Form form,
+Result<std::string> compile(const CodegenTarget& target, std::string name, const Output& output,
                             const Compilation::Writer& writer) {
-  Compilation c(target, std::move(name));
-  PYC_TRY(c.emit(writer));
-  if (form == Form::kLlvmText) return c.text();
-  return form == Form::kAssembly ? c.assembly() : c.object();
+  Compilation c(target, std::move(name), output.dims);
+  PYC_TRY(c.write(writer));
+  if (output.form == Form::kSource) return c.source();
+  PYC_TRY(c.finish());
+  if (output.form == Form::kLlvmText) return c.text();
+  return output.form == Form::kAssembly ? c.assembly() : c.object();
 }
 
 class LlvmGenerator final : public Generator {
  public:
   Result<std::string> kernel(const loop::Kernel& kernel, const CodegenTarget& target,
-                             const std::string& symbol, Form form) const override {
-    return compile(target, "kernel '" + kernel.name + "'", form,
+                             const Output& output) const override {
+    return compile(target, "kernel '" + kernel.name + "'", output,
                    [&](llvm::Module& module, const TargetTraits& traits) {
-                     emit_kernel(kernel, traits, module, symbol);
+                     emit_kernel(kernel, traits, module, output.symbol);
                    });
   }
 
   Result<std::string> matmul(const lower::Group& group, const MatmulPlan& plan,
-                             const CodegenTarget& target, const std::string& symbol,
-                             Form form) const override {
-    return compile(target, plan.name + " of group '" + group.name + "'", form,
+                             const CodegenTarget& target, const Output& output) const override {
+    return compile(target, plan.name + " of group '" + group.name + "'", output,
                    [&](llvm::Module& module, const TargetTraits& traits) {
-                     write_matmul({group, plan, traits}, module, symbol);
+                     write_matmul({group, plan, traits}, module, output.symbol);
                    });
   }
 
   Result<std::string> attention(const lower::Group& group, const AttentionPlan& plan,
-                                const CodegenTarget& target, const std::string& symbol,
-                                Form form) const override {
-    return compile(target, plan.name + " of group '" + group.name + "'", form,
+                                const CodegenTarget& target, const Output& output) const override {
+    return compile(target, plan.name + " of group '" + group.name + "'", output,
                    [&](llvm::Module& module, const TargetTraits& traits) {
-                     write_attention({group, plan, traits}, module, symbol);
+                     write_attention({group, plan, traits}, module, output.symbol);
                    });
   }
 
   Result<std::string> fma_probe(const CodegenTarget& target,
                                 const std::string& symbol) const override {
-    return compile(target, "the fma probe", Form::kObject,
+    return compile(target, "the fma probe", {.symbol = symbol},
                    [&](llvm::Module& module, const TargetTraits&) {
                      emit_fma_probe(module, target.lanes, fma_probe_chains(target), symbol);
                    });

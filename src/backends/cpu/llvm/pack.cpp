@@ -15,13 +15,15 @@ using llvm::Value;
 // Copies panels of B.
 class PackWriter {
  public:
-  PackWriter(const Packing& packing, llvm::Function* function)
-      : p_(packing), b_(&function->getEntryBlock()), flow_(b_), f_(function) {}
+  PackWriter(const Packing& packing, Numbers* numbers, llvm::Function* function)
+      : p_(packing), b_(&function->getEntryBlock()), flow_(b_, numbers), f_(function) {}
 
   void run();
 
  private:
   void panel(Value* from, Value* to, int columns);
+  // The last panel, of any number of columns, one element after another.
+  void last_panel(Value* from, Value* to);
   // `count` steps of k, one vector of a panel row each.
   void rows(Value* from, Value* to, int columns, int count);
 
@@ -29,6 +31,7 @@ class PackWriter {
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
   llvm::Function* f_;
+  Value* n_ = nullptr;  // where it may be any
 };
 
 void PackWriter::run() {
@@ -39,21 +42,30 @@ void PackWriter::run() {
   Value* source = b_.CreateAlignedLoad(b_.getPtrTy(), table, llvm::Align(8));
   Value* target = b_.CreateAlignedLoad(
       b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, 1), llvm::Align(8));
-  source = flow_.at(source, p_.base);
+  if (p_.base != 0) source = flow_.at(source, flow_.number(p_.base));
+  Value* panels = flow_.number(p_.panels());
+  Value* columns = flow_.index(p_.columns);
+  if (flow_.any_size()) n_ = flow_.number(p_.n);
   flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
-    Value* panel_number = b_.CreateURem(number, flow_.index(p_.panels()));
-    Value* matrix = b_.CreateUDiv(number, flow_.index(p_.panels()));
-    Value* to = flow_.at(target, b_.CreateMul(number, flow_.index(p_.panel_elements())));
+    Value* panel_number = b_.CreateURem(number, panels);
+    Value* matrix = b_.CreateUDiv(number, panels);
+    Value* to = flow_.at(target, b_.CreateMul(number, flow_.number(p_.panel_elements())));
     Value* from =
-        flow_.at(source, b_.CreateMul(panel_number, flow_.index(p_.row_stride * p_.columns)));
+        flow_.at(source, b_.CreateMul(panel_number, flow_.number(p_.row_stride * p_.columns)));
     for (size_t i = p_.batch.size(); i-- > 0;) {
       if (p_.batch_strides[i] == 0) continue;
-      Value* at = b_.CreateURem(matrix, flow_.index(p_.batch[i]));
-      matrix = b_.CreateUDiv(matrix, flow_.index(p_.batch[i]));
-      from = flow_.at(from, b_.CreateMul(at, flow_.index(p_.batch_strides[i])));
+      Value* extent = flow_.number(p_.batch[i]);
+      Value* at = b_.CreateURem(matrix, extent);
+      matrix = b_.CreateUDiv(matrix, extent);
+      from = flow_.at(from, b_.CreateMul(at, flow_.number(p_.batch_strides[i])));
     }
     const int rest = static_cast<int>(p_.n % p_.columns);
     const auto whole = [&] { panel(from, to, p_.columns); };
+    if (flow_.any_size()) {
+      Value* end = b_.CreateMul(b_.CreateAdd(panel_number, flow_.index(1)), columns);
+      return flow_.when(
+          b_.CreateICmpSGT(end, n_), [&] { last_panel(from, to); }, whole);
+    }
     if (rest == 0) return whole();
     flow_.when(
         b_.CreateICmpEQ(panel_number, flow_.index(p_.panels() - 1)), [&] { panel(from, to, rest); },
@@ -63,16 +75,35 @@ void PackWriter::run() {
 }
 
 void PackWriter::panel(Value* from, Value* to, int columns) {
-  const auto over = [&](int64_t begin, int64_t end, int count) {
-    if (begin == end) return;
-    flow_.loop(flow_.index(begin), flow_.index(end), count, true, [&](Value* k) {
+  const int64_t whole = p_.k - p_.k % 4;
+  const auto over = [&](Value* begin, Value* end, bool empty, int count) {
+    if (empty && !flow_.any_size()) return;
+    flow_.loop(begin, end, count, !flow_.any_size(), [&](Value* k) {
       rows(flow_.at(from, b_.CreateMul(k, flow_.index(p_.k_stride))),
            flow_.at(to, b_.CreateMul(k, flow_.index(p_.columns))), columns, count);
     });
   };
-  const int64_t whole = p_.k - p_.k % 4;
-  over(0, whole, 4);
-  over(whole, p_.k, 1);
+  Value* end = flow_.number(p_.k);
+  Value* middle = b_.CreateAnd(end, flow_.index(-4));
+  over(flow_.index(0), middle, whole == 0, 4);
+  over(middle, end, whole == p_.k, 1);
+}
+
+void PackWriter::last_panel(Value* from, Value* to) {
+  Value* columns = b_.CreateURem(n_, flow_.index(p_.columns));
+  flow_.loop(flow_.index(0), flow_.number(p_.k), 1, true, [&](Value* k) {
+    Value* source = flow_.at(from, b_.CreateMul(k, flow_.index(p_.k_stride)));
+    Value* row = flow_.at(to, b_.CreateMul(k, flow_.index(p_.columns)));
+    flow_.loop(flow_.index(0), columns, 1, true, [&](Value* j) {
+      Value* at = flow_.at(source, b_.CreateMul(j, flow_.index(p_.row_stride)));
+      Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), at, llvm::Align(4));
+      b_.CreateAlignedStore(x, flow_.at(row, j), llvm::Align(4));
+    });
+    flow_.loop(columns, flow_.index(p_.columns), 1, true, [&](Value* j) {
+      b_.CreateAlignedStore(llvm::ConstantFP::get(b_.getFloatTy(), 0.0), flow_.at(row, j),
+                            llvm::Align(4));
+    });
+  });
 }
 
 void PackWriter::rows(Value* from, Value* to, int columns, int count) {
@@ -124,8 +155,9 @@ llvm::Function* new_step(llvm::Module& module, const std::string& symbol) {
   return f;
 }
 
-void emit_pack(const Packing& packing, llvm::Module& module, const std::string& symbol) {
-  PackWriter(packing, new_step(module, symbol)).run();
+void emit_pack(const Packing& packing, const TargetTraits& traits, llvm::Module& module,
+               const std::string& symbol) {
+  PackWriter(packing, traits.numbers, new_step(module, symbol)).run();
 }
 
 }  // namespace pyc::cpu

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "backends/cpu/llvm/value_ops.h"
 #include "backends/cpu/packing.h"
 
 namespace pyc::cpu {
@@ -15,6 +16,7 @@ llvm::Function* new_step(llvm::Module& module, const std::string& symbol);
 
 // The step that packs a matrix: one parallel point per matrix and panel; its buffers are the source
 // and the packed matrices.
-void emit_pack(const Packing& packing, llvm::Module& module, const std::string& symbol);
+void emit_pack(const Packing& packing, const TargetTraits& traits, llvm::Module& module,
+               const std::string& symbol);
 
 }  // namespace pyc::cpu

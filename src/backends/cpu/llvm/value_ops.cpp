@@ -105,6 +105,11 @@ llvm::Value* ValueOps::iota(Value* base, int64_t step, int width) {
   return b_.CreateAdd(splat(base, width), llvm::ConstantVector::get(steps));
 }
 
+llvm::Value* ValueOps::iota(Value* base, Value* step, int width) {
+  Value* steps = iota(llvm::ConstantInt::get(base->getType(), 0), 1, width);
+  return b_.CreateAdd(splat(base, width), b_.CreateMul(splat(step, width), steps));
+}
+
 llvm::Value* ValueOps::slice(Value* v, int begin, int count) {
   if (count == 1) return b_.CreateExtractElement(v, static_cast<uint64_t>(begin));
   std::vector<int> mask(static_cast<size_t>(count));
@@ -353,12 +358,15 @@ llvm::Value* ValueOps::shift(Op op, DType t, Value* a, Value* b) {
 }
 
 llvm::Value* ValueOps::floor_div(Value* a, int64_t divisor, bool non_negative) {
-  Value* d = int_like(a, static_cast<uint64_t>(divisor));
-  if (non_negative) return b_.CreateUDiv(a, d);
-  if ((divisor & (divisor - 1)) == 0) {
+  if (!non_negative && (divisor & (divisor - 1)) == 0) {
     return b_.CreateAShr(a,
                          static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(divisor))));
   }
+  return floor_div(a, int_like(a, static_cast<uint64_t>(divisor)), non_negative);
+}
+
+llvm::Value* ValueOps::floor_div(Value* a, Value* d, bool non_negative) {
+  if (non_negative) return b_.CreateUDiv(a, d);
   // Truncation rounds negative quotients up.
   Value* q = b_.CreateSDiv(a, d);
   Value* r = b_.CreateSub(a, b_.CreateMul(q, d));
@@ -367,10 +375,13 @@ llvm::Value* ValueOps::floor_div(Value* a, int64_t divisor, bool non_negative) {
 }
 
 llvm::Value* ValueOps::floor_mod(Value* a, int64_t divisor, bool non_negative) {
-  Value* d = int_like(a, static_cast<uint64_t>(divisor));
   if ((divisor & (divisor - 1)) == 0) {
     return b_.CreateAnd(a, int_like(a, static_cast<uint64_t>(divisor - 1)));
   }
+  return floor_mod(a, int_like(a, static_cast<uint64_t>(divisor)), non_negative);
+}
+
+llvm::Value* ValueOps::floor_mod(Value* a, Value* d, bool non_negative) {
   if (non_negative) return b_.CreateURem(a, d);
   Value* r = b_.CreateSRem(a, d);
   return b_.CreateSelect(b_.CreateICmpSLT(r, int_like(a, 0)), b_.CreateAdd(r, d), r);

@@ -6,6 +6,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include "backends/cpu/llvm/numbers.h"
 #include "base/dtype.h"
 #include "loop/loop.h"
 
@@ -19,6 +20,7 @@ struct TargetTraits {
   int lanes = 4;        // elements per vector body
   int vector_registers = 16;
   bool slow_division = false;  // a division costs more than ten other operations
+  Numbers* numbers = nullptr;  // sizes are arguments (numbers.h); null: constants
 };
 
 // Values are held like this: bool as i1, integers as themselves, f32 and f64 as float and double,
@@ -47,6 +49,9 @@ class ValueOps {
   // As binary, for floor_div and floor_mod by a positive constant. `non_negative`: a >= 0.
   Value* floor_div(Value* a, int64_t divisor, bool non_negative);
   Value* floor_mod(Value* a, int64_t divisor, bool non_negative);
+  // The same for a positive divisor that is no constant, of a's type.
+  Value* floor_div(Value* a, Value* divisor, bool non_negative);
+  Value* floor_mod(Value* a, Value* divisor, bool non_negative);
   Value* fma(Value* a, Value* b, Value* c);
   // x·2^n, rounded once, for vectors of f32 with a multiple of 16 elements and integers n; needs
   // AVX-512.
@@ -61,6 +66,8 @@ class ValueOps {
   Value* splat(Value* v, int width);
   // The vector base, base+step, … of i64 or i32 elements.
   Value* iota(Value* base, int64_t step, int width);
+  // The same for a step that is no constant, of base's type.
+  Value* iota(Value* base, Value* step, int width);
   // Elements [begin, begin+count) of a vector; one element gives a scalar.
   Value* slice(Value* v, int begin, int count);
   // The elements of a vector, or a scalar, followed by any others.

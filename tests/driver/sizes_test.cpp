@@ -1,0 +1,255 @@
+// Sizes as arguments of code: a session of an open graph generates code for few of the sizes it
+// meets, and what runs at the others gives the bits of code made for them alone, and the
+// reference's.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/convert.h"
+#include "model_file/load.h"
+#include "session/session.h"
+#include "support/temp_folder.h"
+
+namespace pyc::session {
+namespace {
+
+using Sizes = std::map<std::string, int64_t>;
+
+model_file::LoadedModel load(const std::string& text) {
+  auto model = model_file::load_model(text);
+  EXPECT_TRUE(model.ok()) << model.status().to_string();
+  return std::move(*model);
+}
+
+std::unique_ptr<Session> session_on(const std::string& text, const std::string& device) {
+  driver::CompileOptions options;
+  options.device = device;
+  options.cache = false;
+  auto made = model_file::make_session(load(text), {}, options);
+  EXPECT_TRUE(made.ok()) << made.status().to_string();
+  return std::move(*made);
+}
+
+// Numbers that depend on their place alone, some of them special.
+DynValue filled(const open::OpenValue& input, const Sizes& sizes) {
+  DynValue value;
+  value.kind = DynValue::Kind::kTensor;
+  value.dtype = *input.type.dtype;
+  int64_t elements = 1;
+  for (const auto& d : *input.type.shape) {
+    value.shape.push_back(d.value >= 0 ? d.value : sizes.at(d.symbol));
+    elements *= value.shape.back();
+  }
+  const int64_t size = dtype_size(value.dtype);
+  std::vector<std::byte> bytes(static_cast<size_t>(elements * size));
+  for (int64_t i = 0; i < elements; ++i) {
+    const double x = i % 37 == 36 ? -0.0 : static_cast<double>((i * 7919 + 13) % 2003 - 1001) / 613;
+    store_word(bytes.data() + i * size, value.dtype,
+               is_float(value.dtype) ? word_from_double(x, value.dtype)
+                                     : word_from_int(i % 3, value.dtype));
+  }
+  value.bytes = std::move(bytes);
+  return value;
+}
+
+std::vector<DynValue> run(Session& session, const Sizes& sizes) {
+  std::vector<DynValue> inputs;
+  for (const open::OpenValue& input : session.inputs()) inputs.push_back(filled(input, sizes));
+  auto outputs = session.run(inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().to_string();
+  return outputs.ok() ? std::move(*outputs) : std::vector<DynValue>{};
+}
+
+void expect_same(const std::vector<DynValue>& found, const std::vector<DynValue>& expected,
+                 const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].shape, expected[i].shape) << what;
+    EXPECT_TRUE(found[i].bytes == expected[i].bytes) << what << ", output " << i;
+  }
+}
+
+std::string name_of(const Sizes& sizes) {
+  std::string text;
+  for (const auto& [symbol, size] : sizes) text += symbol + "=" + std::to_string(size) + " ";
+  return text;
+}
+
+// Runs all sizes in one session; at most `rounds` of them may generate code, and none of the last
+// `quiet` ones.
+void expect_sizes(const std::string& text, const std::vector<Sizes>& all, int64_t rounds,
+                  size_t quiet) {
+  const auto shared = session_on(text, "cpu");
+  const auto reference = session_on(text, "reference");
+  int64_t found = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int64_t before = shared->stats().generated_kernels;
+    const std::vector<DynValue> outputs = run(*shared, all[i]);
+    const int64_t generated = shared->stats().generated_kernels - before;
+    found += generated > 0 ? 1 : 0;
+    if (i + quiet >= all.size()) {
+      EXPECT_EQ(generated, 0) << name_of(all[i]);
+    }
+    expect_same(outputs, run(*reference, all[i]), "reference, " + name_of(all[i]));
+    const auto alone = session_on(text, "cpu");
+    expect_same(outputs, run(*alone, all[i]), "alone, " + name_of(all[i]));
+  }
+  EXPECT_LE(found, rounds);
+}
+
+std::vector<Sizes> along(const std::string& symbol, const std::vector<int64_t>& sizes) {
+  std::vector<Sizes> out;
+  for (const int64_t size : sizes) out.push_back({{symbol, size}});
+  return out;
+}
+
+TEST(Sizes, RowsAndColumnsOfLoops) {
+  const std::string text = R"(open graph @rows(%x: f32[N,M]) -> (%a, %b, %c, %d, %e) {
+  %s = onnx.Softmax[13](%x) {axis=-1}
+  %a = onnx.Add[14](%s, %x)
+  %b = onnx.ReduceMean[13](%x) {axes=[0], keepdims=0}
+  %c = onnx.ReduceMax[13](%x) {axes=[1], keepdims=0}
+  %t = onnx.Transpose[13](%x) {perm=[1,0]}
+  %d = onnx.Exp[13](%t)
+  %e = onnx.Concat[13](%x, %s) {axis=1}
+})";
+  std::vector<Sizes> all;
+  for (const auto& [n, m] : std::vector<std::pair<int64_t, int64_t>>{{3, 5},
+                                                                     {1, 1},
+                                                                     {7, 11},
+                                                                     {2, 70},
+                                                                     {70, 2},
+                                                                     {1, 33},
+                                                                     {33, 1},
+                                                                     {5, 200},
+                                                                     {6, 129},
+                                                                     {17, 16},
+                                                                     {16, 17},
+                                                                     {4, 4},
+                                                                     {9, 64},
+                                                                     {65, 63},
+                                                                     {8, 128},
+                                                                     {13, 31}}) {
+    all.push_back({{"N", n}, {"M", m}});
+  }
+  expect_sizes(text, all, 7, 6);
+}
+
+TEST(Sizes, RowsOfHalves) {
+  const std::string text = R"(open graph @halves(%x: f16[N,40], %y: bf16[N]) -> (%a, %b) {
+  %w = onnx.Cast[13](%x) {to=1}
+  %s = onnx.Softmax[13](%w) {axis=0}
+  %a = onnx.Cast[13](%s) {to=10}
+  %v = onnx.Cast[13](%y) {to=1}
+  %m = onnx.ReduceSum[11](%v) {axes=[0]}
+  %d = onnx.Sub[14](%v, %m)
+  %b = onnx.Cast[13](%d) {to=16}
+})";
+  expect_sizes(text, along("N", {3, 1, 4, 8, 128, 9, 16, 17, 200, 31, 64, 65, 100}), 5, 4);
+}
+
+TEST(Sizes, LongRowsPassTheBordersOfTrees) {
+  const std::string text = R"(open graph @long(%x: f32[N]) -> (%a, %b) {
+  %a = onnx.ReduceSum[11](%x) {axes=[0]}
+  %m = onnx.ReduceMax[13](%x) {axes=[0]}
+  %d = onnx.Sub[14](%x, %m)
+  %b = onnx.ReduceProd[13](%d) {axes=[0]}
+})";
+  expect_sizes(text, along("N", {5, 1023, 1024, 7, 1025, 2048, 3000, 64, 1000, 2049, 1500}), 6, 4);
+}
+
+// A product of m rows, any of them; of a constant and of another input.
+TEST(Sizes, Products) {
+  const std::string text = R"(open graph @products(%x: f32[N,19], %y: f32[19,M]) -> (%a, %b) {
+  %w = const f32[19,24] random(seed=1, lo=-0.5, hi=0.5)
+  %h = onnx.MatMul[13](%x, %w)
+  %a = onnx.Relu[14](%h)
+  %b = onnx.MatMul[13](%x, %y)
+})";
+  std::vector<Sizes> all;
+  for (const int64_t n : {3, 1, 4, 8, 9, 30, 16, 17, 64, 5})
+    all.push_back({{"N", n}, {"M", n + 2}});
+  expect_sizes(text, all, 10, 0);
+}
+
+std::string attention(const std::string& queries) {
+  return "open graph @attention(%q: f32[1,3," + queries + ",16], " +
+         R"(%k: f32[1,3,P,16], %v: f32[1,3,P,16]) -> (%a) {
+  %t = onnx.Transpose[13](%k) {perm=[0,1,3,2]}
+  %p = onnx.MatMul[13](%q, %t)
+  %scale = const f32[] splat(0.25)
+  %c = onnx.Mul[14](%p, %scale)
+  %s = onnx.Softmax[13](%c) {axis=-1}
+  %a = onnx.MatMul[13](%s, %v)
+})";
+}
+
+TEST(Sizes, KeysOfAttention) {
+  expect_sizes(
+      attention("1"),
+      along("P", {5, 1, 7, 8, 64, 65, 127, 128, 129, 256, 300, 200, 384, 2, 31, 63, 100, 201, 512}),
+      6, 6);
+}
+
+TEST(Sizes, KeysAndQueriesOfAttention) {
+  expect_sizes(attention("11"), along("P", {5, 1, 7, 64, 128, 129, 256, 300, 31, 130, 384}), 6, 3);
+  std::vector<Sizes> all;
+  for (const int64_t n : {9, 1, 12, 8, 17, 33, 40, 30}) all.push_back({{"T", n}, {"P", 2 * n + 1}});
+  expect_sizes(attention("T"), all, 5, 3);
+}
+
+// The parts of a decoder: a cache that grows, and what reads it.
+TEST(Sizes, AGrowingCache) {
+  const std::string text = R"(open graph @cache(%past: f32[4,P,8], %new: f32[4,1,8]) -> (%all, %y) {
+  %all = onnx.Concat[13](%past, %new) {axis=1}
+  %y = onnx.ReduceSum[11](%all) {axes=[1], keepdims=0}
+})";
+  std::vector<int64_t> sizes;
+  for (int64_t p = 1; p <= 70; ++p) sizes.push_back(p);
+  expect_sizes(text, along("P", sizes), 5, 30);
+}
+
+// What programs with sizes as arguments are when they were written to files and read back.
+TEST(Sizes, ProgramsInFilesHaveTheirSizes) {
+  const TempFolder folder;
+  const std::string text = attention("1");
+  driver::CompileOptions options;
+  options.cache = false;
+  options.cache_dir = folder.path();
+  for (const std::string_view expected : {"written", "loaded"}) {
+    auto made = model_file::make_session(load(text), {}, options);
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    for (const int64_t p : {5, 9, 30, 130}) {
+      const auto alone = session_on(text, "cpu");
+      expect_same(run(**made, {{"P", p}}), run(*alone, {{"P", p}}), std::to_string(p));
+    }
+    int64_t found = 0;
+    for (const Decision& d : (*made)->decisions()) {
+      found += d.what == "disk_cache" && d.chosen == expected ? 1 : 0;
+    }
+    EXPECT_EQ(found, 4) << expected;
+  }
+}
+
+// Of 200 sizes none is refused code, and none is forgotten.
+TEST(Sizes, ManySizesAreNoStorm) {
+  const std::string text = R"(open graph @negate(%x: f32[N,4]) -> (%y) {
+  %y = onnx.Neg[13](%x)
+})";
+  const auto session = session_on(text, "cpu");
+  constexpr int64_t kSizes = 200;
+  for (int64_t n = 1; n <= kSizes; ++n) run(*session, {{"N", n}});
+  const SessionStats before = session->stats();
+  EXPECT_EQ(before.segments_compiled, kSizes);
+  EXPECT_LE(before.generated_kernels, 4);
+  for (int64_t n = 1; n <= kSizes; ++n) run(*session, {{"N", n}});
+  EXPECT_EQ(session->stats().segments_compiled, kSizes);
+  for (const Decision& d : session->decisions()) EXPECT_NE(d.reason, "storm");
+}
+
+}  // namespace
+}  // namespace pyc::session
