@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -114,8 +115,9 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap();
 
-  for (const DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
-    log.insert(log.end(), part->begin(), part->end());
+  for (DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
+    log.insert(log.end(), std::move_iterator(part->begin()), std::move_iterator(part->end()));
+    part->clear();
   }
   return Front{.given = std::move(given),
                .canonical = std::move(canonical),

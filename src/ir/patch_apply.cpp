@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "ir/patch.h"
 
@@ -7,7 +8,7 @@ namespace pyc::ir {
 // Writes the graph that a patch describes.
 class PatchWriter {
  public:
-  explicit PatchWriter(const Patch& patch) : patch_(patch), old_(patch.graph_) {
+  explicit PatchWriter(Patch& patch) : patch_(patch), old_(patch.graph_) {
     order_nodes();
     find_live();
   }
@@ -21,38 +22,51 @@ class PatchWriter {
     return false;
   }
 
-  Graph write() const {
+  // Takes what stays out of the old graph and the patch: both are spent.
+  Graph write() {
     Graph out;
-    out.name = old_.name;
+    out.name = std::move(old_.name);
+    out.values.reserve(static_cast<size_t>(std::count(live_.begin(), live_.end(), true)));
+    out.nodes.reserve(static_cast<size_t>(std::count(kept_.begin(), kept_.end(), true)));
     const std::vector<ValueId> named_after = names();
     std::vector<ValueId> now(live_.size(), kNoId);
     for (ValueId v = 0; v < live_.size(); ++v) {
       if (!live_[v]) continue;
       now[v] = static_cast<ValueId>(out.values.size());
-      out.values.push_back(patch_.value(v));
-      if (named_after[v] != kNoId) out.values.back().name = old_.value(named_after[v]).name;
+      out.values.push_back(std::move(value(v)));
+      if (named_after[v] == kNoId) continue;
+      out.values.back().name = std::move(old_.values[named_after[v]].name);
     }
-    const auto renumber = [&](std::vector<ValueId> ids) {
+    const auto renumber = [&](std::vector<ValueId>& ids) {
       for (ValueId& v : ids) v = now[patch_.current(v)];
-      return ids;
     };
     for (const NodeId n : order_) {
       if (!kept_[n]) continue;
-      const Node& node = patch_.any_node(n);
-      out.nodes.push_back(node);
-      out.nodes.back().inputs = renumber(node.inputs);
+      out.nodes.push_back(std::move(node(n)));
+      renumber(out.nodes.back().inputs);
       // A replaced output of a node that has another one is still the node's own.
       for (ValueId& v : out.nodes.back().outputs) {
         v = now[v];
         out.values[v].producer = static_cast<NodeId>(out.nodes.size() - 1);
       }
     }
-    out.inputs = renumber(old_.inputs);
-    out.outputs = renumber(old_.outputs);
+    out.inputs = std::move(old_.inputs);
+    out.outputs = std::move(old_.outputs);
+    renumber(out.inputs);
+    renumber(out.outputs);
     return out;
   }
 
  private:
+  Value& value(ValueId v) {
+    const size_t olds = old_.values.size();
+    return v < olds ? old_.values[v] : patch_.values_[v - olds];
+  }
+  Node& node(NodeId n) {
+    const size_t olds = old_.nodes.size();
+    return n < olds ? old_.nodes[n] : patch_.nodes_[n - olds];
+  }
+
   // New nodes come before the node they are anchored at, in the order in which they were made.
   void order_nodes() {
     std::vector<NodeId> added(patch_.nodes_.size());
@@ -96,8 +110,8 @@ class PatchWriter {
     return named_after;
   }
 
-  const Patch& patch_;
-  const Graph& old_;
+  Patch& patch_;
+  Graph& old_;
   std::vector<NodeId> order_;
   std::vector<bool> live_;  // by value
   std::vector<bool> kept_;  // by node
@@ -105,7 +119,7 @@ class PatchWriter {
 
 Result<bool> Patch::apply() {
   PYC_TRY(status_);
-  const PatchWriter writer(*this);
+  PatchWriter writer(*this);
   if (!writer.changes()) return false;
   Graph changed = writer.write();
   graph_ = std::move(changed);

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
+#include <span>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -77,14 +78,14 @@ class Verifier {
   }
 
   Status check_values() const {
-    std::unordered_set<std::string_view> names;
-    names.reserve(graph_.values.size());
+    const bool distinct = names_are_distinct();
+    std::set<std::string_view> names;  // so far; only where two are the same
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       const Value& value = graph_.values[id];
       if (value.name.empty()) {
         return refuse("bad_name", fmt::format("value {}", id), "it has no name");
       }
-      if (!names.insert(value.name).second) {
+      if (!distinct && !names.insert(value.name).second) {
         return refuse("duplicate_name", value_text(id), "two values have this name");
       }
       const Status type = check_type(value.type);
@@ -92,6 +93,14 @@ class Verifier {
       PYC_TRY(check_kind(id));
     }
     return {};
+  }
+
+  bool names_are_distinct() const {
+    std::vector<std::string_view> names;
+    names.reserve(graph_.values.size());
+    for (const Value& value : graph_.values) names.push_back(value.name);
+    std::sort(names.begin(), names.end());
+    return std::adjacent_find(names.begin(), names.end()) == names.end();
   }
 
   // That a value has what its kind calls for and nothing else.
@@ -180,7 +189,7 @@ class Verifier {
     return {};
   }
 
-  Status check_node(NodeId i) const {
+  Status check_node(NodeId i) {
     const Node& node = graph_.nodes[i];
     if (node.op == nullptr || node.op->infer == nullptr) {
       return refuse("bad_op", node_text(i), "it has no op, or one without a type rule");
@@ -199,12 +208,12 @@ class Verifier {
     return check_node_types(i);
   }
 
-  Status check_node_types(NodeId i) const {
+  Status check_node_types(NodeId i) {
     const Node& node = graph_.nodes[i];
-    std::vector<TensorType> inputs;
-    inputs.reserve(node.inputs.size());
-    for (const ValueId id : node.inputs) inputs.push_back(graph_.values[id].type);
-    const auto types = infer_outputs(*node.op, inputs, node.attrs);
+    const size_t count = node.inputs.size();
+    if (inputs_.size() < count) inputs_.resize(count);
+    for (size_t k = 0; k < count; ++k) inputs_[k] = graph_.values[node.inputs[k]].type;
+    const auto types = infer_outputs(*node.op, std::span(inputs_).first(count), node.attrs);
     if (!types.ok()) {
       const Status& status = types.status();
       if (status.message().starts_with('['))
@@ -239,8 +248,9 @@ class Verifier {
 
   const Graph& graph_;
   using Known = std::pair<const ConstData*, DType>;
-  std::vector<Known> known_;    // constants that were checked before, in order
-  std::vector<NodeId> makers_;  // by value id: the node that has it among its outputs
+  std::vector<Known> known_;        // constants that were checked before, in order
+  std::vector<TensorType> inputs_;  // of the node looked at, and of those before that had more
+  std::vector<NodeId> makers_;      // by value id: the node that has it among its outputs
 };
 
 }  // namespace

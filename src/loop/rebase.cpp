@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 namespace pyc::loop {
 namespace {
@@ -37,10 +37,12 @@ struct Reach {
 
 class Survey {
  public:
-  explicit Survey(const Kernel& kernel) : kernel_(kernel), reach(kernel.buffers.size()) {}
+  explicit Survey(const Kernel& kernel)
+      : kernel_(kernel), seen_(kernel.pool.size()), reach(kernel.buffers.size()) {}
 
   void visit(ExprId e) {
-    if (e == kNone || !seen_.insert(e).second) return;
+    if (e == kNone || seen_[e]) return;
+    seen_[e] = true;
     const ExprNode& n = kernel_.pool.node(e);
     if (n.op == Op::kLoad) take(n);
     for (const ExprId part : {n.a, n.b, n.c}) visit(part);
@@ -59,7 +61,7 @@ class Survey {
   }
 
   const Kernel& kernel_;
-  std::unordered_set<ExprId> seen_;
+  std::vector<bool> seen_;  // by expression
 
  public:
   std::vector<Reach> reach;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
+#include <vector>
 
 namespace pyc::lower {
 namespace {
@@ -17,13 +17,14 @@ using loop::VarId;
 // How a kernel's expressions use the variables.
 class Accesses {
  public:
-  explicit Accesses(const Pool& pool) : pool_(pool) {}
+  explicit Accesses(const Pool& pool) : pool_(pool), seen_(pool.size()), fixed_(pool.var_count()) {}
 
   void add(ExprId id) {
-    if (id == kNone || !seen_.insert(id).second) return;
+    if (id == kNone || seen_[id]) return;
+    seen_[id] = true;
     const ExprNode& n = pool_.node(id);
     if (n.op == Op::kVar) {
-      fixed_.insert(static_cast<VarId>(n.imm));
+      fixed_[static_cast<VarId>(n.imm)] = true;
       return;
     }
     if (n.op == Op::kLoad) {
@@ -41,7 +42,7 @@ class Accesses {
 
   // Whether all of them run through the two variables as through one, `inner` of extent `extent`.
   bool joins(VarId outer, VarId inner, int64_t extent) const {
-    if (fixed_.contains(outer) || fixed_.contains(inner)) return false;
+    if (fixed_[outer] || fixed_[inner]) return false;
     return std::all_of(offsets_.begin(), offsets_.end(), [&](const loop::Affine& offset) {
       return offset.coefficient(pool_, outer) == offset.coefficient(pool_, inner) * extent;
     });
@@ -49,9 +50,9 @@ class Accesses {
 
  private:
   const Pool& pool_;
-  std::unordered_set<ExprId> seen_;
+  std::vector<bool> seen_;             // by expression
   std::vector<loop::Affine> offsets_;  // of loads
-  std::unordered_set<VarId> fixed_;    // variables used otherwise than in a linear offset
+  std::vector<bool> fixed_;            // by variable: used otherwise than in a linear offset
 };
 
 void add_stored(const loop::Kernel& kernel, Accesses& out) {
@@ -90,8 +91,9 @@ struct View {
   bool in_pieces() const { return used && !whole; }
 };
 
-void look(const Pool& pool, ExprId id, VarId v, std::unordered_set<ExprId>& seen, View& view) {
-  if (id == kNone || !seen.insert(id).second) return;
+void look(const Pool& pool, ExprId id, VarId v, std::vector<bool>& seen, View& view) {
+  if (id == kNone || seen[id]) return;
+  seen[id] = true;
   const ExprNode& n = pool.node(id);
   if (n.op == Op::kVar) {
     if (static_cast<VarId>(n.imm) == v) view.used = view.whole = true;
@@ -110,7 +112,7 @@ void look(const Pool& pool, ExprId id, VarId v, std::unordered_set<ExprId>& seen
 
 View view_of(const Pool& pool, std::initializer_list<ExprId> exprs, VarId v) {
   View view;
-  std::unordered_set<ExprId> seen;
+  std::vector<bool> seen(pool.size());
   for (const ExprId e : exprs) look(pool, e, v, seen, view);
   return view;
 }

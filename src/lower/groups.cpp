@@ -432,16 +432,16 @@ class Former {
   }
 
   void add_dependencies(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) {
-    std::set<uint32_t> added;
+    GroupSet added;
     for (uint32_t h : producers) {
       if (h == g) continue;
       added.insert(h);
-      added.insert(out_.groups[h].depends.begin(), out_.groups[h].depends.end());
+      added.insert(out_.groups[h].depends);
     }
     if (added.empty()) return;
     for (uint32_t k = 0; k < out_.groups.size(); ++k) {
       if (k == g || out_.groups[k].depends.contains(g)) {
-        out_.groups[k].depends.insert(added.begin(), added.end());
+        out_.groups[k].depends.insert(added);
       }
     }
   }
@@ -470,15 +470,12 @@ class Former {
   // Groups were started in topological order, but a late member may need a later group.
   void order_groups() {
     std::vector<GroupPlan> ordered;
-    std::vector<bool> done(out_.groups.size(), false);
+    GroupSet done;
     while (ordered.size() < out_.groups.size()) {
       const size_t before = ordered.size();
       for (uint32_t g = 0; g < out_.groups.size(); ++g) {
-        const std::set<uint32_t>& needs = out_.groups[g].depends;
-        if (done[g] ||
-            !std::all_of(needs.begin(), needs.end(), [&](uint32_t h) { return done[h]; }))
-          continue;
-        done[g] = true;
+        if (done.contains(g) || !out_.groups[g].depends.within(done)) continue;
+        done.insert(g);
         ordered.push_back(std::move(out_.groups[g]));
       }
       PYC_CHECK(ordered.size() > before, "groups depend on one another");

@@ -28,6 +28,34 @@ struct Member {
   int level = 0;
 };
 
+// Groups by their numbers.
+class GroupSet {
+ public:
+  bool contains(uint32_t g) const {
+    return g / 64 < words_.size() && ((words_[g / 64] >> (g % 64)) & 1) != 0;
+  }
+  bool empty() const { return words_.empty(); }
+  void insert(uint32_t g) {
+    if (g / 64 >= words_.size()) words_.resize(g / 64 + 1, 0);
+    words_[g / 64] |= uint64_t{1} << (g % 64);
+  }
+  void insert(const GroupSet& others) {
+    if (others.words_.size() > words_.size()) words_.resize(others.words_.size(), 0);
+    for (size_t i = 0; i < others.words_.size(); ++i) words_[i] |= others.words_[i];
+  }
+  // Whether all of them are among the others.
+  bool within(const GroupSet& others) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      const uint64_t there = i < others.words_.size() ? others.words_[i] : 0;
+      if ((words_[i] & ~there) != 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
 struct GroupPlan {
   GroupShape shape = GroupShape::kFlat;
   bool lane_reduction = false;  // kFlat: a member reduces inside each element (matmul, conv, pool)
@@ -35,7 +63,7 @@ struct GroupPlan {
   int64_t rows = 0;             // kRows only
   int64_t cols = 0;
   std::vector<Member> members;  // in topological order
-  std::set<uint32_t> depends;   // groups it needs, transitively
+  GroupSet depends;             // groups it needs, transitively
 
   const Member* find(ir::ValueId v) const;
 };

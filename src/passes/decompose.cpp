@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "passes/passes.h"
 
@@ -14,7 +16,8 @@ bool is_composite(const ir::Node& node) { return node.op->decompose != nullptr; 
 // Values keep the names they had; what a composite computes on the way is named after its result.
 void name_values(ir::Graph& graph, const ir::Graph& old, const std::vector<ir::ValueId>& now,
                  const std::vector<std::string>& origin) {
-  std::set<std::string, std::less<>> taken;
+  std::unordered_set<std::string_view> taken;
+  taken.reserve(old.values.size() + graph.values.size());
   for (const ir::Value& value : old.values) taken.insert(value.name);
   std::vector<bool> named(graph.values.size(), false);
   for (ir::ValueId v = 0; v < old.values.size(); ++v) {
@@ -22,13 +25,16 @@ void name_values(ir::Graph& graph, const ir::Graph& old, const std::vector<ir::V
     graph.values[now[v]].name = old.value(v).name;
     named[now[v]] = true;
   }
-  std::map<std::string, int> next;  // by origin: lower numbers are taken
+  std::unordered_map<std::string_view, int> next;  // by origin: lower numbers are taken
   for (ir::ValueId v = 0; v < graph.values.size(); ++v) {
     if (named[v]) continue;
     int& i = next[origin[v]];
+    std::string name;
     do {
-      graph.values[v].name = fmt::format("{}.{}", origin[v], i++);
-    } while (!taken.insert(graph.values[v].name).second);
+      name = fmt::format("{}.{}", origin[v], i++);
+    } while (taken.contains(name));
+    graph.values[v].name = std::move(name);
+    taken.insert(graph.values[v].name);
   }
 }
 

@@ -24,12 +24,7 @@ constexpr double kMaxTotalWork = 1 << 26;
 // Evaluates nodes until its budgets are spent.
 class Folder {
  public:
-  Folder(ir::Patch& patch, const PassContext& context)
-      : patch_(patch), context_(context), readers_(patch.graph().values.size()) {
-    for (ir::NodeId n = 0; n < patch.graph().nodes.size(); ++n) {
-      for (const ir::ValueId v : patch.graph().nodes[n].inputs) readers_[v].push_back(n);
-    }
-  }
+  Folder(ir::Patch& patch, const PassContext& context) : patch_(patch), context_(context) {}
 
   Status fold(ir::NodeId n) {
     const ir::NodeView node = patch_.node(n);
@@ -51,12 +46,27 @@ class Folder {
 
   // Whether one product reads `v`, at once or through what moves it on as a whole: it packs its
   // operand from wherever that lies in one constant, so that a copy would only take memory.
-  bool read_by_product(ir::ValueId v) const {
-    if (readers_[v].size() != 1) return false;
-    const ir::Node& reader = patch_.graph().nodes[readers_[v][0]];
+  bool read_by_product(ir::ValueId v) {
+    const ir::NodeId only = only_reader(v);
+    if (only == ir::kNoId) return false;
+    const ir::Node& reader = patch_.graph().nodes[only];
     if (reader.op->traits.product) return true;
     return reader.op->traits.moves_data && reader.inputs.size() == 1 &&
            reader.outputs.size() == 1 && read_by_product(reader.outputs[0]);
+  }
+
+  // The node that alone reads `v`, once; kNoId: there is none such.
+  ir::NodeId only_reader(ir::ValueId v) {
+    if (readers_.empty()) {
+      readers_.resize(patch_.graph().values.size());
+      for (ir::NodeId n = 0; n < patch_.graph().nodes.size(); ++n) {
+        for (const ir::ValueId input : patch_.graph().nodes[n].inputs) {
+          Readers& r = readers_[input];
+          r = {.count = r.count + 1, .last = n};
+        }
+      }
+    }
+    return readers_[v].count == 1 ? readers_[v].last : ir::kNoId;
   }
 
   // "" when the node's outputs became constants, or the reason why not. Refused memory is none: the
@@ -112,7 +122,11 @@ class Folder {
 
   ir::Patch& patch_;
   const PassContext& context_;
-  std::vector<std::vector<ir::NodeId>> readers_;  // of each value of the graph
+  struct Readers {
+    int count = 0;
+    ir::NodeId last = ir::kNoId;
+  };
+  std::vector<Readers> readers_;  // of each value of the graph, once somebody asks
   int64_t bytes_left_ = kMaxTotalBytes;
   double work_left_ = kMaxTotalWork;
 };

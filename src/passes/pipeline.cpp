@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -82,6 +83,7 @@ class Runner {
       if (round == 1) decide(pass, "left_out", "caller", "");
       return false;
     }
+    if (round > 1 && !options_.observer && has_left_alone(pass)) return false;
     const int64_t start = now_ns();
     if (!work_) work_ = *graph_;
     const size_t before = work_->nodes.size();
@@ -96,6 +98,9 @@ class Runner {
       work_.reset();
       if (!verified.ok()) return failed(pass, std::move(verified).status());
       graph_ = std::move(*verified);
+      ++changes_;
+    } else {
+      left_alone_.insert_or_assign(&pass, changes_);
     }
     if (round == 1 || *changed) {
       decide(pass, *changed ? "changed" : "unchanged",
@@ -122,6 +127,12 @@ class Runner {
     return std::find(options_.off.begin(), options_.off.end(), pass.name) != options_.off.end();
   }
 
+  // Whether the pass had nothing to do on this very graph: it would say the same again.
+  bool has_left_alone(const Pass& pass) const {
+    const auto left = left_alone_.find(&pass);
+    return left != left_alone_.end() && left->second == changes_;
+  }
+
   // What a repeated pass finds again in the next round is not said again.
   void add_once(Decision decision) {
     if (said_.insert(decision.to_string()).second) log_->push_back(std::move(decision));
@@ -145,6 +156,8 @@ class Runner {
   const PassOptions& options_;
   DecisionLog* log_;
   std::set<std::string> said_;
+  int changes_ = 0;                        // of the graph so far
+  std::map<const Pass*, int> left_alone_;  // after how many changes the pass had nothing to do
 };
 
 // Passes run in the order of their turns; repeated neighbours share one.
