@@ -1,8 +1,9 @@
 #include "loop/rebase.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <vector>
+
+#include "loop/renamed.h"
 
 namespace pyc::loop {
 namespace {
@@ -67,39 +68,6 @@ class Survey {
   std::vector<Reach> reach;
 };
 
-// Expressions with loads from elsewhere in their buffers.
-class Shifted {
- public:
-  Shifted(Pool& pool, const std::vector<int64_t>& begins) : pool_(pool), begins_(begins) {}
-
-  ExprId operator()(ExprId id) {
-    if (id == kNone) return kNone;
-    if (const auto it = known_.find(id); it != known_.end()) return it->second;
-    const ExprId made = make(id);
-    known_[id] = made;
-    return made;
-  }
-
- private:
-  ExprId make(ExprId id) {
-    const ExprNode n = pool_.node(id);  // making others moves it
-    const ExprId a = (*this)(n.a);
-    const ExprId b = (*this)(n.b);
-    const ExprId c = (*this)(n.c);
-    if (n.op == Op::kLoad) {
-      const int64_t begin = begins_[static_cast<size_t>(n.imm)];
-      const ExprId at = begin == 0 ? a : pool_.binary(Op::kSub, a, pool_.integer(begin));
-      return pool_.load(static_cast<uint32_t>(n.imm), n.dtype, at, b, c);
-    }
-    if (a == n.a && b == n.b && c == n.c) return id;
-    return pool_.like(n, a, b, c);
-  }
-
-  Pool& pool_;
-  const std::vector<int64_t>& begins_;
-  std::unordered_map<ExprId, ExprId> known_;
-};
-
 }  // namespace
 
 std::vector<int64_t> rebase(Kernel& kernel, std::span<ExprId* const> others) {
@@ -117,8 +85,11 @@ std::vector<int64_t> rebase(Kernel& kernel, std::span<ExprId* const> others) {
   if (std::all_of(begins.begin(), begins.end(), [](int64_t begin) { return begin == 0; })) {
     return begins;
   }
-  Shifted shifted(kernel.pool, begins);
-  for (ExprId* root : roots) *root = shifted(*root);
+  Renamed renamed(kernel.pool);
+  for (size_t i = 0; i < begins.size(); ++i) {
+    if (begins[i] != 0) renamed.set_begin(static_cast<uint32_t>(i), begins[i]);
+  }
+  for (ExprId* root : roots) *root = renamed(*root);
   return begins;
 }
 

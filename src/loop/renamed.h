@@ -6,13 +6,15 @@
 
 namespace pyc::loop {
 
-// Expressions with other variables and buffers in them.
+// Expressions with other variables and buffers in them, or with loads from elsewhere in these.
 class Renamed {
  public:
   explicit Renamed(Pool& pool) : pool_(pool) {}
 
   void set_var(VarId var, ExprId value) { vars_[var] = value; }
   void set_buffer(uint32_t buffer, uint32_t other) { buffers_[buffer] = other; }
+  // What was element `begin` of the buffer is its first.
+  void set_begin(uint32_t buffer, int64_t begin) { begins_[buffer] = begin; }
   uint32_t buffer(uint32_t b) const {
     const auto it = buffers_.find(b);
     return it == buffers_.end() ? b : it->second;
@@ -38,14 +40,20 @@ class Renamed {
     const ExprId b = (*this)(n.b);
     const ExprId c = (*this)(n.c);
     if (n.op == Op::kLoad) {
-      return pool_.load(buffer(static_cast<uint32_t>(n.imm)), n.dtype, a, b, c);
+      const auto from = static_cast<uint32_t>(n.imm);
+      const auto begin = begins_.find(from);
+      const ExprId at =
+          begin == begins_.end() ? a : pool_.binary(Op::kSub, a, pool_.integer(begin->second));
+      return pool_.load(buffer(from), n.dtype, at, b, c);
     }
+    if (a == n.a && b == n.b && c == n.c) return id;
     return pool_.like(n, a, b, c);
   }
 
   Pool& pool_;
   std::unordered_map<VarId, ExprId> vars_;
   std::unordered_map<uint32_t, uint32_t> buffers_;
+  std::unordered_map<uint32_t, int64_t> begins_;
   std::unordered_map<ExprId, ExprId> known_;
 };
 

@@ -43,6 +43,8 @@ TEST(RandomGraphs, EveryOpCanBeDrawn) {
   for (const Pair& pair : all_pairs(&faults)) drawn.insert(pair.op->name);
   for (const std::string& fault : faults) ADD_FAILURE() << fault;
   for (const ir::OpDef* op : ops::all_ops().all()) {
+    EXPECT_TRUE(op->draw.node != nullptr || op->traits.elementwise)
+        << op->name << " is drawn as an elementwise op, which it is not: give it a draw.node";
     EXPECT_TRUE(drawn.contains(op->name))
         << op->name << " takes no dtype as it is drawn: say in its file how to (OpDef::draw)";
   }

@@ -1,8 +1,6 @@
 // Windows that are no matrix products (depthwise convolutions, pools) with several neighbouring
 // points in one.
 
-#include <fmt/format.h>
-
 #include "backends/cpu/generators/loop_plan.h"
 #include "backends/cpu/point_blocks.h"
 
@@ -32,17 +30,8 @@ class LoopBlocks final : public KernelGenerator {
   std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
     auto kernel = blocked_kernel(r);
     if (!kernel) return {};
-    backends::Candidate c;
-    c.name = fmt::format("loop_blocks__{}", r.target.lanes);
-    c.cost_ns = kGain * generic_cost_ns(r.group, 16, r);
-    c.needs.in_place = loop::in_place_pairs(r.group.kernel);
-    std::erase_if(c.needs.in_place, [&](const loop::InPlacePair& pair) {
-      return !loop::may_be_in_place(*kernel, pair);
-    });
-    c.order = r.group.order;
-    c.plan = std::make_shared<LoopPlan>(r.target.lanes,
-                                        std::make_shared<const loop::Kernel>(std::move(*kernel)));
-    return {c};
+    const double cost_ns = kGain * generic_cost_ns(r.group, 16, r);
+    return {standing_in("loop_blocks", cost_ns, r, std::move(*kernel))};
   }
 };
 

@@ -1,8 +1,6 @@
 // The group's kernel with its points in pairs, where that is worth trying: with AVX-512, which it
 // was measured with, and if no thread gets many more points by it.
 
-#include <fmt/format.h>
-
 #include "backends/cpu/generators/loop_plan.h"
 #include "backends/cpu/pair_points.h"
 
@@ -22,18 +20,9 @@ class LoopPairs final : public KernelGenerator {
   std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
     auto kernel = paired_kernel(r);
     if (!kernel) return {};
-    backends::Candidate c;
-    c.name = fmt::format("loop_pairs__{}", r.target.lanes);
-    c.cost_ns = generic_cost_ns(r.group, r.target.lanes, r) + waits_ns(*kernel, r.threads);
-    c.needs.scratch_bytes = kernel->scratch_bytes();
-    c.needs.in_place = loop::in_place_pairs(r.group.kernel);
-    std::erase_if(c.needs.in_place, [&](const loop::InPlacePair& pair) {
-      return !loop::may_be_in_place(*kernel, pair);
-    });
-    c.order = r.group.order;
-    c.plan = std::make_shared<LoopPlan>(r.target.lanes,
-                                        std::make_shared<const loop::Kernel>(std::move(*kernel)));
-    return {c};
+    const double cost_ns =
+        generic_cost_ns(r.group, r.target.lanes, r) + waits_ns(*kernel, r.threads);
+    return {standing_in("loop_pairs", cost_ns, r, std::move(*kernel))};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
@@ -59,5 +60,23 @@ class LoopPlan final : public CpuPlan {
   int lanes_;
   std::shared_ptr<const loop::Kernel> kernel_;
 };
+
+// The candidate whose code is made from a kernel that stands for the group's own: named `what` and
+// the target's lanes, with the pairs in place that both kernels allow.
+inline backends::Candidate standing_in(std::string_view what, double cost_ns,
+                                       const GeneratorRequest& r, loop::Kernel kernel) {
+  backends::Candidate c;
+  c.name = fmt::format("{}__{}", what, r.target.lanes);
+  c.cost_ns = cost_ns;
+  c.needs.scratch_bytes = kernel.scratch_bytes();
+  c.needs.in_place = loop::in_place_pairs(r.group.kernel);
+  std::erase_if(c.needs.in_place, [&](const loop::InPlacePair& pair) {
+    return !loop::may_be_in_place(kernel, pair);
+  });
+  c.order = r.group.order;
+  c.plan = std::make_shared<LoopPlan>(r.target.lanes,
+                                      std::make_shared<const loop::Kernel>(std::move(kernel)));
+  return c;
+}
 
 }  // namespace pyc::cpu
