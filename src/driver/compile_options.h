@@ -29,12 +29,20 @@ inline constexpr std::string_view kNoMatrixUnit = "none";
 inline constexpr std::string_view kMemoryFirst = "memory_first";
 inline constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 
+// A clause of a contract (driver/contract.h).
+struct ContractClause {
+  std::string name;  // of an option
+  std::string text;  // its value
+};
+
 struct CompileOptions {
 #define PYC_OPTION(type, field, initial, ...) type field = initial;
 #include "driver/compile_options.inc"
 #undef PYC_OPTION
   // Names of the rows that set_option gave a value, be it their default.
   Names asked = {};
+  // What contracts asked for.
+  std::vector<ContractClause> clauses = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.

@@ -113,6 +113,12 @@ class Run final : public Command {
     say("time    compile {:.1f} ms, run {:.1f} us (median of {})\n",
         static_cast<double>(model.stats().compile_ns) / 1e6, run_us, runs);
     print_memory(model.memory());
+    for_each_decision(model, [](const pyc_decision& d, const auto&) {
+      constexpr std::string_view kPrefix = "contract:";
+      const std::string_view what = d.what;
+      if (!what.starts_with(kPrefix)) return;
+      say("contract {} {} [{}] {}\n", what.substr(kPrefix.size()), d.chosen, d.reason, d.detail);
+    });
     if (model.is_open()) {
       say("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
       say("breaks  {}\n", model.breaks().summary().summary);
