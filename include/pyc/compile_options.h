@@ -28,6 +28,14 @@ PYC_API pyc_status pyc_compile_options_reset(pyc_compile_options* options, const
 PYC_API pyc_status pyc_compile_options_get(const pyc_compile_options* options, const char* name,
                                            char** value, pyc_error** error);
 
+/* Adds the clauses of a contract: lines NAME = VALUE, each an option; `#` begins a comment. A
+ * compile keeps every clause, and the decision log has an answer to each ("contract:NAME"), or it
+ * is refused and the message names the clause. PYC_STATUS_PARSE_ERROR, with the line, for a line
+ * that is none; PYC_STATUS_INVALID_ARGUMENT also for a clause that stands twice or that an option
+ * set otherwise contradicts. A refusal changes nothing. */
+PYC_API pyc_status pyc_compile_options_contract(pyc_compile_options* options, const char* text,
+                                                pyc_error** error);
+
 /* How an option's value is written. */
 enum {
   PYC_OPTION_SWITCH = 0,

@@ -144,8 +144,10 @@ typedef struct pyc_memory_report {
   int64_t scratch_bytes;        /* all threads together */
   int64_t measured_arena_bytes; /* allocated for one run: arena and scratch */
   int64_t
-      staging_bytes;   /* held for copies of views that cannot be used in place; beside the peak */
-  int64_t state_bytes; /* kept from run to run, planned and allocated alike */
+      staging_bytes;  /* held for copies of views that cannot be used in place; beside the peak */
+  int64_t code_bytes; /* of the program, beside the peak; 0 for an open model */
+  int64_t kept_program_bytes; /* code and parameters that the compile cache of this process keeps */
+  int64_t state_bytes;        /* kept from run to run, planned and allocated alike */
 } pyc_memory_report;
 PYC_API pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* report,
                                         pyc_error** error);

@@ -64,6 +64,11 @@ class CompileOptions {
     check([&](pyc_error** e) { return pyc_compile_options_reset(get(), name.c_str(), e); });
     return *this;
   }
+  // Adds the clauses of a contract: lines NAME = VALUE.
+  CompileOptions& contract(const std::string& text) {
+    check([&](pyc_error** e) { return pyc_compile_options_contract(get(), text.c_str(), e); });
+    return *this;
+  }
   // The items of a list are lines.
   std::string text(const std::string& name) const {
     return take_text([&](char** value, pyc_error** e) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 
 #include "base/mapped_file.h"
 #include "base/store.h"
@@ -12,6 +11,7 @@
 #include "driver/devices.h"
 #include "driver/targets.h"
 #include "session/artifacts.h"
+#include "session/cache.h"
 #include "session/model.h"
 
 using namespace pyc;
@@ -35,18 +35,6 @@ Result<Store> cache_in(const char* folder) {
   return Status(Code::kInvalidArgument, "no cache folder is named: give one or set PYC_CACHE_DIR");
 }
 
-// Each object once, however many steps share it.
-int64_t code_bytes(const runtime::Program& program) {
-  std::set<const std::string*> seen;
-  int64_t sum = 0;
-  for (const runtime::Step& step : program.steps) {
-    if (step.copy() != nullptr) continue;
-    const std::string* object = step.kernel().object.get();
-    if (seen.insert(object).second) sum += static_cast<int64_t>(object->size());
-  }
-  return sum;
-}
-
 // Why programs of the place do not run here; "" when they do.
 std::string missing_here(const runtime::Place& place) {
   const Status runs = driver::check_place(place);
@@ -54,7 +42,7 @@ std::string missing_here(const runtime::Place& place) {
 }
 
 void count_program(const artifact::Artifact& a, pyc_artifact_info& out) {
-  out.code_bytes += code_bytes(a.program);
+  out.code_bytes += session::code_bytes(a.program);
   for (const runtime::Parameter& p : a.program.parameters) out.parameter_bytes += p.bytes;
   out.peak_bytes = std::max(out.peak_bytes, a.memory.peak_bytes);
   out.step_count += a.program.steps.size();

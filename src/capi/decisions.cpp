@@ -1,5 +1,8 @@
 // The decision log: entry by entry, and as one JSON document.
 
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "capi/guard.h"
@@ -39,7 +42,26 @@ void write(JsonWriter& json, const DecisionLog& log) {
   json.end_array();
 }
 
-void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
+// The answers to clauses; of an open model each program gives one, and the last counts.
+void write_clauses(JsonWriter& json, const DecisionLog& log) {
+  constexpr std::string_view kPrefix = "contract:";
+  std::map<std::string, const Decision*> answers;
+  for (const Decision& d : log) {
+    if (d.what.starts_with(kPrefix)) answers[d.what.substr(kPrefix.size())] = &d;
+  }
+  json.begin_array();
+  for (const auto& [name, answer] : answers) {
+    json.begin_object();
+    json.key("name").text(name);
+    json.key("answer").text(answer->chosen);
+    json.key("reason").text(answer->reason);
+    json.key("detail").text(answer->detail);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_contract(JsonWriter& json, int64_t budget, int64_t peak, const DecisionLog& log) {
   json.begin_object();
   json.key("memory_budget");
   if (budget == 0) {
@@ -49,6 +71,8 @@ void write_contract(JsonWriter& json, int64_t budget, int64_t peak) {
   }
   json.key("peak_bytes").integer(peak);
   json.key("kept").boolean(budget == 0 || peak <= budget);
+  json.key("clauses");
+  write_clauses(json, log);
   json.end_object();
 }
 
@@ -92,7 +116,8 @@ std::string log_document(const pyc_model& model) {
   json.end_object();
   json.key("fingerprint").text(model.session->fingerprint());
   json.key("contract");
-  write_contract(json, model.options.memory_budget, model.session->memory().peak_bytes);
+  write_contract(json, model.options.memory_budget, model.session->memory().peak_bytes,
+                 model.session->decisions());
   json.key("fallback").begin_object();
   json.key("policy").text("host");
   json.key("count").integer(stats.fallbacks);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "capi/guard.h"
+#include "driver/contract.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -114,6 +115,15 @@ pyc_status pyc_compile_options_get(const pyc_compile_options* options, const cha
     PYC_TRY(require(name, "name"));
     PYC_ASSIGN(const driver::OptionRow* row, driver::find_option(name));
     return give_text(row->text(options->values), value);
+  });
+}
+
+pyc_status pyc_compile_options_contract(pyc_compile_options* options, const char* text,
+                                        pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    PYC_TRY(require(text, "text"));
+    return driver::add_contract(options->values, text);
   });
 }
 

@@ -14,8 +14,9 @@ int thread_count(const CompileOptions& options) {
 }
 
 DecisionLog with_choices(DecisionLog log, const CompileOptions& o) {
-  std::erase_if(log,
-                [](const Decision& d) { return d.what == "determinism" || d.what == "options"; });
+  std::erase_if(log, [](const Decision& d) {
+    return d.what == "determinism" || d.what == "options" || d.what.starts_with("contract:");
+  });
   const auto choice = [](std::string what, std::string chosen, bool asked) {
     return Decision{std::move(what), std::move(chosen), asked ? "asked" : "default", "", {}};
   };

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fp_state.h"
 #include "driver/assemble.h"
+#include "driver/contract.h"
 #include "driver/devices.h"
 #include "driver/select.h"
 #include "driver/stages.h"
@@ -50,6 +51,25 @@ class Lap {
   int64_t last_ = now_ns();
 };
 
+// When a compile has to be over. It is asked between stages and refuses, so that the program is the
+// same or there is none.
+class TimeLimit {
+ public:
+  explicit TimeLimit(const CompileOptions& o) : budget_ms_(o.compile_budget_ms) {}
+
+  Status check(std::string_view stage) const {
+    if (budget_ms_ < 0 || (now_ns() - start_) / 1'000'000 < budget_ms_) return {};
+    return {Code::kBudgetExceeded,
+            fmt::format("compile_budget_ms: expected the compile to be over within {} ms, found it "
+                        "at the end of the stage '{}'; allow more, or leave it out",
+                        budget_ms_, stage)};
+  }
+
+ private:
+  int64_t budget_ms_;
+  int64_t start_ = now_ns();
+};
+
 // As the plan takes it: a negative budget is none.
 int64_t budget_or_none(const CompileOptions& o) {
   return o.memory_budget == 0 ? -1 : o.memory_budget;
@@ -73,7 +93,7 @@ lower::LowerOptions options_of(const CompileOptions& o, const backends::Backend&
   return out;
 }
 
-Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
+Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const TimeLimit& limit) {
   DecisionLog log;
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
   if (o.determinism != Determinism::kFast && !backend->capabilities().ieee_floats) {
@@ -100,12 +120,15 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
              passes::run_pipeline(given, ops::all_ops(),
                                   {.off = o.passes_off, .precision = o.precision}, &log));
   times.passes_ns = lap();
+  PYC_TRY(limit.check("passes"));
   PYC_ASSIGN(lower::LoweredGraph lowered,
              lower::lower_graph(canonical, options_of(o, *backend, backend_options)));
   times.lower_ns = lap();
+  PYC_TRY(limit.check("lower"));
   PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,
                                                  o.determinism == Determinism::kFast));
   times.select_ns = lap();
+  PYC_TRY(limit.check("select"));
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
                                                          .memory_budget = budget_or_none(o),
@@ -114,6 +137,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o) {
                                                          .states = std::move(states)}));
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap();
+  PYC_TRY(limit.check("plan"));
 
   for (DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
     log.insert(log.end(), std::move_iterator(part->begin()), std::move_iterator(part->end()));
@@ -153,15 +177,18 @@ Status check_stage(std::string_view stage, const CompileOptions& o) {
 Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& o) {
   const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
+  const TimeLimit limit(o);
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
   PYC_TRY(check_target(*backend, o.target));
-  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o, limit));
+  PYC_TRY(check_latency(o, front.log));
   backends::CompileStats stats;
   Lap lap;
   PYC_ASSIGN(
       std::vector<backends::CompiledGroup> groups,
       front.backend->compile(front.lowered, front.selection.chosen, front.backend_options, &stats));
   front.times.code_ns = lap();
+  PYC_TRY(limit.check("code"));
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups,
                       {.backend = std::string(front.backend->name()), .target = o.target}));
@@ -221,7 +248,7 @@ Result<std::string> dump(ir::VerifiedGraph given, const CompileOptions& o, std::
   PYC_TRY(check_options(o));
   PYC_TRY(check_stage(stage, o));
   if (stage == "graph") return ir::print(*given);
-  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
+  PYC_ASSIGN(Front front, plan_graph(std::move(given), o, TimeLimit(o)));
   if (stage == "passes") return ir::print(*front.canonical);
   if (stage == "groups") return lower::print_groups(front.lowered);
   if (stage == "plan") return plan::print(front.plan);

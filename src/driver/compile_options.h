@@ -36,6 +36,12 @@ inline constexpr std::string_view kNoMatrixUnit = "none";
 inline constexpr std::string_view kMemoryFirst = "memory_first";
 inline constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 
+// A clause of a contract (driver/contract.h).
+struct ContractClause {
+  std::string name;  // of an option
+  std::string text;  // its value
+};
+
 struct CompileOptions {
 #define PYC_OPTION(type, field, initial, ...) type field = initial;
 #include "driver/compile_options.inc"
@@ -45,6 +51,8 @@ struct CompileOptions {
   // What the programs of one open graph share (backends::Backend::make_store); null: the program
   // stands alone. Never part of a key: code from it has the same bits.
   std::shared_ptr<backends::CodeStore> store = {};
+  // What contracts asked for.
+  std::vector<ContractClause> clauses = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.

@@ -14,8 +14,10 @@ constexpr std::string_view kCpu = "cpu";
 Status check_device(const CompileOptions& options) {
   Status runs = check_runs(options.device);
   if (runs.code() != Code::kUnsupported || options.fallback == kFallbackAllowed) return runs;
-  return {runs.code(), fmt::format("{}; with the option fallback={} the {} would take its place",
-                                   runs.message(), kFallbackAllowed, kCpu)};
+  return {runs.code(),
+          fmt::format("{}; with the option fallback={} the {} would take the place of the "
+                      "device",
+                      runs.message(), kFallbackAllowed, kCpu)};
 }
 
 bool may_fall_back(const CompileOptions& options, const Status& refusal) {

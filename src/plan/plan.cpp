@@ -169,13 +169,13 @@ Status check_budgets(const ExecutionPlan& plan, int threads) {
     return {
         Code::kBudgetExceeded,
         fmt::format(
-            "memory budget of {}: expected a peak of at most {} bytes, found {}: host_input {}, "
+            "memory_budget of {}: expected a peak of at most {} bytes, found {}: host_input {}, "
             "parameter {}, output {}, {}arena {} (temporary {} and workspace {} before "
-            "reuse), scratch {} ({} threads of {})",
+            "reuse), scratch {} ({} threads of {}); the smallest budget for this plan is {}",
             place.name, place.budget, m.peak_bytes, bytes(BufferClass::kHostInput),
             bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), states, m.arena_bytes,
             bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
-            m.scratch_bytes * threads, threads, m.scratch_bytes)};
+            m.scratch_bytes * threads, threads, m.scratch_bytes, m.peak_bytes)};
   }
   return {};
 }

@@ -51,13 +51,23 @@ void print_step(std::string& text, const ExecutionPlan& plan, size_t index) {
   text += '\n';
 }
 
-void print_metrics(std::string& text, const Place& place, bool states) {
+void print_metrics(std::string& text, const ExecutionPlan& plan, uint32_t index) {
+  const bool states = !plan.states.empty();
+  const Place& place = plan.places[index];
   const PlanMetrics& m = place.metrics;
+  int64_t packed = 0;
+  for (const Instance& instance : plan.instances) {
+    if (instance.place == index && !instance.packing.empty()) packed += instance.bytes;
+  }
   text += fmt::format("metrics of {}:\n", place.name);
   for (size_t c = 0; c < kBufferClasses; ++c) {
     if (static_cast<BufferClass>(c) == BufferClass::kState && !states) continue;
     text +=
-        fmt::format("  {} {}\n", buffer_class_name(static_cast<BufferClass>(c)), m.class_bytes[c]);
+        fmt::format("  {} {}", buffer_class_name(static_cast<BufferClass>(c)), m.class_bytes[c]);
+    if (static_cast<BufferClass>(c) == BufferClass::kParameter) {
+      text += fmt::format(" (packed {})", packed);
+    }
+    text += '\n';
   }
   if (states) text += fmt::format("  copied {} a run\n", m.copied_bytes);
   text += fmt::format("  arena {} (requested {}, lower bound {} at step {})\n", m.arena_bytes,
@@ -75,7 +85,7 @@ std::string print(const ExecutionPlan& plan) {
   for (size_t i = 0; i < plan.instances.size(); ++i) print_instance(text, plan, i);
   text += "steps:\n";
   for (size_t s = 0; s < plan.steps.size(); ++s) print_step(text, plan, s);
-  for (const Place& place : plan.places) print_metrics(text, place, !plan.states.empty());
+  for (uint32_t p = 0; p < plan.places.size(); ++p) print_metrics(text, plan, p);
   return text;
 }
 

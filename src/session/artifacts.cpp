@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "driver/contract.h"
 #include "driver/devices.h"
 #include "driver/fallback.h"
 #include "session/cache.h"
@@ -45,8 +46,10 @@ Status check_decided(driver::CompileOptions o, std::string_view device, driver::
 
 Status check_budget(const driver::CompileOptions& o, const runtime::MemoryReport& memory) {
   if (o.memory_budget == 0 || memory.peak_bytes <= o.memory_budget) return {};
-  return {Code::kBudgetExceeded, fmt::format("the artefact's runs need {} bytes, the budget is {}",
-                                             memory.peak_bytes, o.memory_budget)};
+  return {Code::kBudgetExceeded,
+          fmt::format("memory_budget: the artefact's runs need {} bytes, the budget is {}; the "
+                      "smallest that would do is {}",
+                      memory.peak_bytes, o.memory_budget, memory.peak_bytes)};
 }
 
 }  // namespace
@@ -68,6 +71,9 @@ Result<artifact::Artifact> make_artifact(ir::VerifiedGraph given, driver::Compil
   PYC_ASSIGN(driver::Compiled compiled, driver::compile_program(std::move(given), options));
   out.program = *compiled.program;
   out.log = std::move(compiled.log);
+  const DecisionLog answers =
+      driver::contract_answers(options, out.log, compiled.memory.peak_bytes);
+  out.log.insert(out.log.end(), answers.begin(), answers.end());
   out.log.insert(out.log.begin(), log.begin(), log.end());
   out.memory = compiled.memory;
   const int64_t scratch = out.program.scratch_bytes;
@@ -130,6 +136,11 @@ Result<LoadedArtifact> load_artifact(artifact::Artifact artifact,
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(driver::thread_count(options)));
   PYC_ASSIGN(driver::Compiled compiled, from_artifact(std::move(artifact), pool->threads()));
   PYC_TRY(check_budget(options, compiled.memory));
+  PYC_TRY(driver::check_latency(options, compiled.log));
+  std::erase_if(compiled.log, [](const Decision& d) { return d.what.starts_with("contract:"); });
+  const DecisionLog answers =
+      driver::contract_answers(options, compiled.log, compiled.memory.peak_bytes);
+  compiled.log.insert(compiled.log.end(), answers.begin(), answers.end());
   PYC_ASSIGN(out.model, runtime::Model::create(std::move(compiled.engine), std::move(pool),
                                                std::move(compiled.log), compiled.memory, nullptr,
                                                driver::run_contract(options)));

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/numerics.h"
 
@@ -23,6 +24,29 @@ Cache& cache() {
   static Cache instance;
   return instance;
 }
+
+// Counts each piece of memory once.
+class PieceCount {
+ public:
+  void add_code(const runtime::Program& program) {
+    for (const runtime::Step& step : program.steps) {
+      const std::string* object = step.kernel().object.get();
+      if (object != nullptr) add(object->data(), static_cast<int64_t>(object->size()));
+    }
+  }
+  void add_parameters(const runtime::Program& program) {
+    for (const runtime::Parameter& p : program.parameters) add(p.data, p.bytes);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void add(const void* data, int64_t bytes) {
+    if (seen_.insert(data).second) bytes_ += bytes;
+  }
+
+  std::set<const void*> seen_;
+  int64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -65,6 +89,23 @@ CacheStats cache_stats() {
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
   return {static_cast<int64_t>(c.entries.size()), c.hits, c.misses};
+}
+
+int64_t cache_bytes() {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  PieceCount count;
+  for (const auto& [key, compiled] : c.entries) {
+    count.add_code(*compiled->program);
+    count.add_parameters(*compiled->program);
+  }
+  return count.bytes();
+}
+
+int64_t code_bytes(const runtime::Program& program) {
+  PieceCount count;
+  count.add_code(program);
+  return count.bytes();
 }
 
 Result<std::shared_ptr<ThreadPool>> shared_pool(int threads) {

@@ -25,6 +25,11 @@ struct CacheStats {
   int64_t misses = 0;
 };
 CacheStats cache_stats();
+// Bytes of the code and the parameters of all programs that are kept, each object and parameter
+// once, however many programs share it.
+int64_t cache_bytes();
+// Bytes of a program's code, counted so.
+int64_t code_bytes(const runtime::Program& program);
 inline constexpr size_t kCacheEntries = 32;
 
 // One pool per thread count, shared by all models while any of them lives.

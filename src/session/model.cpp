@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fp_state.h"
 #include "base/store.h"
+#include "driver/contract.h"
 #include "driver/devices.h"
 #include "driver/fallback.h"
 #include "session/artifacts.h"
@@ -94,7 +95,10 @@ Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given,
     if (o.cache) cache_insert(key, compiled);
   }
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(driver::thread_count(o)));
+  PYC_TRY(driver::check_latency(o, compiled->log));
   DecisionLog log = driver::with_choices(compiled->log, o);
+  const DecisionLog answers = driver::contract_answers(o, log, compiled->memory.peak_bytes);
+  log.insert(log.end(), answers.begin(), answers.end());
   log.insert(log.begin(), why.begin(), why.end());
   PYC_ASSIGN(std::unique_ptr<runtime::Model> model,
              runtime::Model::create(compiled->engine, std::move(pool), std::move(log),

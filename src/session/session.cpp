@@ -358,6 +358,11 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
   if (code) means.compile = std::move(code);
   impl->executor = std::make_unique<exec::Executor>(*impl->graph, std::move(means), impl->log);
   PYC_TRY(impl->prepare());
+  if (impl->whole == nullptr && impl->options.latency_target_us > 0) {
+    return Status(Code::kUnsupported,
+                  "latency_target_us: a model that is compiled while it runs has no predicted "
+                  "time; choose its shapes, or leave the target out");
+  }
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 

@@ -58,7 +58,8 @@ TEST(CompileOptions, EveryRowRefusesWhatItDoesNotTake) {
     if (row.kind == PYC_OPTION_INTEGER) {
       EXPECT_EQ(set_status(row.name, ""), PYC_STATUS_INVALID_ARGUMENT) << row.name;
       EXPECT_EQ(set_status(row.name, "7q"), PYC_STATUS_INVALID_ARGUMENT) << row.name;
-      EXPECT_EQ(set_status(row.name, "-1"), PYC_STATUS_INVALID_ARGUMENT) << row.name;
+      const char* below = row.lo == -1 ? "-2" : "-1";
+      EXPECT_EQ(set_status(row.name, below), PYC_STATUS_INVALID_ARGUMENT) << row.name;
       EXPECT_EQ(set_status(row.name, "99999999999999999999"), PYC_STATUS_INVALID_ARGUMENT)
           << row.name;
     } else if (row.kind == PYC_OPTION_SWITCH) {
@@ -107,10 +108,24 @@ TEST(CompileOptions, NullPointersAreRefused) {
   EXPECT_EQ(pyc_compile_options_get(nullptr, "threads", &text, nullptr), PYC_STATUS_NULL_POINTER);
   EXPECT_EQ(pyc_compile_options_get(options.get(), "threads", nullptr, nullptr),
             PYC_STATUS_NULL_POINTER);
+  EXPECT_EQ(pyc_compile_options_contract(nullptr, "threads = 1", nullptr), PYC_STATUS_NULL_POINTER);
+  EXPECT_EQ(pyc_compile_options_contract(options.get(), nullptr, nullptr), PYC_STATUS_NULL_POINTER);
   pyc_compile_options_destroy(nullptr);
   auto info = sized<pyc_option_info>();
   EXPECT_EQ(pyc_option(pyc_option_count(), &info, nullptr), PYC_STATUS_INVALID_ARGUMENT);
   EXPECT_EQ(pyc_option(0, nullptr, nullptr), PYC_STATUS_NULL_POINTER);
+}
+
+TEST(CompileOptions, TakeTheClausesOfAContract) {
+  CompileOptions options;
+  options.contract("threads = 2  # cores\nmemory_budget = 4096\n");
+  EXPECT_EQ(options.text("threads"), "2");
+  EXPECT_EQ(options.text("memory_budget"), "4096");
+  EXPECT_EQ(pyc_compile_options_contract(options.get(), "determinism", nullptr),
+            PYC_STATUS_PARSE_ERROR);
+  EXPECT_EQ(pyc_compile_options_contract(options.get(), "lanes = 4\nthreads = 3", nullptr),
+            PYC_STATUS_INVALID_ARGUMENT);
+  EXPECT_EQ(options.text("lanes"), "0") << "a refusal changes nothing";
 }
 
 TEST(CompileOptions, DecideTheCompile) {

@@ -23,7 +23,13 @@ TEST(ArtifactFiles, RunLikeTheModelTheyWereMadeFrom) {
     const Json compiled = json_of("run " + kModels + name + ".ir --seed 3");
     const Json loaded = json_of("run " + file + " --seed 3");
     EXPECT_EQ(loaded["outputs"], compiled["outputs"]);
-    EXPECT_EQ(loaded["memory"], compiled["memory"]);
+    // Code for a named target need not be the code for this machine, and only a compile is kept.
+    const auto of_runs = [](Json memory) {
+      memory.erase("code_bytes");
+      memory.erase("kept_program_bytes");
+      return memory;
+    };
+    EXPECT_EQ(of_runs(loaded["memory"]), of_runs(compiled["memory"]));
     EXPECT_EQ(loaded["log"]["fingerprint"], compiled["log"]["fingerprint"]);
     const Json one = json_of("run " + file + " --seed 3 --threads 1");
     EXPECT_EQ(one["outputs"], compiled["outputs"]);

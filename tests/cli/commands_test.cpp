@@ -1,5 +1,6 @@
 // What each command says, as text and as JSON by the schema of docs/cli.md.
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <pyc/pyc.hpp>
 
@@ -117,7 +118,9 @@ TEST(Commands, Bench) {
   EXPECT_EQ(memory["measured_arena_bytes"].get<int64_t>(),
             memory["arena_bytes"].get<int64_t>() + memory["scratch_bytes"].get<int64_t>());
   EXPECT_GT(r["process"]["resident_bytes"].get<int64_t>(), r["planned_peak_bytes"].get<int64_t>());
-  EXPECT_TRUE(r["process"]["code_bytes"].is_null());
+  EXPECT_GT(r["process"]["code_bytes"].get<int64_t>(), 0);
+  EXPECT_GE(r["process"]["kept_program_bytes"].get<int64_t>(),
+            r["process"]["code_bytes"].get<int64_t>());
   const Json& bound = r["bound"];
   EXPECT_NEAR(bound["arithmetic"].get<double>() + bound["memory"].get<double>() +
                   bound["other"].get<double>(),
@@ -214,6 +217,27 @@ TEST(Commands, TheCpuTakesADevicesPlaceWhereAllowed) {
   EXPECT_NE(pyc("compile " + kMlp + " --device null -o " + path).exit, 0);
   EXPECT_EQ(json_of("compile " + kMlp + " --device null --fallback allow -o " + path)["device"],
             "cpu");
+}
+
+TEST(Commands, AContractIsKeptOrRefusedByName) {
+  const std::string path = std::string(PYC_BINARY_DIR) + "/contract_test.txt";
+  std::ofstream(path) << "memory_budget = 100000\nthreads = 2\n";
+  const Outcome kept = pyc("run " + kMlp + " --contract " + path);
+  EXPECT_EQ(kept.exit, 0) << kept.text;
+  EXPECT_TRUE(has(kept, "contract memory_budget kept [within_budget] peak ")) << kept.text;
+  EXPECT_TRUE(has(kept, "contract threads kept [threads_used] 2 threads")) << kept.text;
+  const Json clauses = json_of("run " + kMlp + " --contract " + path)["log"]["contract"]["clauses"];
+  ASSERT_EQ(clauses.size(), 2U);
+  EXPECT_EQ(clauses[0]["name"], "memory_budget");
+  EXPECT_EQ(clauses[0]["answer"], "kept");
+  const Outcome other = pyc("run " + kMlp + " --threads 1 --contract " + path);
+  EXPECT_EQ(other.exit, 2) << other.text;
+  EXPECT_TRUE(has(other, "contract, line 2: threads: the contract says '2'")) << other.text;
+  std::ofstream(path) << "memory_budget = 1\n";
+  const Outcome refused = pyc("run " + kMlp + " --contract " + path);
+  EXPECT_EQ(refused.exit, 6) << refused.text;
+  EXPECT_TRUE(has(refused, "memory_budget of host")) << refused.text;
+  EXPECT_TRUE(has(pyc("run " + kMlp + " --contract /nowhere"), "cannot read /nowhere"));
 }
 
 TEST(Commands, Export) {

@@ -129,7 +129,7 @@ steps:
   4 run g3 on host reads i3 i4 writes i5
 metrics of host:
   host_input 256
-  parameter 0
+  parameter 0 (packed 0)
   temporary 1024
   output 256
   workspace 0
@@ -223,7 +223,7 @@ TEST_F(Offload, BudgetsAreOfPlaces) {
   EXPECT_TRUE(check_budgets(plan_, 1).ok());
   plan_.places[1].budget = 255;
   EXPECT_EQ(check_budgets(plan_, 1).to_string().substr(0, 82),
-            "budget_exceeded: memory budget of far: expected a peak of at most 255 bytes, found");
+            "budget_exceeded: memory_budget of far: expected a peak of at most 255 bytes, found");
 }
 
 TEST_F(Offload, RefusesEveryDroppedWait) {

@@ -144,24 +144,31 @@ TEST(Order, StepsOnSeveralQueuesAreNotMoved) {
   }
 }
 
-// The second step reads what the first one wrote, then a third writes it anew.
+// Step 3 frees t and would run before step 2, but it writes anew what step 2 still has to read.
 TEST(Order, AWriteStaysBehindTheReadsBeforeIt) {
+  constexpr uint32_t kOut = 0;
+  constexpr uint32_t kT = 1;
+  constexpr uint32_t kU = 2;
   ExecutionPlan plan;
-  plan.instances = {{"big", BufferClass::kTemporary, 0}, {"out", BufferClass::kOutput, 1}};
-  plan.instances[0].bytes = 1024;
-  plan.instances[1].bytes = 64;
-  plan.steps.resize(4);
-  plan.steps[0].writes = {1};
-  plan.steps[1].reads = {1};
-  plan.steps[1].writes = {0};
-  plan.steps[2].writes = {1};
-  plan.steps[3].reads = {0};
-  const StepOrder order = least_memory_order(plan, PairsOfSteps(4), 1000);
-  const auto at = [&](size_t s) {
-    return std::find(order.steps.begin(), order.steps.end(), s) - order.steps.begin();
-  };
-  EXPECT_LT(at(0), at(1));
-  EXPECT_LT(at(1), at(2));
+  plan.instances.resize(3);
+  plan.instances[kOut].cls = BufferClass::kOutput;
+  for (Instance& instance : plan.instances) instance.bytes = 1024;
+  plan.steps.resize(5);
+  plan.steps[0].writes = {kOut};
+  plan.steps[1].writes = {kT};
+  plan.steps[2].reads = {kOut};
+  plan.steps[2].writes = {kU};
+  plan.steps[3].reads = {kT};
+  plan.steps[3].writes = {kOut};
+  plan.steps[4].reads = {kU};
+  const PairsOfSteps none(plan.steps.size());
+  for (const StepOrder& order : {greedy_order(plan, none), least_memory_order(plan, none, 1000)}) {
+    const auto at = [&](size_t s) {
+      return std::find(order.steps.begin(), order.steps.end(), s) - order.steps.begin();
+    };
+    EXPECT_LT(at(0), at(2));
+    EXPECT_LT(at(2), at(3));
+  }
 }
 
 TEST(Order, MemoryFirstIsNeverWorseAndSometimesBetter) {

@@ -95,7 +95,7 @@ steps:
   3 run g3 on host reads i3 writes i4 workspace i5
 metrics of host:
   host_input 256
-  parameter 0
+  parameter 0 (packed 0)
   temporary 640
   output 256
   workspace 64
@@ -324,9 +324,9 @@ TEST(Plan, ABudgetUnderThePeakIsRefusedByName) {
   EXPECT_EQ(refused.status().code(), Code::kBudgetExceeded);
   EXPECT_EQ(
       refused.status().message(),
-      "memory budget of host: expected a peak of at most 1 bytes, found 1408: host_input 256, "
+      "memory_budget of host: expected a peak of at most 1 bytes, found 1408: host_input 256, "
       "parameter 0, output 256, arena 512 (temporary 640 and workspace 0 before reuse), "
-      "scratch 384 (3 threads of 128)");
+      "scratch 384 (3 threads of 128); the smallest budget for this plan is 1408");
   const PlanOptions exact{.threads = 3, .memory_budget = 1408};
   EXPECT_TRUE(build_plan(chain.lowered, chain.builder.needs, exact).ok());
   const PlanOptions one_less{.threads = 3, .memory_budget = 1407};

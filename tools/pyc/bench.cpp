@@ -163,8 +163,9 @@ class Bench final : public Command {
     say("peak    planned {} B, of it for a run {} B; the allocator handed out {} B\n", m.peak_bytes,
         m.arena_bytes + m.scratch_bytes, m.measured_arena_bytes);
     const int64_t resident = resident_bytes();
-    say("process {} resident, besides the peak: code unknown, kept programs unknown\n",
-        resident < 0 ? "unknown" : fmt::format("{} B", resident));
+    say("process {} resident, besides the peak: code {} B, kept programs {} B\n",
+        resident < 0 ? "unknown" : fmt::format("{} B", resident), m.code_bytes,
+        m.kept_program_bytes);
   }
 
   void print_text(const Model& model) const {
@@ -217,8 +218,8 @@ class Bench final : public Command {
         {"planned_peak_bytes", model.memory().peak_bytes},
         {"process",
          {{"resident_bytes", known(resident_bytes())},
-          {"code_bytes", nullptr},
-          {"kept_program_bytes", nullptr}}},
+          {"code_bytes", model.memory().code_bytes},
+          {"kept_program_bytes", model.memory().kept_program_bytes}}},
         {"roofs", {{"gflops", roofs_.flops_per_ns}, {"gbytes_per_second", roofs_.bytes_per_ns}}},
         {"bound",
          {{"arithmetic", share("arithmetic")},

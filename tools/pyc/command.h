@@ -133,11 +133,12 @@ struct ModelOptions {
     kAhead      // code for other machines too
   };
   void declare(Options& options, Offer offer = Offer::kCompile);
-  // To be called first: puts what was parsed into `compile`.
-  void finish() { flags_.finish(compile); }
+  // To be called first: puts what was parsed into `compile`, and the clauses of the contract.
+  void finish();
 
  private:
   CompileFlags flags_;
+  std::string contract_;
 };
 
 // "--memory-budget", "--no-fuse": how the program calls an option.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
 #include "command.h"
 
@@ -92,8 +94,22 @@ void ShapeOptions::declare(Options& options) {
   });
 }
 
+void ModelOptions::finish() {
+  flags_.finish(compile);
+  if (contract_.empty()) return;
+  std::ifstream file(contract_, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    throw Error(PYC_STATUS_NOT_FOUND, "--contract: cannot read " + contract_, "");
+  }
+  compile.contract(text.str());
+}
+
 void ModelOptions::declare(Options& options, Offer offer) {
   options.positional("model", model, "Model file; its content says which format it has");
+  options.text("--contract", contract_,
+               "File of lines NAME = VALUE, options to be kept or the command is refused");
   flags_.declare(options, [&](const pyc_option_info& option) {
     if (offer == Offer::kNoDevice && option.name == std::string("device")) return false;
     return option.offer == PYC_OPTION_EVERYWHERE ||

@@ -143,15 +143,18 @@ Json memory_json(const pyc_memory_report& m) {
           {"scratch_bytes", m.scratch_bytes},
           {"measured_arena_bytes", m.measured_arena_bytes},
           {"staging_bytes", m.staging_bytes},
+          {"code_bytes", m.code_bytes},
+          {"kept_program_bytes", m.kept_program_bytes},
           {"state_bytes", m.state_bytes}};
 }
 
 void print_memory(const pyc_memory_report& m) {
   say("memory  peak {} (inputs {}, parameters {}, temporaries {}, outputs {}, workspace {})\n"
-      "        arena planned {} B, measured {} B with scratch {} B\n",
+      "        arena planned {} B, measured {} B with scratch {} B\n"
+      "        code {} B, kept programs {} B\n",
       bytes_text(m.peak_bytes), bytes_text(m.input_bytes), bytes_text(m.parameter_bytes),
       bytes_text(m.temporary_bytes), bytes_text(m.output_bytes), bytes_text(m.workspace_bytes),
-      m.arena_bytes, m.measured_arena_bytes, m.scratch_bytes);
+      m.arena_bytes, m.measured_arena_bytes, m.scratch_bytes, m.code_bytes, m.kept_program_bytes);
 }
 
 std::string decision_text(const pyc_decision& d, const std::vector<pyc_alternative>& alternatives) {

@@ -120,6 +120,12 @@ class Run final : public Command {
       say("state   {} B kept, {} B copied in the last run\n", model.memory().state_bytes,
           last.copied_bytes);
     }
+    for_each_decision(model, [](const pyc_decision& d, const auto&) {
+      constexpr std::string_view kPrefix = "contract:";
+      const std::string_view what = d.what;
+      if (!what.starts_with(kPrefix)) return;
+      say("contract {} {} [{}] {}\n", what.substr(kPrefix.size()), d.chosen, d.reason, d.detail);
+    });
     if (model.is_open()) {
       say("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
       say("breaks  {}\n", model.breaks().summary().summary);
