@@ -1,22 +1,17 @@
 #include "driver/compile.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/fp_state.h"
 #include "driver/assemble.h"
 #include "driver/contract.h"
 #include "driver/devices.h"
-#include "driver/select.h"
-#include "driver/stages.h"
+#include "driver/front.h"
 #include "driver/states.h"
 #include "driver/targets.h"
-#include "loop/loop.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
 #include "passes/pipeline.h"
@@ -25,50 +20,6 @@
 
 namespace pyc::driver {
 namespace {
-
-// Everything up to the plan: what compile and dump share.
-struct Front {
-  ir::VerifiedGraph given;
-  ir::VerifiedGraph canonical;
-  lower::LoweredGraph lowered;
-  Selection selection;
-  plan::ExecutionPlan plan;
-  const backends::Backend* backend;
-  backends::BackendOptions backend_options;
-  DecisionLog log;
-  runtime::CompileBreakdown times;
-};
-
-// Nanoseconds since the last call.
-class Lap {
- public:
-  int64_t operator()() {
-    const int64_t before = std::exchange(last_, now_ns());
-    return last_ - before;
-  }
-
- private:
-  int64_t last_ = now_ns();
-};
-
-// When a compile has to be over. It is asked between stages and refuses, so that the program is the
-// same or there is none.
-class TimeLimit {
- public:
-  explicit TimeLimit(const CompileOptions& o) : budget_ms_(o.compile_budget_ms) {}
-
-  Status check(std::string_view stage) const {
-    if (budget_ms_ < 0 || (now_ns() - start_) / 1'000'000 < budget_ms_) return {};
-    return {Code::kBudgetExceeded,
-            fmt::format("compile_budget_ms: expected the compile to be over within {} ms, found it "
-                        "at the end of the stage '{}'; allow more, or leave it out",
-                        budget_ms_, stage)};
-  }
-
- private:
-  int64_t budget_ms_;
-  int64_t start_ = now_ns();
-};
 
 // As the plan takes it: a negative budget is none.
 int64_t budget_or_none(const CompileOptions& o) {
@@ -92,6 +43,8 @@ lower::LowerOptions options_of(const CompileOptions& o, const backends::Backend&
   if (o.layouts) out.layout_facts = backend.layout_facts(backend_options);
   return out;
 }
+
+}  // namespace
 
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const TimeLimit& limit) {
   DecisionLog log;
@@ -154,26 +107,6 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                .times = times};
 }
 
-// That it is a stage, and one of the chosen device.
-Status check_stage(std::string_view stage, const CompileOptions& o) {
-  constexpr std::string_view kCommon[] = {"graph", "passes", "groups", "loop", "plan"};
-  if (std::ranges::find(kCommon, stage) != std::end(kCommon)) return {};
-  const std::vector<std::string_view> code = code_stages();
-  if (std::ranges::find(code, stage) == code.end()) {
-    return {Code::kUnknownOption,
-            fmt::format("stage '{}' is not known; known stages: {}, {}", stage,
-                        fmt::join(kCommon, ", "), fmt::join(code, ", "))};
-  }
-  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
-  PYC_TRY(check_target(*backend, o.target));
-  const std::vector<std::string_view> own = backend->capabilities().stages;
-  if (own.empty() || std::ranges::find(own, stage) != own.end()) return {};
-  return {Code::kUnsupported, fmt::format("device '{}' has no stage '{}'; it has: {}", o.device,
-                                          stage, fmt::join(own, ", "))};
-}
-
-}  // namespace
-
 Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& o) {
   const FpStateGuard fp_state;  // costs and constants do not depend on the caller's
   PYC_TRY(check_options(o));
@@ -230,40 +163,5 @@ runtime::RunContract run_contract(const CompileOptions& options) {
 }
 
 Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }
-
-Result<Stages> stages(ir::VerifiedGraph given, const CompileOptions& o) {
-  const FpStateGuard fp_state;
-  PYC_TRY(check_options(o));
-  PYC_ASSIGN(Front front, plan_graph(std::move(given), o));
-  std::vector<std::string> kernels;
-  for (const backends::Candidate& c : front.selection.chosen) kernels.push_back(c.name);
-  return Stages{.given = std::move(front.given),
-                .canonical = std::move(front.canonical),
-                .lowered = std::move(front.lowered),
-                .kernels = std::move(kernels),
-                .plan = std::move(front.plan)};
-}
-
-Result<std::string> dump(ir::VerifiedGraph given, const CompileOptions& o, std::string_view stage) {
-  PYC_TRY(check_options(o));
-  PYC_TRY(check_stage(stage, o));
-  if (stage == "graph") return ir::print(*given);
-  PYC_ASSIGN(Front front, plan_graph(std::move(given), o, TimeLimit(o)));
-  if (stage == "passes") return ir::print(*front.canonical);
-  if (stage == "groups") return lower::print_groups(front.lowered);
-  if (stage == "plan") return plan::print(front.plan);
-  std::string text;
-  for (size_t g = 0; g < front.lowered.groups.size(); ++g) {
-    if (stage == "loop") {
-      text += loop::print(front.lowered.groups[g].kernel);
-      continue;
-    }
-    PYC_ASSIGN(const std::string code,
-               front.backend->dump(front.lowered, g, front.selection.chosen[g],
-                                   front.backend_options, stage));
-    text += code;
-  }
-  return text;
-}
 
 }  // namespace pyc::driver

@@ -30,6 +30,7 @@ class PieceCount {
  public:
   void add_code(const runtime::Program& program) {
     for (const runtime::Step& step : program.steps) {
+      if (step.copy() != nullptr) continue;
       const std::string* object = step.kernel().object.get();
       if (object != nullptr) add(object->data(), static_cast<int64_t>(object->size()));
     }

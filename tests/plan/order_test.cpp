@@ -23,7 +23,7 @@ struct SmallCase {
   PairsOfSteps pairs;
 
   SmallCase(uint32_t seed, int groups) : lowered(draw(seed, groups)) {
-    auto made = make_instances(lowered, builder.needs);
+    auto made = make_instances(lowered, builder.needs, {});
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     plan = std::move(made).value();
     pairs = possible_pairs(lowered, builder.needs, plan);
