@@ -105,7 +105,10 @@ class Execution {
       if ((!is_input && !is_output_of_state(instance)) || !instance.packing.empty()) {
         return wrong("value of its state");
       }
-      if (is_input) contents_[i].value = instance.value;
+      if (is_input) {
+        contents_[i].value = instance.value;
+        held_.push_back(i);
+      }
     }
     if (instance.cls == BufferClass::kParameter) {
       if (instance.value == ir::kNoId ||
@@ -201,7 +204,7 @@ class Execution {
       return true;
     });
     contents_[i] = {value, "", s};
-    if (in_arena(instance)) held_.push_back(i);
+    if (in_arena(instance) || instance.cls == BufferClass::kState) held_.push_back(i);
     used_[i].push_back(s);
     return {};
   }
@@ -358,7 +361,7 @@ class Execution {
   std::vector<uint32_t> given_;     // the graph's inputs and outputs that are no state's
   std::vector<uint32_t> returned_;
   std::vector<std::vector<uint32_t>> used_;  // per instance: the steps that named it so far
-  std::vector<uint32_t> held_;               // arena instances that nothing was written over
+  std::vector<uint32_t> held_;               // in arena or state, and nothing was written over them
 };
 
 }  // namespace

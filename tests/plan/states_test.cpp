@@ -85,7 +85,7 @@ steps:
   0 run g0 on host reads i0 i1 writes i2 i2 in place of i0
 metrics of host:
   host_input 256
-  parameter 0
+  parameter 0 (packed 0)
   temporary 0
   output 0
   workspace 0

@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "backends/backend.h"
-#include "ir/graph.h"
+#include "lower/types.h"
 
 namespace pyc::cpu {
 
