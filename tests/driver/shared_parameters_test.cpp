@@ -83,6 +83,29 @@ TEST(SharedParameters, PackedOnceForAllSizes) {
   EXPECT_EQ(std::memcmp(third->data, second->data, static_cast<size_t>(third->bytes)), 0);
 }
 
+// Weights of a mapped file may lie at any address.
+TEST(SharedParameters, PackedFromAnyAddress) {
+  constexpr size_t kBytes = 64 * 48 * sizeof(float);
+  const auto packed = [](size_t begin) {
+    std::vector<std::byte> bytes(kBytes + begin);
+    for (size_t i = 0; i < kBytes; ++i) bytes[begin + i] = static_cast<std::byte>(i % 63);
+    const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    ir::GraphBuilder builder(ops::all_ops());
+    const auto x = builder.input("x", {DType::kF32, {96, 64}});
+    const auto w =
+        builder.constant({DType::kF32, {64, 48}},
+                         ir::dense_data(SharedBytes(kept, std::span(*kept).subspan(begin))));
+    EXPECT_TRUE(builder.output(*builder.op("matmul", {*x, *w})).ok());
+    return parameter(*ir::verify_graph(std::move(builder).take()), "cpu");
+  };
+  const auto even = packed(0);
+  const auto odd = packed(1);
+  ASSERT_TRUE(even.ok()) << even.status().message();
+  ASSERT_TRUE(odd.ok()) << odd.status().message();
+  ASSERT_EQ(even->bytes, odd->bytes);
+  EXPECT_EQ(std::memcmp(even->data, odd->data, static_cast<size_t>(even->bytes)), 0);
+}
+
 TEST(SharedParameters, AlignedOnceAndOnlyWhileUsed) {
   // One byte into an aligned buffer, as in a mapped file.
   const auto bytes = std::make_shared<const std::vector<std::byte>>(4 * 8 + 1, std::byte{1});

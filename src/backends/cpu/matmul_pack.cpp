@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/matmul.h"
 #include "base/aligned_buffer.h"
@@ -31,7 +32,7 @@ class Source {
       matrices_ = std::move(next);
     }
     if (operand.dtype == DType::kF32) {
-      data_ = static_cast<const float*>(data);
+      data_ = static_cast<const std::byte*>(data);
       return;
     }
     const int64_t elements = c.kernel->buffers[operand.buffer].elements;
@@ -43,7 +44,7 @@ class Source {
       const Word w = load_word(in + i * dtype_size(operand.dtype), operand.dtype);
       store_word(out + i, DType::kF32, convert_word(w, operand.dtype, DType::kF32));
     }
-    data_ = out;
+    data_ = wide_->data();
   }
 
   bool ok() const { return data_ != nullptr; }
@@ -51,8 +52,11 @@ class Source {
   const std::vector<int64_t>& matrices() const { return matrices_; }
   // Elements [row, row + count) at k.
   void row_at(int64_t matrix, int64_t row, int64_t count, int64_t k, float* out) const {
-    const float* from = data_ + matrix + ks_[static_cast<size_t>(k)];
-    for (int64_t j = 0; j < count; ++j) out[j] = from[rows_[static_cast<size_t>(row + j)]];
+    const int64_t from = matrix + ks_[static_cast<size_t>(k)];
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t at = from + rows_[static_cast<size_t>(row + j)];
+      std::memcpy(out + j, data_ + at * static_cast<int64_t>(sizeof(float)), sizeof(float));
+    }
   }
 
  private:
@@ -61,7 +65,7 @@ class Source {
   std::vector<int64_t> ks_;
   std::vector<int64_t> matrices_;
   std::shared_ptr<AlignedBuffer> wide_;
-  const float* data_ = nullptr;
+  const std::byte* data_ = nullptr;  // floats at any address, as they lie in a mapped file
 };
 
 runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer, int64_t bytes) {
