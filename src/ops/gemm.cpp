@@ -2,6 +2,7 @@
 
 #include "ops/draw.h"
 #include "ops/support/compose.h"
+#include "ops/support/draws.h"
 #include "ops/support/onnx.h"
 #include "ops/support/products.h"
 

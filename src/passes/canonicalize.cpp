@@ -60,14 +60,13 @@ Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
       PYC_ASSIGN(const bool replaced, apply_rules(patch, node, context));
       if (replaced) continue;
     }
-    std::optional<ir::Attrs> attrs = canonical_attrs(node);
+    const std::optional<ir::Attrs> attrs = canonical_attrs(node);
     const std::vector<ir::ValueId> given = node.all_inputs();
     std::vector<ir::ValueId> inputs = canonical_inputs(patch, node, given);
     if (!attrs && inputs == given) continue;
     if (attrs) context.count("attributes");
     if (inputs != given) context.count("operands");
-    const ir::ValueId first =
-        patch.op(op.name, std::move(inputs), attrs ? std::move(*attrs) : node.attrs());
+    const ir::ValueId first = patch.op(op.name, std::move(inputs), attrs ? *attrs : node.attrs());
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       patch.replace(node.outputs()[i], first + static_cast<ir::ValueId>(i));
     }

@@ -111,7 +111,7 @@ Result<int64_t> take_units(const cpu::CodegenTarget& target, bool met, std::span
     missing = missing_in(store, open);
   }
   PYC_TRY(compile_units(target, missing));
-  for (Unit* unit : missing) unit->object = store.keep(unit->source, std::move(unit->object));
+  for (Unit* unit : missing) unit->object = store.keep(unit->source, unit->object);
   for (Unit* unit : units) {
     if (unit->object == nullptr) unit->object = store.find(unit->source);
   }

@@ -22,12 +22,12 @@ SharedObject CodeStore::find(const std::string& source) const {
 }
 
 // Where there are very many, those that no program uses go.
-SharedObject CodeStore::keep(const std::string& source, SharedObject object) {
+SharedObject CodeStore::keep(const std::string& source, const SharedObject& object) {
   const std::scoped_lock lock(mutex_);
   if (objects_.size() >= kMostObjects) {
     std::erase_if(objects_, [](const auto& entry) { return entry.second.use_count() == 1; });
   }
-  return objects_.try_emplace(source, std::move(object)).first->second;
+  return objects_.try_emplace(source, object).first->second;
 }
 
 }  // namespace pyc::cpu

@@ -27,7 +27,7 @@ class CodeStore final : public backends::CodeStore {
   // The object made of exactly this, or null.
   SharedObject find(const std::string& source) const;
   // Keeps it; returns the one that is kept, which another thread may have made before.
-  SharedObject keep(const std::string& source, SharedObject object);
+  SharedObject keep(const std::string& source, const SharedObject& object);
 
  private:
   static constexpr size_t kMostObjects = 1024;
