@@ -71,6 +71,7 @@ struct State {
   int64_t fetched = 0;
   int64_t waits = 0;
   std::string failed;
+  pid_t process = 0;  // that initialised it
 };
 
 State& state() {
@@ -78,9 +79,12 @@ State& state() {
   return s;
 }
 
-// Counts the call and says whether it is the one that fails.
+// Counts the call and says whether it is the one that fails. As with the real driver, a process
+// that was forked after cuInit has no device.
 int begin_call(const char* name) {
   State& s = state();
+  if (s.process == 0) s.process = getpid();
+  if (s.process != getpid()) return kErrorNotInitialized;
   if (s.calls++ != s.fail_at) return kSuccess;
   s.failed = name;
   return s.fail_with;

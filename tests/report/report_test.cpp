@@ -1,5 +1,6 @@
 // What a report holds of a compile, and that nothing in it can become markup.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <pyc/pyc.hpp>

@@ -230,6 +230,8 @@ void compile_settled(const ModelFile& file, CompileOptions& compile, const std::
 // The model as one graph with the shapes of `options`; nothing when parts of it are no tensor code.
 std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& options);
 
+// By name alone: no device is looked for, since a GPU's driver would take its time and survives no
+// fork.
 std::vector<std::string> device_names();
 // Whether the file starts with these bytes.
 bool starts_with(const std::string& path, std::string_view bytes);

@@ -45,13 +45,12 @@ int exit_code(pyc_status status) {
 }
 
 std::vector<std::string> device_names() {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < pyc_device_count(); ++i) {
-    auto info = sized<pyc_device_info>();
-    check([&](pyc_error** e) { return pyc_device(i, &info, e); });
-    names.emplace_back(info.name);
+  for (const pyc_option_info& option : compile_options()) {
+    if (std::string_view(option.name) == "device") {
+      return {option.words, option.words + option.word_count};
+    }
   }
-  return names;
+  return {};
 }
 
 bool starts_with(const std::string& path, std::string_view bytes) {
