@@ -4,10 +4,11 @@
 
 namespace pyc::cuda {
 
+const KernelGenerator& generator_attention();
 const KernelGenerator& generator_loop_forms();
 
 std::span<const KernelGenerator* const> kernel_generators() {
-  static const KernelGenerator* const all[] = {&generator_loop_forms()};
+  static const KernelGenerator* const all[] = {&generator_attention(), &generator_loop_forms()};
   return all;
 }
 
