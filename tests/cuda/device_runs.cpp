@@ -36,13 +36,21 @@ std::string difference(const Bytes& found, const Bytes& expected, DType t) {
 
 Result<KernelSet> KernelSet::make(const std::vector<CaseRun>& runs, cuda::KernelForm form,
                                   size_t of_unit) {
+  const auto text_of = [form](const lower::Group& group, const std::string& symbol) {
+    return cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect(), form);
+  };
+  return make(runs, text_of, of_unit);
+}
+
+Result<KernelSet> KernelSet::make(const std::vector<CaseRun>& runs, const TextOf& text_of,
+                                  size_t of_unit) {
   KernelSet set;
   for (const CaseRun& run : runs) {
     for (const lower::Group& group : run.lowered.groups) {
       const std::string key = loop::print(group.kernel);
       if (set.kernels_.contains(key)) continue;
       const std::string symbol = "pyc_k" + std::to_string(set.kernels_.size());
-      auto text = cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect(), form);
+      auto text = text_of(group, symbol);
       if (!text.ok()) return std::move(text).status().with_context(run.name);
       if (set.members_.empty() || set.members_.back().size() == of_unit) {
         set.members_.emplace_back();

@@ -2,6 +2,7 @@
 
 // Op cases through kernel text on a device, real or fake, compared bit by bit with the interpreter.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ namespace pyc::test {
 // The kernels of many cases, equal ones once, in units.
 class KernelSet {
  public:
+  using TextOf =
+      std::function<Result<cuda::KernelText>(const lower::Group& group, const std::string& symbol)>;
+  static Result<KernelSet> make(const std::vector<CaseRun>& runs, const TextOf& text_of,
+                                size_t of_unit);
   static Result<KernelSet> make(const std::vector<CaseRun>& runs, cuda::KernelForm form,
                                 size_t of_unit);
   // Units to images, on so many threads. `slowest_ms` is that of one unit.

@@ -42,6 +42,10 @@ std::string Emitter::finished(const std::string& head) {
 void Emitter::line(const std::string& text) { scopes_.back().code += text + "\n"; }
 
 void Emitter::declare(VarId v, const std::string& name) {
+  if (v >= var_name_.size()) {
+    var_name_.resize(pool_.var_count());
+    var_depth_.resize(pool_.var_count(), 0);
+  }
   var_name_[v] = name;
   var_depth_[v] = static_cast<int>(depth());
 }

@@ -26,7 +26,8 @@ class Emitter {
   std::string close_scope();
   void line(const std::string& text);
   size_t depth() const { return scopes_.size() - 1; }
-  // A variable of the kernel, known by this name as long as the current scope is open.
+  // A variable of the kernel, or one that was added to its pool, known by this name as long as the
+  // current scope is open.
   void declare(loop::VarId v, const std::string& name);
   std::string var_type(loop::VarId v);
 

@@ -25,6 +25,9 @@ void declare_digits(Emitter& emitter, const std::string& index, const std::strin
 // i32 where all numbers up to `n` and a grid's stride beyond it fit.
 std::string counter_type(int64_t n);
 
+// What a launch may pass: 4096 bytes on every device.
+inline constexpr size_t kMostParameters = 500;
+
 inline constexpr int64_t kMostBlocks = int64_t{1} << 16;
 
 }  // namespace pyc::cuda

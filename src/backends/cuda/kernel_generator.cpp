@@ -5,11 +5,21 @@
 namespace pyc::cuda {
 
 const KernelGenerator& generator_attention();
+const KernelGenerator& generator_product();
 const KernelGenerator& generator_loop_forms();
 
 std::span<const KernelGenerator* const> kernel_generators() {
-  static const KernelGenerator* const all[] = {&generator_attention(), &generator_loop_forms()};
+  static const KernelGenerator* const all[] = {&generator_attention(), &generator_product(),
+                                               &generator_loop_forms()};
   return all;
+}
+
+std::vector<bool> unaligned_buffers(const lower::Group& group) {
+  std::vector<bool> out;
+  for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+    out.push_back(group.buffer_offset_bytes(b) % kBufferAlignment != 0);
+  }
+  return out;
 }
 
 CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group) {

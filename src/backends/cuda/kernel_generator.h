@@ -38,6 +38,9 @@ std::span<const KernelGenerator* const> kernel_generators();
 // The one name of a unit's kernel.
 inline constexpr const char* kUnitSymbol = "pyc_kernel";
 
+// By buffer of the group's kernel: whether it begins where no access of 16 bytes may.
+std::vector<bool> unaligned_buffers(const lower::Group& group);
+
 // What a text needs to be a part: its operands and its launch, from the kernel it was made of.
 CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group);
 
@@ -45,5 +48,6 @@ CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lowe
 inline constexpr double kLaunchNs = 750.0;
 inline constexpr double kDeviceBytesPerNs = 3000.0;
 inline constexpr double kGenericFlopsPerNs = 2000.0;
+inline constexpr double kTermNs = 80.0;  // of a product in the generic forms
 
 }  // namespace pyc::cuda

@@ -14,9 +14,6 @@ namespace {
 constexpr int64_t kSerialThreads = 128;
 // Scratch memory that threads of the serial form may have together.
 constexpr int64_t kSerialScratch = int64_t{64} << 20;
-// What a launch may pass: 4096 bytes on every device.
-constexpr size_t kMostParameters = 500;
-
 }  // namespace
 
 std::vector<uint32_t> parameters_of(const loop::Kernel& kernel) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/cuda/kernel_generator.h"
-#include "backends/cuda/launch.h"
 
 namespace pyc::cuda {
 namespace {
@@ -18,12 +17,9 @@ std::string candidate_name(const std::string& form) {
   return fmt::format("loop_{}__{}", word, form.substr(digits));
 }
 
-std::vector<bool> unaligned_buffers(const lower::Group& group) {
-  std::vector<bool> out;
-  for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
-    out.push_back(group.buffer_offset_bytes(b) % kBufferAlignment != 0);
-  }
-  return out;
+// One thread sums a whole product, and waits for each of its terms.
+double chain_ns(const lower::Group& group) {
+  return group.contraction ? kTermNs * static_cast<double>(group.contraction->k) : 0.0;
 }
 
 class LoopForms final : public KernelGenerator {
@@ -40,8 +36,8 @@ class LoopForms final : public KernelGenerator {
       return {c};
     }
     c.name = candidate_name(text->form);
-    c.cost_ns = kLaunchNs + std::max(group.flops / kGenericFlopsPerNs,
-                                     static_cast<double>(group.bytes) / kDeviceBytesPerNs);
+    c.cost_ns = kLaunchNs + std::max({group.flops / kGenericFlopsPerNs, chain_ns(group),
+                                      static_cast<double>(group.bytes) / kDeviceBytesPerNs});
     c.needs.workspace_bytes = text->workspace_bytes;
     // Threads compute elements in any order.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);

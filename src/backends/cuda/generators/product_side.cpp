@@ -1,0 +1,184 @@
+#include "backends/cuda/generators/product_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <unordered_set>
+#include <utility>
+
+#include "base/status.h"
+#include "loop/renamed.h"
+
+namespace pyc::cuda {
+namespace {
+
+using loop::ExprId;
+using loop::kNone;
+
+constexpr int kWide = 4;  // floats in 16 bytes
+
+}  // namespace
+
+ProductSide::ProductSide(Emitter& emitter, const lower::Contraction::Operand& operand, ExprId value,
+                         Shape shape)
+    : emitter_(emitter), shape_(std::move(shape)) {
+  const bool wide_k = is_side_by_side(operand, true);
+  const bool wide_rows = !wide_k && is_side_by_side(operand, false);
+  along_k_ = wide_k || (!wide_rows && !rows_lie_closer(value));
+  width_ = wide_k || wide_rows ? kWide : 1;
+  const int line = (along_k_ ? shape_.depth : shape_.tile) / width_;
+  units_ = shape_.tile * shape_.depth / width_ / shape_.threads;
+  PYC_CHECK(units_ * width_ * shape_.threads == shape_.tile * shape_.depth,
+            "a slab in equal parts");
+  slots_ = along_k_ ? units_ : std::max(1, line / shape_.threads);
+  buffer_ = operand.buffer;
+  loop::Pool& pool = emitter_.pool_;
+  k_ = pool.new_var(shape_.name + "k", DType::kI64, shape_.terms);
+  for (int s = 0; s < slots_; ++s) {
+    loop::Renamed renamed(pool);
+    renamed.set_var(shape_.k, pool.var(k_));
+    if (shape_.row != kNone) {
+      rows_.push_back(pool.new_var(fmt::format("{}{}", shape_.name, s), DType::kI64, shape_.rows));
+      renamed.set_var(shape_.row, pool.var(rows_.back()));
+    }
+    const ExprId own = renamed(value);
+    values_.push_back(width_ == 1 ? own : pool.node(own).a);
+  }
+}
+
+// Whether four elements along k (or along rows) are always one aligned access.
+bool ProductSide::is_side_by_side(const lower::Contraction::Operand& o, bool along_k) const {
+  if (o.form != lower::Contraction::Form::kLinear || !shape_.aligned) return false;
+  if (o.dtype != DType::kF32) return false;
+  const int64_t along = along_k ? o.k_stride : o.row_stride;
+  const int64_t across = along_k ? o.row_stride : o.k_stride;
+  const int64_t extent = along_k ? shape_.terms : shape_.rows;
+  return along == 1 && across % kWide == 0 && o.base % kWide == 0 && extent % kWide == 0 &&
+         std::ranges::all_of(o.batch_strides, [](int64_t s) { return s % kWide == 0; });
+}
+
+// Whether elements of neighbouring rows lie closer to each other than those of neighbouring terms.
+bool ProductSide::rows_lie_closer(ExprId value) const {
+  const loop::Pool& pool = emitter_.pool_;
+  int64_t by_row = std::numeric_limits<int64_t>::max();
+  int64_t by_k = std::numeric_limits<int64_t>::max();
+  std::unordered_set<ExprId> seen;
+  const std::function<void(ExprId)> visit = [&](ExprId e) {
+    if (e == kNone || !seen.insert(e).second) return;
+    const loop::ExprNode& n = pool.node(e);
+    for (const ExprId o : {n.a, n.b, n.c}) visit(o);
+    if (n.op != loop::Op::kLoad) return;
+    for (const auto& [atom, c] : loop::affine_of(pool, n.a).terms) {
+      const int64_t stride = std::abs(c);
+      if (shape_.row != kNone && loop::depends_on(pool, atom, shape_.row)) {
+        by_row = std::min(by_row, stride);
+      }
+      if (loop::depends_on(pool, atom, shape_.k)) by_k = std::min(by_k, stride);
+    }
+  };
+  visit(value);
+  return by_row <= by_k;
+}
+
+std::string ProductSide::row_text(int s) const {
+  const int line = (along_k_ ? shape_.depth : shape_.tile) / width_;
+  const int threads = shape_.threads;
+  if (along_k_) return fmt::format("(t / {} + {})", line, s * (threads / line));
+  if (line >= threads) return fmt::format("((t + {}) * {})", s * threads, width_);
+  return fmt::format("(t % {} * {})", line, width_);
+}
+
+std::string ProductSide::k_text(const std::string& j) const {
+  const int line = (along_k_ ? shape_.depth : shape_.tile) / width_;
+  const int threads = shape_.threads;
+  if (along_k_) return fmt::format("(t % {} * {})", line, width_);
+  if (line >= threads) return j;
+  return fmt::format("(t / {} + {} * {})", line, j, threads / line);
+}
+
+void ProductSide::declare_rows(const std::string& origin) {
+  if (shape_.row == kNone) return;
+  for (int s = 0; s < slots_; ++s) {
+    const std::string name = fmt::format("{}row{}", shape_.name, s);
+    const std::string type = emitter_.var_type(rows_[s]);
+    std::string row = fmt::format("{} + {}", origin, row_text(s));
+    // Beyond the last row others are read again; nobody uses what comes of them.
+    if (shape_.rows % shape_.tile != 0) {
+      const int step = along_k_ ? 1 : width_;
+      row = fmt::format("{0} < {1} ? {0} : {2}", row, shape_.rows, shape_.rows - step);
+    }
+    emitter_.line(fmt::format("const {0} {1} = ({0})({2});", type, name, row));
+    emitter_.declare(rows_[s], name);
+  }
+}
+
+std::string ProductSide::registers() const {
+  return fmt::format("PYC_ALIGN16 float {}_next[{}];", shape_.name, units_ * width_);
+}
+
+std::string ProductSide::element(size_t row) {
+  const ExprId e = values_[row];
+  if (width_ == 1) return emitter_.value(e);
+  return fmt::format("*(PYC_GLOBAL const pyc_v16*)({} + {})", buffer_name(buffer_),
+                     emitter_.value(e));
+}
+
+// A term beyond the last is +0: with that of the other operand it changes no sum.
+void ProductSide::emit_reads() {
+  const int steps = units_ / slots_;
+  const std::string type = emitter_.var_type(k_);
+  const std::string k = shape_.name + "k";
+  emitter_.open_scope();
+  const std::string at = fmt::format("k0 + {}", k_text("j"));
+  if (shape_.ragged) {
+    emitter_.line(fmt::format("const bool {}_in = {} < {};", k, at, shape_.terms));
+    emitter_.line(fmt::format("const {0} {1} = ({0})({1}_in ? {2} : {3});", type, k, at,
+                              shape_.terms - (along_k_ ? width_ : 1)));
+  } else {
+    emitter_.line(fmt::format("const {0} {1} = ({0})({2});", type, k, at));
+  }
+  emitter_.declare(k_, k);
+  for (int s = 0; s < slots_; ++s) {
+    const std::string to =
+        fmt::format("{}_next + (j * {} + {}) * {}", shape_.name, slots_, s, width_);
+    const std::string read = element(static_cast<size_t>(s));
+    if (width_ == 1) {
+      emitter_.line(fmt::format("*({}) = {};", to,
+                                shape_.ragged ? fmt::format("{}_in ? {} : 0.0f", k, read) : read));
+    } else {
+      emitter_.line(fmt::format("*(pyc_v16*)({}) = {};", to, read));
+      if (shape_.ragged) {
+        emitter_.line(fmt::format(
+            "if (!{}_in) PYC_UNROLL for (i32 q = 0; q < {}; ++q) ({})[q] = 0.0f;", k, width_, to));
+      }
+    }
+    emitter_.end_statement();
+  }
+  const std::string body = emitter_.close_scope();
+  emitter_.line(fmt::format("PYC_UNROLL for (i32 j = 0; j < {}; ++j) {{\n{}}}", steps, body));
+}
+
+std::string ProductSide::writes(const std::string& to) const {
+  std::string text;
+  for (int s = 0; s < slots_; ++s) {
+    const std::string from =
+        fmt::format("{}_next + (j * {} + {}) * {}", shape_.name, slots_, s, width_);
+    const auto place = [&](const std::string& k) {
+      return fmt::format("{} + {} * {} + {}", to, k, row_length(), row_text(s));
+    };
+    if (width_ == 1) {
+      text += fmt::format("*({}) = *({});\n", place(k_text("j")), from);
+    } else if (along_k_) {
+      text += fmt::format("PYC_UNROLL for (i32 q = 0; q < {}; ++q) *({}) = ({})[q];\n", width_,
+                          place(fmt::format("({} + q)", k_text("j"))), from);
+    } else {
+      text +=
+          fmt::format("*(PYC_NEAR pyc_v16*)({}) = *(pyc_v16*)({});\n", place(k_text("j")), from);
+    }
+  }
+  return fmt::format("PYC_UNROLL for (i32 j = 0; j < {}; ++j) {{\n{}}}\n", units_ / slots_, text);
+}
+
+}  // namespace pyc::cuda

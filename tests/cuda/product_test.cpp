@@ -1,0 +1,156 @@
+// Products in tiles against the interpreter, on the fake driver: every tile at its borders, every
+// kind of operand, and the op cases that have a product.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backends/cuda/generators/product.h"
+#include "cuda/device_runs.h"
+#include "cuda/fake_driver.h"
+
+namespace pyc::test {
+namespace {
+
+using cuda::ProductTile;
+
+class CudaProduct : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto nvrtc = cuda::Nvrtc::load(kFakeNvrtc);
+    ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().to_string();
+    nvrtc_ = *nvrtc;
+    auto driver = cuda::Driver::load(kFakeDriver);
+    ASSERT_TRUE(driver.ok()) << driver.status().to_string();
+    auto device = cuda::Device::open(*driver);
+    ASSERT_TRUE(device.ok()) << device.status().to_string();
+    device_ = *device;
+  }
+
+  // Runs everything, products in the tile, and returns how many kernels were tiles.
+  int expect_equal(const std::vector<CaseRun>& runs, const ProductTile& tile) {
+    int tiles = 0;
+    const auto text_of = [&](const lower::Group& group,
+                             const std::string& symbol) -> Result<cuda::KernelText> {
+      if (!cuda::product_rejected(group).empty()) {
+        return cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect());
+      }
+      ++tiles;
+      return cuda::product_text(group, tile, symbol, cuda::cuda_dialect(), {});
+    };
+    auto kernels = KernelSet::make(runs, text_of, 50);
+    EXPECT_TRUE(kernels.ok()) << kernels.status().to_string();
+    if (!kernels.ok()) return 0;
+    const Status compiled = kernels->compile(*nvrtc_, "sm_90a", 2);
+    EXPECT_TRUE(compiled.ok()) << compiled.to_string();
+    if (!compiled.ok()) return 0;
+    auto runner = CaseRunner::make(device_, *kernels);
+    EXPECT_TRUE(runner.ok()) << runner.status().to_string();
+    if (!runner.ok()) return 0;
+    for (const CaseRun& run : runs) {
+      auto found = runner->run(run);
+      EXPECT_TRUE(found.ok()) << run.name << ": " << found.status().to_string();
+      if (found.ok()) {
+        EXPECT_EQ(*found, "") << tile.name() << " " << run.name;
+      }
+    }
+    return tiles;
+  }
+
+  std::shared_ptr<const cuda::Nvrtc> nvrtc_;
+  cuda::DevicePtr device_;
+};
+
+void add(std::vector<CaseRun>& runs, const std::string& name, const std::string& text) {
+  auto run = interpret_graph(name, text);
+  ASSERT_TRUE(run.ok()) << name << ": " << run.status().to_string();
+  runs.push_back(std::move(*run));
+}
+
+void add_matmul(std::vector<CaseRun>& runs, int64_t m, int64_t n, int64_t k) {
+  const std::string rows = std::to_string(m);
+  const std::string columns = std::to_string(n);
+  const std::string terms = std::to_string(k);
+  add(runs, rows + "x" + columns + "x" + terms,
+      "graph @g(%x: f32[" + rows + "," + terms + "], %w: f32[" + terms + "," + columns +
+          "], %b: f32[" + columns + "]) -> (%y) {\n  %p = matmul(%x, %w)\n  %s = add(%p, %b)\n" +
+          "  %y = relu(%s)\n}\n");
+}
+
+// One tile more or less a row, a column or a term, and all the numbers of segments that its teams
+// share out evenly or not.
+TEST_F(CudaProduct, EveryTileAtItsBorders) {
+  for (const ProductTile& tile : cuda::product_tiles()) {
+    std::vector<CaseRun> runs;
+    add_matmul(runs, tile.rows + 1, tile.columns - 1, 256 * tile.teams + 1);
+    add_matmul(runs, tile.rows, tile.columns, 256 * tile.teams);
+    EXPECT_EQ(expect_equal(runs, tile), 2) << tile.name();
+  }
+}
+
+TEST_F(CudaProduct, TermsAtTheBordersOfSegments) {
+  std::vector<CaseRun> runs;
+  const std::vector<int64_t> terms = {1, 2, 15, 16, 17, 255, 256, 257, 511, 512, 513, 769, 1024};
+  for (const int64_t k : terms) add_matmul(runs, 20, 36, k);
+  for (const ProductTile& tile :
+       {ProductTile{32, 32, 4, 4, 16, 1}, ProductTile{32, 32, 4, 4, 16, 3}}) {
+    EXPECT_EQ(expect_equal(runs, tile), static_cast<int>(terms.size()));
+  }
+}
+
+std::vector<CaseRun> operand_runs() {
+  std::vector<CaseRun> runs;
+  const auto einsum = [&](const std::string& a, const std::string& b, const std::string& equation) {
+    add(runs, equation + " of " + a + " and " + b,
+        "graph @g(%x: f32" + a + ", %w: f32" + b +
+            ") -> (%y) {\n  %y = einsum(%x, %w) {equation=\"" + equation + "\"}\n}\n");
+  };
+  einsum("[300,36]", "[300,40]", "km,kn->mn");
+  einsum("[36,300]", "[40,300]", "mk,nk->mn");
+  einsum("[35,301]", "[41,301]", "mk,nk->nm");
+  einsum("[3,20,64]", "[3,64,24]", "bmk,bkn->bmn");
+  einsum("[2,20,3,16]", "[2,24,3,16]", "bqhd,bkhd->bhqk");
+  einsum("[6,20,16]", "[2,16,24]", "gqd,hdk->ghqk");
+  const auto conv = [&](const std::string& x, const std::string& w, const std::string& attributes) {
+    add(runs, "conv of " + x + " and " + w + " " + attributes,
+        "graph @g(%x: f32" + x + ", %b: f32[1,1,1,1]) -> (%y) {\n  %w = const f32" + w +
+            " random(seed=1, lo=-1.0, hi=1.0)\n  %c = conv(%x, %w) {" + attributes +
+            "}\n  %s = add(%c, %b)\n  %y = relu(%s)\n}\n");
+  };
+  conv("[2,3,11,13]", "[20,3,3,3]", "pads=[1, 1, 1, 1]");
+  conv("[1,30,9,8]", "[24,30,3,3]", "pads=[1, 0, 2, 1], strides=[2, 1]");
+  conv("[1,16,14,14]", "[36,16,3,3]", "pads=[2, 2, 2, 2], dilations=[2, 2]");
+  conv("[2,24,7,7]", "[36,6,3,3]", "pads=[1, 1, 1, 1], group=4");
+  conv("[1,64,8,8]", "[40,64,1,1]", "strides=[1, 1]");
+  conv("[1,12,10,10]", "[12,1,3,3]", "pads=[1, 1, 1, 1], group=12");
+  add(runs, "converted operands",
+      "graph @g(%x: bf16[20,300], %w: f16[300,36]) -> (%y) {\n  %a = cast(%x) {to=f32}\n"
+      "  %b = cast(%w) {to=f32}\n  %y = matmul(%a, %b)\n}\n");
+  add(runs, "an epilogue with a residual",
+      "graph @g(%x: f32[20,300], %w: f32[300,36], %r: f32[20,36]) -> (%y) {\n"
+      "  %p = matmul(%x, %w)\n  %g = gelu(%p)\n  %y = add(%g, %r)\n}\n");
+  return runs;
+}
+
+TEST_F(CudaProduct, EveryKindOfOperand) {
+  const auto runs = operand_runs();
+  for (const ProductTile& tile :
+       {ProductTile{32, 32, 4, 4, 16, 2}, ProductTile{16, 64, 4, 4, 16, 1},
+        ProductTile{128, 128, 8, 8, 8, 1}}) {
+    EXPECT_GE(expect_equal(runs, tile), static_cast<int>(runs.size()) - 1) << tile.name();
+  }
+}
+
+TEST_F(CudaProduct, OpCases) {
+  int tiles = 0;
+  for (const char* op : {"matmul", "gemm", "conv", "einsum", "conv_transpose"}) {
+    const auto runs =
+        interpret_cases({.folder = PYC_SOURCE_DIR "/tests/ops", .only = op, .per_op = 16});
+    ASSERT_TRUE(runs.ok()) << runs.status().to_string();
+    tiles += expect_equal(*runs, {32, 32, 4, 4, 16, 2});
+  }
+  EXPECT_GT(tiles, 25);
+}
+
+}  // namespace
+}  // namespace pyc::test
