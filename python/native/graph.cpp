@@ -18,12 +18,6 @@ using Name = std::optional<std::string>;
 const char* text_or_null(const Name& name) { return name ? name->c_str() : nullptr; }
 int64_t rank_of(const Shape& shape) { return static_cast<int64_t>(shape.size()); }
 
-pyc_dtype dtype_named(const std::string& name) {
-  pyc_dtype dtype = PYC_DTYPE_ANY;
-  check([&](pyc_error** e) { return pyc_dtype_from_name(name.c_str(), &dtype, e); });
-  return dtype;
-}
-
 template <class Call>
 pyc_value make_value(Call call) {
   pyc_value value = 0;
@@ -164,6 +158,12 @@ nb::tuple op_info(const std::string& name) {
 }
 
 }  // namespace
+
+pyc_dtype dtype_named(const std::string& name) {
+  pyc_dtype dtype = PYC_DTYPE_ANY;
+  check([&](pyc_error** e) { return pyc_dtype_from_name(name.c_str(), &dtype, e); });
+  return dtype;
+}
 
 void bind_graph(nb::module_& module) {
   nb::class_<Graph>(module, "Graph")

@@ -25,17 +25,9 @@ nb::object shape_of(const pyc_value_info& info) {
   return nb::tuple(dims);
 }
 
-Port port_of(const pyc_value_info& info) {
-  const char* type = info.type_text == nullptr ? "" : info.type_text;
-  return {info.name, type, info.type, info.dtype, shape_of(info)};
-}
-
 nb::list port_list(const std::vector<Port>& ports) {
   nb::list out;
-  for (const Port& port : ports) {
-    const char* dtype = port.dtype == PYC_DTYPE_ANY ? nullptr : pyc_dtype_name(port.dtype);
-    out.append(nb::make_tuple(port.name, port.type, dtype, port.shape));
-  }
+  for (const Port& port : ports) out.append(port_tuple(port));
   return out;
 }
 
@@ -71,6 +63,20 @@ void copy_into(nb::handle target, nb::handle result, const Port& port) {
 
 }  // namespace
 
+Port port_of(const pyc_value_info& info) {
+  const char* type = info.type_text == nullptr ? "" : info.type_text;
+  return {info.name, type, info.type, info.dtype, shape_of(info)};
+}
+
+nb::tuple port_tuple(const Port& port) {
+  const char* dtype = port.dtype == PYC_DTYPE_ANY ? nullptr : pyc_dtype_name(port.dtype);
+  return nb::make_tuple(port.name, port.type, dtype, port.shape);
+}
+
+nb::object new_array(const Port& port) {
+  return numpy_empty()(port.shape, numpy_dtype(port.dtype));
+}
+
 CompiledModel::CompiledModel(Owner model)
     : model_(std::move(model)), is_open_(pyc_model_is_open(model_.get()) != 0) {
   auto info = sized<pyc_value_info>();
@@ -96,7 +102,7 @@ std::vector<pyc_tensor_view> CompiledModel::lend_inputs(const nb::list& inputs, 
 }
 
 nb::object CompiledModel::make_output(const Port& port, Form form) const {
-  if (form != Form::kTensors) return numpy_empty()(port.shape, numpy_dtype(port.dtype));
+  if (form != Form::kTensors) return new_array(port);
   return nb::cast(make_tensor(port.dtype, nb::cast<std::vector<int64_t>>(port.shape)));
 }
 
@@ -191,9 +197,30 @@ nb::list CompiledModel::run(const nb::list& inputs, nb::handle outputs, RunStats
   return out;
 }
 
+std::vector<int64_t> CompiledModel::profile(const nb::list& inputs) {
+  Lent lent(inputs.size());
+  const auto in = lend_inputs(inputs, lent);
+  const nb::list arrays = make_outputs(nb::none(), Form::kTensors);
+  Lent lent_outputs(arrays.size());
+  std::vector<pyc_tensor_view> out;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    lent_outputs[i].emplace(arrays[i], outputs_[i].dtype, Access::kWrite);
+    out.push_back(lent_outputs[i]->view());
+  }
+  std::vector<int64_t> step_ns(pyc_model_step_count(get()));
+  const nb::gil_scoped_release released;
+  check([&](pyc_error** e) {
+    return pyc_profile_model(get(), in.data(), in.size(), out.data(), out.size(), step_ns.data(),
+                             step_ns.size(), e);
+  });
+  return step_ns;
+}
+
 CompileOptions options_of(const OptionList& list) {
   CompileOptions options;
-  for (const auto& [name, value] : list) options.set(name, value);
+  for (const auto& [name, value] : list) {
+    name == "contract" ? options.contract(value) : options.set(name, value);
+  }
   return options;
 }
 
@@ -252,6 +279,7 @@ nb::dict memory_of(const CompiledModel& self) {
   out["arena_bytes"] = report.arena_bytes;
   out["scratch_bytes"] = report.scratch_bytes;
   out["staging_bytes"] = report.staging_bytes;
+  out["state_bytes"] = report.state_bytes;
   return out;
 }
 
@@ -275,8 +303,10 @@ void bind_model(nb::module_& module) {
       .def_ro("value_bytes", &RunStats::value_bytes)
       .def_ro("value_peak_bytes", &RunStats::value_peak_bytes)
       .def_ro("staged_views", &RunStats::staged_views)
-      .def_ro("staged_bytes", &RunStats::staged_bytes);
-  nb::class_<CompiledModel>(module, "CompiledModel")
+      .def_ro("staged_bytes", &RunStats::staged_bytes)
+      .def_ro("copied_bytes", &RunStats::copied_bytes);
+  nb::class_<CompiledModel> model(module, "CompiledModel");
+  model
       .def("run", &CompiledModel::run, nb::arg("inputs"), nb::arg("outputs").none(),
            nb::arg("stats").none(), nb::arg("form"))
       .def("inputs", [](const CompiledModel& self) { return port_list(self.inputs()); })
@@ -285,6 +315,8 @@ void bind_model(nb::module_& module) {
       .def("stats", stats_of)
       .def("memory", memory_of)
       .def("decision_log", decision_log);
+  bind_states(model);
+  bind_report(module, model);
   module.def("compile_file", compile_file);
   module.def("compile_bytes", compile_bytes);
 }

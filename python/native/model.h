@@ -33,6 +33,9 @@ class CompiledModel {
   // One object per input; `outputs` is None or one object or None per output, each to be filled.
   nb::list run(const nb::list& inputs, nb::handle outputs, RunStats* stats, Form form);
 
+  // The nanoseconds of each step of one run; for models that are not open.
+  std::vector<int64_t> profile(const nb::list& inputs);
+
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
   pyc_model* get() const { return model_.get(); }
@@ -56,11 +59,20 @@ class CompiledModel {
   std::vector<Port> outputs_;
 };
 
+Port port_of(const pyc_value_info& info);
+nb::tuple port_tuple(const Port& port);
+// A new array of numpy's, not filled.
+nb::object new_array(const Port& port);
+pyc_dtype dtype_named(const std::string& name);
+
 void bind_model(nb::module_& module);
+void bind_states(nb::class_<CompiledModel>& model);
+void bind_report(nb::module_& module, nb::class_<CompiledModel>& model);
+void bind_train(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_watch(nb::module_& module);
 
-// Options as pairs of name and text.
+// Options as pairs of name and text; "contract" is the text of a contract, whose clauses are added.
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 CompileOptions options_of(const OptionList& list);
 

@@ -92,6 +92,7 @@ NB_MODULE(_native, module) {
   bind_tensor(module);
   bind_model(module);
   bind_graph(module);
+  bind_train(module);
   bind_watch(module);
   module.attr("version") = pyc_version();
   module.attr("abi_version") = pyc_abi_version();

@@ -34,7 +34,7 @@ from .errors import (
     UnsupportedError,
     VerifyFailedError,
 )
-from .model import Model, Port, compile, compile_to_file
+from .model import Clause, Model, Port, State, compile, compile_to_file
 from .ort_options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from .ort_session import (
     InferenceSession,
@@ -47,6 +47,8 @@ from .ort_session import (
     set_seed,
 )
 from .ort_values import IOBinding, OrtValue
+from .reports import report
+from .train import TrainData, Trainer, TrainResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "BudgetExceededError",
+    "Clause",
     "CompileFailedError",
     "DtypeMismatchError",
     "Error",
@@ -91,7 +94,11 @@ __all__ = [
     "SessionOptions",
     "ShapeMismatchError",
     "SizeMismatchError",
+    "State",
     "Tensor",
+    "TrainData",
+    "TrainResult",
+    "Trainer",
     "UnknownOpError",
     "UnknownOptionError",
     "UnsupportedError",
@@ -108,6 +115,7 @@ __all__ = [
     "get_all_providers",
     "get_available_providers",
     "get_device",
+    "report",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .model import Model
+    from .model import Contract, Model
 
 
 class Value:
@@ -133,10 +133,10 @@ class ModelBuilder:
         """Makes the value the next output; with a name, a copy of it under that name."""
         self.graph.output(value.id if name is None else self.op("identity", [value], name).id)
 
-    def compile(self, **contract: object) -> Model:
+    def compile(self, *, contract: Contract | None = None, **options: object) -> Model:
         from .model import compile
 
-        return compile(self, **contract)
+        return compile(self, contract=contract, **options)
 
     def __getattr__(self, op: str) -> Callable[..., Value]:
         if op.startswith("_"):

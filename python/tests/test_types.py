@@ -27,6 +27,12 @@ try:
     model.run([np.zeros((2, 4), np.float32)], stats=stats)
 except pyc.ShapeMismatchError as error:
     print(error.node, error.cure)
+kept = pyc.compile("step.onnx", state={"keys": "keys.next"}, contract={"threads": 2})
+answers: list[str] = [clause.answer for clause in kept.contract()]
+output: str = kept.states[0].output
+trainer = pyc.Trainer("m.onnx", loss="mse", lr=0.1)
+loss: float = trainer.step(np.zeros((2, 4), np.float32)).loss
+pyc.report(kept, "r.html", runs=2)
 """
 
 

@@ -44,7 +44,7 @@ class Planner:
     """
 
     def __init__(
-        self, graph: torch.fx.Graph, known: Mapping[Node, Any], frozen: set[Node], options: Mapping[str, object]
+        self, graph: torch.fx.Graph, known: Mapping[Node, Any], frozen: set[Node], options: Mapping[str, Any]
     ) -> None:
         self.nodes = [node for node in graph.nodes if node.op == "call_function"]
         self.known, self.frozen, self.options = known, frozen, options
