@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/convert.h"
+#include "driver/devices.h"
 #include "model_file/load.h"
 #include "session/session.h"
 #include "support/temp_folder.h"
@@ -29,6 +31,7 @@ std::unique_ptr<Session> session_on(const std::string& text, const std::string& 
   driver::CompileOptions options;
   options.device = device;
   options.cache = false;
+  options.threads = 2;  // which kernels are chosen depends on it
   auto made = model_file::make_session(load(text), {}, options);
   EXPECT_TRUE(made.ok()) << made.status().to_string();
   return std::move(*made);
@@ -200,6 +203,43 @@ TEST(Sizes, KeysAndQueriesOfAttention) {
   std::vector<Sizes> all;
   for (const int64_t n : {9, 1, 12, 8, 17, 33, 40, 30}) all.push_back({{"T", n}, {"P", 2 * n + 1}});
   expect_sizes(attention("T"), all, 5, 3);
+}
+
+// Which of the sizes generate code for a target that need not be this machine's; nothing is run.
+std::vector<bool> rounds_for(const std::string& target, int threads, const std::string& text,
+                             const std::vector<Sizes>& all) {
+  driver::CompileOptions options;
+  options.target = target;
+  options.threads = threads;
+  const auto backend = driver::find_backend(options.device);
+  EXPECT_TRUE(backend.ok()) << backend.status().to_string();
+  options.store = (*backend)->make_store();
+  std::vector<bool> generated;
+  for (const Sizes& sizes : all) {
+    auto graph = model_file::graph_of(load(text), {.dims = sizes});
+    EXPECT_TRUE(graph.ok()) << graph.status().to_string();
+    auto verified = ir::verify_graph(std::move(*graph));
+    EXPECT_TRUE(verified.ok()) << verified.status().to_string();
+    auto compiled = driver::compile_program(std::move(*verified), options);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().to_string();
+    generated.push_back(compiled->times.generated_kernels > 0);
+  }
+  return generated;
+}
+
+// Which kernel costs least changes with the size, at another one for another number of threads: so
+// many more rounds, and each of them once.
+TEST(Sizes, KeysAndQueriesOnEveryTarget) {
+  std::vector<Sizes> all;
+  for (const int64_t n : {9, 1, 12, 8, 17, 33, 40, 30}) all.push_back({{"T", n}, {"P", 2 * n + 1}});
+  for (const std::string target : {"aarch64_neon", "x86_avx2", "x86_avx512"}) {
+    const std::vector<bool> few = rounds_for(target, 2, attention("T"), all);
+    EXPECT_LE(std::count(few.begin(), few.end(), true), 4) << target;
+    EXPECT_EQ(std::count(few.end() - 3, few.end(), true), 0) << target;
+    const std::vector<bool> many = rounds_for(target, 16, attention("T"), all);
+    EXPECT_LE(std::count(many.begin(), many.end(), true), 5) << target;
+    EXPECT_EQ(std::count(many.end() - 2, many.end(), true), 0) << target;
+  }
 }
 
 // The parts of a decoder: a cache that grows, and what reads it.
