@@ -30,7 +30,7 @@ constexpr int64_t kChunk = 32;          // of the depth, at a time in shared mem
 constexpr int64_t kChunkFloats = 4096;  // keys or values of a chunk
 constexpr int64_t kRowGroups = 8;       // threads that share rows, by sixteen
 constexpr int64_t kColumnGroups = 16;
-constexpr int64_t kMultiprocessors = 132;  // for the choice of rows alone
+constexpr int64_t kEnoughBlocks = 264;  // two a multiprocessor of the largest devices
 constexpr double kAttentionFlopsPerNs = 15000.0;
 
 bool is_f32(const std::optional<Attention::Operand>& x) { return x && x->dtype == DType::kF32; }
@@ -55,7 +55,7 @@ std::string rejected(const lower::Group& group) {
 
 int64_t rows_of(const Attention& a) {
   if (a.queries <= 8) return 8;
-  return a.batch_size() * ((a.queries + 31) / 32) >= 2 * kMultiprocessors ? 32 : 16;
+  return a.batch_size() * ((a.queries + 31) / 32) >= kEnoughBlocks ? 32 : 16;
 }
 
 class Writer {
