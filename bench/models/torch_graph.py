@@ -151,6 +151,7 @@ class Graph:
         for i, node in enumerate(graph.node):
             attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
             call = functools.partial(CALLS[node.op_type], **attributes)
+            call.kind = node.op_type
             if all(name in self.constants for name in node.input):
                 _step(call, node.input, node.output, self.constants)
                 kept.update(node.output)

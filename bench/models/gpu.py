@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Whole networks on a GPU, PyC beside PyTorch in turn: gpu.py --lib LIBPYC.SO --models DIR [--filter a,b] [--precision f32,bf16] [--compile]
+
+DIR has .onnx files with weights (fill_skeletons.py). Tensors of both lie on the device, TF32 is off, outputs must agree before a time
+counts. PyTorch is eager in a CUDA graph, the ops one after another as the file has them; --compile adds torch.compile
+(reduce-overhead), which takes ten seconds and more a model. Writes NAME.json with --out NAME, prints a table.
+"""
+
+import argparse
+import ctypes as c
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from prepare import draw, graph_inputs
+from pyc_abi import DTYPES, Library, TensorView, ValueInfo
+from torch_graph import Graph
+
+CUDA = 2  # PYC_DEVICE_CUDA
+HOST_INPUTS = {"Reshape", "Slice", "Expand", "Squeeze", "Unsqueeze", "Split", "ReduceMean", "Range"}  # read by the host behind the first
+TORCH_TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+TOLERANCE = {"f32": 1e-3, "bf16": 6e-2, "f16": 2e-2}  # of the largest magnitude: sums in other orders
+
+
+class OnDevice:
+    """A compiled model of PyC with device tensors."""
+
+    def __init__(self, library, path, inputs, precision):
+        self.library, self.handle = library, c.c_void_p()
+        options = c.c_void_p()
+        library.call("pyc_compile_options_create", c.byref(options))
+        chosen = {"device": "cuda", "cache": "off"} | ({} if precision == "f32" else {"precision": precision})
+        began = time.perf_counter()
+        for name, value in chosen.items():
+            library.call("pyc_compile_options_set", options, name.encode(), value.encode())
+        library.call("pyc_compile_model_file", str(path).encode(), options, c.byref(self.handle))
+        self.compile_s = time.perf_counter() - began
+        self.inputs = inputs
+        self.outputs = []
+        for i in range(library.so.pyc_model_output_count(self.handle)):
+            info = ValueInfo(struct_size=c.sizeof(ValueInfo))
+            library.call("pyc_model_output", self.handle, c.c_size_t(i), c.byref(info))
+            name = next(name for name, number in DTYPES.items() if number == info.dtype)
+            self.outputs.append(torch.empty([info.shape[k] for k in range(info.rank)], dtype=getattr(torch, name), device="cuda"))
+        self.in_views = self._views(inputs)
+        self.out_views = self._views(self.outputs)
+
+    def _views(self, tensors):
+        views = (TensorView * max(1, len(tensors)))()
+        for view, tensor in zip(views, tensors):
+            view.struct_size = c.sizeof(TensorView)
+            view.data, view.rank, view.bytes = tensor.data_ptr(), tensor.dim(), tensor.numel() * tensor.element_size()
+            view.shape = (c.c_int64 * max(1, tensor.dim()))(*tensor.shape)
+            view.dtype = DTYPES[str(tensor.dtype).removeprefix("torch.")]
+            view.device_type = CUDA
+        return views
+
+    def run(self):
+        self.library.call("pyc_run_model", self.handle, self.in_views, c.c_size_t(len(self.inputs)), self.out_views,
+                          c.c_size_t(len(self.outputs)), None)
+
+    def close(self):
+        self.library.destroy(self.handle)
+
+
+class TorchOnDevice(Graph):
+    """The graph with its tensors on the device but for what the host reads: shapes, axes."""
+
+    def __init__(self, path, dtype):
+        super().__init__(path)
+        host = {name: value for name, value in self.constants.items()}
+        moved = {}
+        for name, value in host.items():
+            if isinstance(value, torch.Tensor):
+                moved[name] = value.to("cuda", dtype if value.is_floating_point() else None)
+        steps = []
+        for call, names, outputs, done in self.steps:
+            kind = getattr(call, "kind", "")
+            steps.append((call, [n if n not in moved or (kind in HOST_INPUTS and i > 0) else n + "@cuda" for i, n in enumerate(names)],
+                          outputs, done))
+        self.steps = steps
+        self.constants = {**host, **{name + "@cuda": value for name, value in moved.items()}}
+        self.outputs = [name + "@cuda" if name in moved else name for name in self.outputs]
+
+
+def torch_captured(path, names, inputs, dtype):
+    """A function that replays the model, and its outputs."""
+    graph = TorchOnDevice(path, dtype)
+    given = dict(zip(names, [x.to(dtype) if x.is_floating_point() else x for x in inputs]))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            graph.run(given)
+    torch.cuda.synchronize()
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        outputs = graph.run(given)
+
+    def run():
+        captured.replay()
+        torch.cuda.synchronize()
+
+    run()
+    return run, outputs, (graph, captured)
+
+
+def torch_compiled(path, names, inputs, dtype):
+    graph = TorchOnDevice(path, dtype)
+    given = dict(zip(names, [x.to(dtype) if x.is_floating_point() else x for x in inputs]))
+    call = torch.compile(graph.run, mode="reduce-overhead", dynamic=False)
+    for _ in range(4):
+        outputs = call(given)
+    torch.cuda.synchronize()
+
+    def run():
+        call(given)
+        torch.cuda.synchronize()
+
+    return run, outputs, graph
+
+
+def burst(run, seconds=0.02):
+    began, runs = time.perf_counter(), 0
+    while True:
+        run()
+        runs += 1
+        took = time.perf_counter() - began
+        if took >= seconds:
+            return took / runs
+
+
+def difference(ours, theirs):
+    worst = 0.0
+    for a, b in zip(ours, theirs):
+        a, b = a.double(), b.double()
+        worst = max(worst, float((a - b).abs().max() / max(1e-30, float(b.abs().max()))))
+    return worst
+
+
+def measure(library, path, precision, args):
+    rng = np.random.default_rng(7)
+    values = graph_inputs(path)
+    inputs = [torch.from_numpy(np.ascontiguousarray(draw(rng, value))).cuda() for value in values]
+    ours = OnDevice(library, path, inputs, precision)
+    ours.run()
+    row = {"model": path.stem, "precision": precision, "compile_s": round(ours.compile_s, 3)}
+    rivals = {"graph": torch_captured} | ({"compile": torch_compiled} if args.compile else {})
+    for name, make in rivals.items():
+        try:
+            run, outputs, kept = make(path, [value.name for value in values], inputs, TORCH_TYPES[precision])
+            row[name + "_difference"] = difference(ours.outputs, outputs)
+            if not row[name + "_difference"] <= TOLERANCE[precision]:
+                row[name + "_error"] = "outputs differ"
+                continue
+            pairs = []
+            for _ in range(args.pairs):
+                theirs = burst(run)
+                pairs.append((theirs, burst(ours.run)))
+            row[name + "_us"] = statistics.median(p[0] for p in pairs) * 1e6
+            row[name + "_ratio"] = statistics.median(p[0] / p[1] for p in pairs)
+            row["pyc_us"] = statistics.median(p[1] for p in pairs) * 1e6
+            del kept
+        except Exception as e:  # the rival's own: the row says so
+            row[name + "_error"] = f"{type(e).__name__}: {e}"[:200]
+    if "pyc_us" not in row:
+        row["pyc_us"] = statistics.median(burst(ours.run) for _ in range(args.pairs)) * 1e6
+    ours.close()
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lib", type=Path, required=True)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--precision", default="f32")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    library = Library(args.lib)
+    rows = []
+    print(f"{torch.cuda.get_device_name()}, PyC {library.version()}, PyTorch {torch.__version__}, onnx {onnx.__version__}")
+    for path in sorted(args.models.glob("*.onnx")):
+        if args.filter and not any(word in path.stem for word in args.filter.split(",")):
+            continue
+        for precision in args.precision.split(","):
+            try:
+                row = measure(library, path, precision, args)
+            except RuntimeError as e:
+                row = {"model": path.stem, "precision": precision, "error": str(e)[:300]}
+            rows.append(row)
+            print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+            torch.cuda.empty_cache()
+    if args.out:
+        args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
+    print(f"{'model':22} {'type':5} {'PyC us':>9} {'graph us':>9} {'ratio':>6} {'compile us':>10} {'ratio':>6}")
+    for row in rows:
+        cells = [f"{row.get(k, float('nan')):>{w}.{d}f}" for k, w, d in
+                 (("pyc_us", 9, 1), ("graph_us", 9, 1), ("graph_ratio", 6, 2), ("compile_us", 10, 1), ("compile_ratio", 6, 2))]
+        print(f"{row['model']:22} {row['precision']:5} {' '.join(cells)} {row.get('error', '')}{row.get('graph_error', '')}")
+
+
+if __name__ == "__main__":
+    main()
