@@ -38,23 +38,44 @@ class CudaProduct : public testing::Test {
       ++tiles;
       return cuda::product_text(group, tile, symbol, cuda::cuda_dialect(), {});
     };
+    expect_equal(runs, text_of);
+    return tiles;
+  }
+
+  // The same with products of few rows column by column.
+  int expect_equal_rows(const std::vector<CaseRun>& runs) {
+    int streams = 0;
+    const auto text_of = [&](const lower::Group& group,
+                             const std::string& symbol) -> Result<cuda::KernelText> {
+      if (!cuda::stream_rejected(group).empty()) {
+        return cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect());
+      }
+      ++streams;
+      double cost = 0.0;
+      const cuda::ProductStream stream = cuda::choose_stream(group, &cost);
+      return cuda::stream_text(group, stream, symbol, cuda::cuda_dialect(), {});
+    };
+    expect_equal(runs, text_of);
+    return streams;
+  }
+
+  void expect_equal(const std::vector<CaseRun>& runs, const KernelSet::TextOf& text_of) {
     auto kernels = KernelSet::make(runs, text_of, 50);
     EXPECT_TRUE(kernels.ok()) << kernels.status().to_string();
-    if (!kernels.ok()) return 0;
+    if (!kernels.ok()) return;
     const Status compiled = kernels->compile(*nvrtc_, "sm_90a", 2);
     EXPECT_TRUE(compiled.ok()) << compiled.to_string();
-    if (!compiled.ok()) return 0;
+    if (!compiled.ok()) return;
     auto runner = CaseRunner::make(device_, *kernels);
     EXPECT_TRUE(runner.ok()) << runner.status().to_string();
-    if (!runner.ok()) return 0;
+    if (!runner.ok()) return;
     for (const CaseRun& run : runs) {
       auto found = runner->run(run);
       EXPECT_TRUE(found.ok()) << run.name << ": " << found.status().to_string();
       if (found.ok()) {
-        EXPECT_EQ(*found, "") << tile.name() << " " << run.name;
+        EXPECT_EQ(*found, "") << run.name;
       }
     }
-    return tiles;
   }
 
   std::shared_ptr<const cuda::Nvrtc> nvrtc_;
@@ -141,6 +162,21 @@ TEST_F(CudaProduct, EveryKindOfOperand) {
   }
 }
 
+TEST_F(CudaProduct, FewRows) {
+  std::vector<CaseRun> runs;
+  for (const int64_t m : {1, 2, 7, 16}) {
+    for (const int64_t k : {1, 40, 256, 257, 2048, 2500}) add_matmul(runs, m, 35, k);
+  }
+  const size_t all = runs.size();
+  add(runs, "columns of terms",
+      "graph @g(%x: f32[3,640], %w: f32[70,640]) -> (%y) {\n"
+      "  %y = einsum(%x, %w) {equation=\"mk,nk->mn\"}\n}\n");
+  add(runs, "a batch",
+      "graph @g(%x: f32[4,2,300], %w: f32[4,300,33]) -> (%y) {\n  %y = matmul(%x, %w)\n}\n");
+  EXPECT_EQ(expect_equal_rows(runs), static_cast<int>(all) + 2);
+  EXPECT_GT(expect_equal_rows(operand_runs()), 0) << "the depthwise convolution";
+}
+
 TEST_F(CudaProduct, OpCases) {
   int tiles = 0;
   for (const char* op : {"matmul", "gemm", "conv", "einsum", "conv_transpose"}) {
@@ -148,6 +184,7 @@ TEST_F(CudaProduct, OpCases) {
         interpret_cases({.folder = PYC_SOURCE_DIR "/tests/ops", .only = op, .per_op = 16});
     ASSERT_TRUE(runs.ok()) << runs.status().to_string();
     tiles += expect_equal(*runs, {32, 32, 4, 4, 16, 2});
+    tiles += expect_equal_rows(*runs);
   }
   EXPECT_GT(tiles, 25);
 }

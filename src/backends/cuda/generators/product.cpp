@@ -1,5 +1,7 @@
 #include "backends/cuda/generators/product.h"
 
+#include <utility>
+
 #include "backends/cuda/kernel_generator.h"
 
 namespace pyc::cuda {
@@ -10,21 +12,41 @@ class Product final : public KernelGenerator {
   std::vector<backends::Candidate> candidates(const ir::Graph&,
                                               const lower::Group& group) const override {
     if (!group.contraction || group.attention) return {};
+    return {tiles(group), stream(group)};
+  }
+
+ private:
+  static backends::Candidate tiles(const lower::Group& group) {
     backends::Candidate c;
     c.name = "f32_product";
     c.rejected = product_rejected(group);
-    if (!c.rejected.empty()) return {c};
+    if (!c.rejected.empty()) return c;
     const ProductChoice choice = choose_product(group);
     c.name = "f32_product__" + choice.tile.name();
     c.cost_ns = choice.cost_ns;
-    // Tiles take points in an order of their own, but each point's epilogue runs once.
+    take(c, group,
+         product_text(group, choice.tile, kUnitSymbol, cuda_dialect(), unaligned_buffers(group)));
+    return c;
+  }
+
+  static backends::Candidate stream(const lower::Group& group) {
+    backends::Candidate c;
+    c.name = "f32_product_rows";
+    c.rejected = stream_rejected(group);
+    if (!c.rejected.empty()) return c;
+    const ProductStream chosen = choose_stream(group, &c.cost_ns);
+    c.name = "f32_product_" + chosen.name();
+    take(c, group,
+         stream_text(group, chosen, kUnitSymbol, cuda_dialect(), unaligned_buffers(group)));
+    return c;
+  }
+
+  static void take(backends::Candidate& c, const lower::Group& group, KernelText text) {
+    // Points are computed in an order of their own, but each point's epilogue runs once.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);
-    KernelText text =
-        product_text(group, choice.tile, kUnitSymbol, cuda_dialect(), unaligned_buffers(group));
     auto plan = std::make_shared<CudaPlan>();
     plan->parts.push_back(make_part(std::move(text), group.kernel, group));
     c.plan = std::move(plan);
-    return {c};
   }
 };
 

@@ -49,6 +49,19 @@ struct ProductChoice {
 };
 ProductChoice choose_product(const lower::Group& group);
 
+// Products of at most 16 rows: a thread has all rows of one column, a warp 32 columns, and the
+// warps of a block take segments in turn. Columns come to registers `chunk` terms at a time.
+struct ProductStream {
+  int teams = 1;
+  int chunk = 16;
+  std::string name() const;  // "rows_c64_t8"
+};
+std::string stream_rejected(const lower::Group& group);
+ProductStream choose_stream(const lower::Group& group, double* cost_ns);
+KernelText stream_text(const lower::Group& group, const ProductStream& stream,
+                       const std::string& symbol, const Dialect& dialect,
+                       const std::vector<bool>& unaligned);
+
 // The kernel, for a group that is not rejected. `unaligned` as for kernel_text.
 KernelText product_text(const lower::Group& group, const ProductTile& tile,
                         const std::string& symbol, const Dialect& dialect,

@@ -75,7 +75,7 @@ std::string ProductTile::name() const {
 }
 
 std::vector<ProductTile> product_tiles() {
-  static constexpr std::array<std::array<int, 5>, 11> kShapes = {{{128, 128, 8, 8, 8},
+  static constexpr std::array<std::array<int, 5>, 13> kShapes = {{{128, 128, 8, 8, 8},
                                                                   {128, 128, 8, 8, 16},
                                                                   {128, 64, 8, 8, 16},
                                                                   {64, 128, 8, 8, 16},
@@ -85,6 +85,8 @@ std::vector<ProductTile> product_tiles() {
                                                                   {32, 64, 4, 4, 16},
                                                                   {64, 32, 4, 4, 16},
                                                                   {32, 32, 4, 4, 16},
+                                                                  {32, 32, 4, 4, 32},
+                                                                  {32, 64, 4, 4, 32},
                                                                   {16, 64, 4, 4, 16}}};
   std::vector<ProductTile> out;
   for (const auto& [rows, columns, thread_rows, thread_columns, depth] : kShapes) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "backends/cuda/generators/product_kernel.h"
 #include "base/status.h"
 #include "loop/renamed.h"
 
@@ -17,17 +18,17 @@ namespace {
 using loop::ExprId;
 using loop::kNone;
 
-constexpr int kWide = 4;  // floats in 16 bytes
+constexpr int kAccess = 4;  // floats in 16 bytes
 
 }  // namespace
 
 ProductSide::ProductSide(Emitter& emitter, const lower::Contraction::Operand& operand, ExprId value,
                          Shape shape)
     : emitter_(emitter), shape_(std::move(shape)) {
-  const bool wide_k = is_side_by_side(operand, true);
-  const bool wide_rows = !wide_k && is_side_by_side(operand, false);
+  const bool wide_k = shape_.aligned && is_side_by_side(operand, true, shape_.terms);
+  const bool wide_rows = !wide_k && shape_.aligned && is_side_by_side(operand, false, shape_.rows);
   along_k_ = wide_k || (!wide_rows && !rows_lie_closer(value));
-  width_ = wide_k || wide_rows ? kWide : 1;
+  width_ = wide_k || wide_rows ? kAccess : 1;
   const int line = (along_k_ ? shape_.depth : shape_.tile) / width_;
   units_ = shape_.tile * shape_.depth / width_ / shape_.threads;
   PYC_CHECK(units_ * width_ * shape_.threads == shape_.tile * shape_.depth,
@@ -46,17 +47,6 @@ ProductSide::ProductSide(Emitter& emitter, const lower::Contraction::Operand& op
     const ExprId own = renamed(value);
     values_.push_back(width_ == 1 ? own : pool.node(own).a);
   }
-}
-
-// Whether four elements along k (or along rows) are always one aligned access.
-bool ProductSide::is_side_by_side(const lower::Contraction::Operand& o, bool along_k) const {
-  if (o.form != lower::Contraction::Form::kLinear || !shape_.aligned) return false;
-  if (o.dtype != DType::kF32) return false;
-  const int64_t along = along_k ? o.k_stride : o.row_stride;
-  const int64_t across = along_k ? o.row_stride : o.k_stride;
-  const int64_t extent = along_k ? shape_.terms : shape_.rows;
-  return along == 1 && across % kWide == 0 && o.base % kWide == 0 && extent % kWide == 0 &&
-         std::ranges::all_of(o.batch_strides, [](int64_t s) { return s % kWide == 0; });
 }
 
 // Whether elements of neighbouring rows lie closer to each other than those of neighbouring terms.
@@ -125,60 +115,61 @@ std::string ProductSide::element(size_t row) {
                      emitter_.value(e));
 }
 
-// A term beyond the last is +0: with that of the other operand it changes no sum.
 void ProductSide::emit_reads() {
-  const int steps = units_ / slots_;
   const std::string type = emitter_.var_type(k_);
   const std::string k = shape_.name + "k";
-  emitter_.open_scope();
-  const std::string at = fmt::format("k0 + {}", k_text("j"));
+  std::string at = fmt::format("k0 + {}", k_text("j"));
   if (shape_.ragged) {
-    emitter_.line(fmt::format("const bool {}_in = {} < {};", k, at, shape_.terms));
-    emitter_.line(fmt::format("const {0} {1} = ({0})({1}_in ? {2} : {3});", type, k, at,
-                              shape_.terms - (along_k_ ? width_ : 1)));
-  } else {
-    emitter_.line(fmt::format("const {0} {1} = ({0})({2});", type, k, at));
+    const int64_t last = shape_.terms - (along_k_ ? width_ : 1);
+    at = fmt::format("{0} < {1} ? {0} : {2}", at, shape_.terms, last);
   }
+  emitter_.open_scope();
+  emitter_.line(fmt::format("const {0} {1} = ({0})({2});", type, k, at));
   emitter_.declare(k_, k);
   for (int s = 0; s < slots_; ++s) {
-    const std::string to =
-        fmt::format("{}_next + (j * {} + {}) * {}", shape_.name, slots_, s, width_);
     const std::string read = element(static_cast<size_t>(s));
-    if (width_ == 1) {
-      emitter_.line(fmt::format("*({}) = {};", to,
-                                shape_.ragged ? fmt::format("{}_in ? {} : 0.0f", k, read) : read));
-    } else {
-      emitter_.line(fmt::format("*(pyc_v16*)({}) = {};", to, read));
-      if (shape_.ragged) {
-        emitter_.line(fmt::format(
-            "if (!{}_in) PYC_UNROLL for (i32 q = 0; q < {}; ++q) ({})[q] = 0.0f;", k, width_, to));
-      }
-    }
+    emitter_.line(
+        fmt::format("*({})({}) = {};", width_ == 1 ? "float*" : "pyc_v16*", unit(s), read));
     emitter_.end_statement();
   }
   const std::string body = emitter_.close_scope();
-  emitter_.line(fmt::format("PYC_UNROLL for (i32 j = 0; j < {}; ++j) {{\n{}}}", steps, body));
+  emitter_.line(in_steps(body));
 }
 
+// A term beyond the last is +0: with that of the other operand it changes no sum. Asking for it
+// here lets the reads take their time.
 std::string ProductSide::writes(const std::string& to) const {
+  std::string clears;
   std::string text;
   for (int s = 0; s < slots_; ++s) {
-    const std::string from =
-        fmt::format("{}_next + (j * {} + {}) * {}", shape_.name, slots_, s, width_);
     const auto place = [&](const std::string& k) {
       return fmt::format("{} + {} * {} + {}", to, k, row_length(), row_text(s));
     };
+    clears +=
+        fmt::format("PYC_UNROLL for (i32 q = 0; q < {}; ++q) ({})[q] = 0.0f;\n", width_, unit(s));
     if (width_ == 1) {
-      text += fmt::format("*({}) = *({});\n", place(k_text("j")), from);
+      text += fmt::format("*({}) = *({});\n", place(k_text("j")), unit(s));
     } else if (along_k_) {
       text += fmt::format("PYC_UNROLL for (i32 q = 0; q < {}; ++q) *({}) = ({})[q];\n", width_,
-                          place(fmt::format("({} + q)", k_text("j"))), from);
+                          place(fmt::format("({} + q)", k_text("j"))), unit(s));
     } else {
       text +=
-          fmt::format("*(PYC_NEAR pyc_v16*)({}) = *(pyc_v16*)({});\n", place(k_text("j")), from);
+          fmt::format("*(PYC_NEAR pyc_v16*)({}) = *(pyc_v16*)({});\n", place(k_text("j")), unit(s));
     }
   }
-  return fmt::format("PYC_UNROLL for (i32 j = 0; j < {}; ++j) {{\n{}}}\n", units_ / slots_, text);
+  if (!shape_.ragged) return in_steps(text);
+  const std::string beyond =
+      in_steps(fmt::format("if (k0 + {} >= {}) {{\n{}}}\n", k_text("j"), shape_.terms, clears));
+  return fmt::format("if (k0 + {} > {}) {{\n{}}}\n{}", shape_.depth, shape_.terms, beyond,
+                     in_steps(text));
+}
+
+std::string ProductSide::unit(int s) const {
+  return fmt::format("{}_next + (j * {} + {}) * {}", shape_.name, slots_, s, width_);
+}
+
+std::string ProductSide::in_steps(const std::string& body) const {
+  return fmt::format("PYC_UNROLL for (i32 j = 0; j < {}; ++j) {{\n{}}}\n", units_ / slots_, body);
 }
 
 }  // namespace pyc::cuda

@@ -36,16 +36,18 @@ class ProductSide {
   std::string registers() const;  // their declaration
   // In the scope of a slab that begins at term `k0`: reads this thread's part of it.
   void emit_reads();
-  // Text that puts the part to `to`, an array of depth × row_length floats.
+  // Text that puts the part, read at `k0`, to `to`, an array of depth × row_length floats.
   std::string writes(const std::string& to) const;
 
  private:
-  bool is_side_by_side(const lower::Contraction::Operand& operand, bool along_k) const;
   bool rows_lie_closer(loop::ExprId value) const;
   std::string element(size_t row);
   // Where thread t's unit of row slot `s` and step `j` lies in the slab.
   std::string row_text(int s) const;
   std::string k_text(const std::string& j) const;
+  // Registers of row slot `s` at step j, and text for all steps.
+  std::string unit(int s) const;
+  std::string in_steps(const std::string& body) const;
 
   Emitter& emitter_;
   Shape shape_;

@@ -4,46 +4,18 @@
 
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/product.h"
+#include "backends/cuda/generators/product_epilogue.h"
+#include "backends/cuda/generators/product_kernel.h"
 #include "backends/cuda/generators/product_side.h"
-#include "base/status.h"
-#include "loop/function.h"
 
 namespace pyc::cuda {
 namespace {
 
-using loop::ExprId;
 using loop::kNone;
 
 constexpr int kQuad = 4;  // elements side by side that a thread loads and stores at once
 
 int64_t tiles_of(int64_t extent, int tile) { return (extent + tile - 1) / tile; }
-
-// The contraction's kernel without calls, its product's factors the operands'.
-struct ProductKernel {
-  loop::Kernel kernel;
-  ExprId a = kNone;
-  ExprId b = kNone;
-  std::vector<loop::Stmt> epilogue;
-
-  explicit ProductKernel(const lower::Contraction& c) : kernel(*c.kernel) {
-    const loop::Loop& columns = kernel.loops[kernel.body[0].index];
-    uint32_t terms = 0;
-    for (const loop::Stmt& s : columns.body) {
-      if (s.kind == loop::StmtKind::kLoop) {
-        terms = s.index;
-      } else {
-        epilogue.push_back(s);
-      }
-    }
-    loop::Reduction& r = kernel.loops[terms].reductions[0];
-    r.value = c.a.value;
-    r.value2 = c.b.value;
-    r.guard = kNone;
-    kernel = loop::without_calls(std::move(kernel));
-    a = kernel.loops[terms].reductions[0].value;
-    b = kernel.loops[terms].reductions[0].value2;
-  }
-};
 
 class ProductEmitter {
  public:
@@ -51,14 +23,15 @@ class ProductEmitter {
                  const Dialect& dialect, const std::vector<bool>& unaligned)
       : c_(*group.contraction),
         t_(tile),
+        unaligned_(unaligned),
         product_(c_),
         out_{.symbol = symbol,
              .form = "product " + tile.name(),
              .text = "",
              .buffers = parameters_of(product_.kernel)},
         emitter_(product_.kernel, dialect, symbol),
-        a_(emitter_, c_.a, product_.a, side("a", c_.a, c_.m_var, c_.m, t_.rows, unaligned)),
-        b_(emitter_, c_.b, product_.b, side("b", c_.b, c_.n_var, c_.n, t_.columns, unaligned)) {}
+        a_(emitter_, c_.a, product_.a, side("a", c_.a, c_.m_var, c_.m, t_.rows)),
+        b_(emitter_, c_.b, product_.b, side("b", c_.b, c_.n_var, c_.n, t_.columns)) {}
 
   KernelText make();
 
@@ -77,9 +50,8 @@ class ProductEmitter {
     return t_.teams == 1 ? (c_.k + t_.depth - 1) / t_.depth : rounds() * slabs();
   }
   ProductSide::Shape side(const char* name, const lower::Contraction::Operand& operand,
-                          loop::VarId row, int64_t rows, int tile,
-                          const std::vector<bool>& unaligned) const {
-    const bool marked = operand.buffer < unaligned.size() && unaligned[operand.buffer];
+                          loop::VarId row, int64_t rows, int tile) const {
+    const bool marked = operand.buffer < unaligned_.size() && unaligned_[operand.buffer];
     const int64_t reach =
         t_.teams == 1 ? all_slabs() * t_.depth : rounds() * t_.teams * kProductSegment;
     return {.name = name,
@@ -106,6 +78,7 @@ class ProductEmitter {
 
   const lower::Contraction& c_;
   const ProductTile& t_;
+  const std::vector<bool>& unaligned_;
   ProductKernel product_;
   KernelText out_;
   Emitter emitter_;
@@ -114,7 +87,8 @@ class ProductEmitter {
 };
 
 // A warp's threads are 4 × 8 places, each of 4 × 4 elements: few different addresses of shared
-// memory at a time.
+// memory at a time. Threads 2i and 2i + 1 stand one above the other, so that each half of a warp
+// reads half of them.
 std::string ProductEmitter::row_in_tile(const std::string& i) const {
   const int across = t_.rows / t_.thread_rows * kQuad;
   return fmt::format("({0} / {1} * {2} + ty * {1} + {0} % {1})", i, kQuad, across);
@@ -143,8 +117,8 @@ void ProductEmitter::emit_places() {
                             t_.team_threads()));
   if (wide % 8 == 0 && high % 4 == 0) {
     emitter_.line(
-        fmt::format("const i32 tx = t / 32 % {0} * 8 + t % 8;\n"
-                    "const i32 ty = t / 32 / {0} * 4 + t % 32 / 8;",
+        fmt::format("const i32 tx = t / 32 % {0} * 8 + t % 16 / 2;\n"
+                    "const i32 ty = t / 32 / {0} * 4 + t % 32 / 16 * 2 + t % 2;",
                     wide / 8));
   } else {
     emitter_.line(fmt::format("const i32 tx = t % {0};\nconst i32 ty = t / {0};", wide));
@@ -228,13 +202,13 @@ void ProductEmitter::emit_slabs() {
   emitter_.open_scope();
   emitter_.line(a_.registers());
   emitter_.line(b_.registers());
-  emitter_.open_scope();
   if (t_.teams == 1) {
     emitter_.line(fmt::format("const i32 k0 = slab * {};", t_.depth));
   } else {
     emitter_.line(fmt::format("const i32 k0 = (slab / {0} * {1} + team) * {2} + slab % {0} * {3};",
                               slabs(), t_.teams, kProductSegment, t_.depth));
   }
+  emitter_.open_scope();
   a_.emit_reads();
   b_.emit_reads();
   const std::string reads = emitter_.close_scope();
@@ -265,21 +239,13 @@ void ProductEmitter::emit_epilogue() {
     row = row_in_tile(fmt::format("(quad / {})", across));
     column = column_in_tile(fmt::format("(quad % {} * {})", across, kQuad));
   }
-  // What depends on m or n alone is computed inside of the test that they exist.
+  // What depends on m alone is computed inside of the test that there is such a row.
   emitter_.open_scope();
   if (c_.m_var != kNone) emitter_.declare(c_.m_var, "m");
-  emitter_.open_scope();
-  emitter_.declare(c_.n_var, "n");
-  emitter_.declare(c_.result, fmt::format("total[quad * {} + q]", kQuad));
-  for (const loop::Stmt& s : product_.epilogue) {
-    emitter_.store(emitter_.kernel_.stores[s.index]);
-    emitter_.end_statement();
-  }
-  const std::string element = emitter_.close_scope();
-  emitter_.line(
-      fmt::format("PYC_UNROLL for (i32 q = 0; q < {0}; ++q) {{\n"
-                  "const {1} n = ({1})(n0 + {2} + q);\nif (n < {3}) {{\n{4}}}\n}}",
-                  kQuad, emitter_.var_type(c_.n_var), column, c_.n, element));
+  const std::string sums = fmt::format("total + quad * {}", kQuad);
+  const std::string quad = quad_epilogue(emitter_, c_, product_, sums, unaligned_);
+  emitter_.line(fmt::format("const {0} n = ({0})(n0 + {1});\n{2}", emitter_.var_type(c_.n_var),
+                            column, quad));
   const std::string of_row = emitter_.close_scope();
   emitter_.line(
       fmt::format("PYC_UNROLL for (i32 quad = 0; quad < {}; ++quad) {}{{\nconst i32 m = m0 + {};\n"
