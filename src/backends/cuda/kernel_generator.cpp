@@ -5,16 +5,18 @@
 namespace pyc::cuda {
 
 const KernelGenerator& generator_loop_forms();
+const KernelGenerator& generator_wgmma();
 
 std::span<const KernelGenerator* const> kernel_generators() {
-  static const KernelGenerator* const all[] = {&generator_loop_forms()};
+  static const KernelGenerator* const all[] = {&generator_wgmma(), &generator_loop_forms()};
   return all;
 }
 
 CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group) {
   CudaPlan::Part part;
-  Launch launch{
-      .shape = {text.blocks, text.threads}, .workspace_bytes = text.workspace_bytes, .buffers = {}};
+  Launch launch{.shape = {text.blocks, text.threads, text.shared_bytes},
+                .workspace_bytes = text.workspace_bytes,
+                .buffers = {}};
   for (const uint32_t b : text.buffers) {
     const loop::Buffer& buffer = kernel.buffers[b];
     backends::Operand operand;
