@@ -102,7 +102,9 @@ class Backend {
   // The device kind whose matrix unit (base/matrix_unit.h) sums products at the level balanced, by
   // what code is made for and never by what is here; "": none. It then has a candidate of that
   // order for every group that has it.
-  virtual std::string_view matrix_unit(const BackendOptions&) const { return ""; }
+  virtual Result<std::string_view> matrix_unit(const BackendOptions&) const {
+    return std::string_view();
+  }
   // At least one candidate for every group is applicable: the generic one.
   virtual std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
                                             const BackendOptions& options) const = 0;

@@ -31,15 +31,19 @@ plan::PlanMode mode_of(const CompileOptions& o) {
 }
 
 // The device kind whose named order products of halves have: only balanced promises one.
-std::string unit_of(const CompileOptions& o, const backends::Backend& backend,
-                    const backends::BackendOptions& backend_options) {
-  if (o.determinism != Determinism::kBalanced || o.matrix_unit == kNoMatrixUnit) return "";
-  return o.matrix_unit.empty() ? std::string(backend.matrix_unit(backend_options)) : o.matrix_unit;
+Result<std::string> unit_of(const CompileOptions& o, const backends::Backend& backend,
+                            const backends::BackendOptions& backend_options) {
+  if (o.determinism != Determinism::kBalanced || o.matrix_unit == kNoMatrixUnit)
+    return std::string();
+  if (!o.matrix_unit.empty()) return o.matrix_unit;
+  PYC_ASSIGN(const std::string_view own, backend.matrix_unit(backend_options));
+  return std::string(own);
 }
 
-lower::LowerOptions options_of(const CompileOptions& o, const backends::Backend& backend,
-                               const backends::BackendOptions& backend_options) {
-  lower::LowerOptions out{.fuse = o.fuse, .unit = unit_of(o, backend, backend_options)};
+Result<lower::LowerOptions> options_of(const CompileOptions& o, const backends::Backend& backend,
+                                       const backends::BackendOptions& backend_options) {
+  lower::LowerOptions out{.fuse = o.fuse};
+  PYC_ASSIGN(out.unit, unit_of(o, backend, backend_options));
   if (o.layouts) out.layout_facts = backend.layout_facts(backend_options);
   return out;
 }
@@ -74,8 +78,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                                   {.off = o.passes_off, .precision = o.precision}, &log));
   times.passes_ns = lap();
   PYC_TRY(limit.check("passes"));
-  PYC_ASSIGN(lower::LoweredGraph lowered,
-             lower::lower_graph(canonical, options_of(o, *backend, backend_options)));
+  PYC_ASSIGN(const lower::LowerOptions lowering, options_of(o, *backend, backend_options));
+  PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
   times.lower_ns = lap();
   PYC_TRY(limit.check("lower"));
   PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,

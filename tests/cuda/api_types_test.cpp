@@ -86,6 +86,7 @@ TEST(CudaApi, NumbersAreTheToolkits) {
   EXPECT_EQ(int{kAttributeMultiprocessors}, int{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT});
   EXPECT_EQ(int{kAttributeMajor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR});
   EXPECT_EQ(int{kAttributeMinor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR});
+  EXPECT_EQ(int{kAttributeMostShared}, int{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES});
   EXPECT_EQ(unsigned{kStreamNonBlocking}, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(unsigned{kEventDefault}, unsigned{CU_EVENT_DEFAULT});
   EXPECT_EQ(int{kCaptureThreadLocal}, int{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL});

@@ -36,6 +36,7 @@ struct FakeFunction {
   int threads;
   int barriers;
   void (*launch)(void (*)(void*), void*, unsigned, unsigned, int);
+  unsigned most_shared = 48U << 10;
 };
 struct FakeGraph {
   std::vector<Work> work;
@@ -144,6 +145,7 @@ int launch_of(const KernelNodeParams& params, Work& work) {
   const unsigned threads = params.block_x;
   if (blocks == 0 || threads == 0) return kErrorInvalidValue;
   if (threads > static_cast<unsigned>(function->threads)) return kErrorLaunchOutOfResources;
+  if (params.shared_bytes > function->most_shared) return kErrorInvalidValue;
   Call call{function->run, {}};
   for (int i = 0; i < function->parameters; ++i) memcpy(&call.p[i], params.parameters[i], 8);
   work = [=]() mutable {
@@ -359,13 +361,23 @@ int cuModuleGetFunction(FunctionHandle* function, ModuleHandle handle, const cha
   *function = reinterpret_cast<FunctionHandle>(s.functions.back().get());
   return kSuccess;
 }
+int cuFuncSetAttribute(FunctionHandle handle, int attribute, int value) {
+  FAKE_BEGIN("cuFuncSetAttribute");
+  if (attribute != kAttributeMostShared || value < 0 || value > 227 << 10) {
+    return kErrorInvalidValue;
+  }
+  reinterpret_cast<FakeFunction*>(handle)->most_shared = static_cast<unsigned>(value);
+  return kSuccess;
+}
 int cuLaunchKernel(FunctionHandle handle, unsigned blocks, unsigned, unsigned, unsigned threads,
-                   unsigned, unsigned, unsigned, StreamHandle stream, void** parameters, void**) {
+                   unsigned, unsigned, unsigned shared, StreamHandle stream, void** parameters,
+                   void**) {
   FAKE_BEGIN("cuLaunchKernel");
   KernelNodeParams params;
   params.function = handle;
   params.grid_x = blocks;
   params.block_x = threads;
+  params.shared_bytes = shared;
   params.parameters = parameters;
   Work work;
   if (const int result = launch_of(params, work); result != kSuccess) return result;

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,38 @@ struct Index {
 constexpr unsigned kWarp = 32;
 constexpr size_t kStack = 96 * 1024;
 
+// Work that a thread has begun and that ends as late as it may: when the thread waits for it.
+template <class Item>
+struct Begun {
+  std::vector<Item> open;
+  std::deque<std::vector<Item>> groups;
+
+  void clear() {
+    open.clear();
+    groups.clear();
+  }
+  void commit() {
+    groups.push_back(std::move(open));
+    open.clear();
+  }
+  template <class Finish>
+  void wait(size_t left, Finish finish) {
+    for (; groups.size() > left; groups.pop_front()) {
+      for (const Item& item : groups.front()) finish(item);
+    }
+  }
+};
+struct Copy {
+  unsigned to;
+  const void* from;
+  unsigned bytes;
+};
+struct Multiply {
+  float* d;
+  uint64_t a, b;
+  int keep, columns, format, a_along_rows, b_along_rows;
+};
+
 struct Fiber {
   std::unique_ptr<char[]> stack;
   ucontext_t first;
@@ -48,6 +81,8 @@ struct Fiber {
   bool done = false;
   uint64_t waits = 0;       // barriers of the block passed
   uint64_t warp_waits = 0;  // barriers and shuffles of the warp passed
+  Begun<Copy> copies;
+  Begun<Multiply> products;
 };
 
 struct Block {
@@ -142,6 +177,8 @@ static void prepare(unsigned threads) {
     if (!f.stack) f.stack.reset(new char[kStack]);
     f.started = f.done = false;
     f.waits = f.warp_waits = 0;
+    f.copies.clear();
+    f.products.clear();
     getcontext(&f.first);
     f.first.uc_stack.ss_sp = f.stack.get();
     f.first.uc_stack.ss_size = kStack;
@@ -257,5 +294,136 @@ static inline float pyc_f16_to_f32_raw(unsigned short x) {
   if (field == 31) m = part != 0 ? (double)NAN : (double)INFINITY;
   return (float)(x & 0x8000 ? -m : m);
 }
+
+// What kernels with wgmma have as PTX (generators/wgmma_prelude.h).
+alignas(1024) static char pyc_shared[227 << 10];
+
+static inline pyc_model::Fiber& pyc_model_self() {
+  return pyc_model::block.fibers[pyc_model::block.current];
+}
+static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
+  pyc_model_self().copies.open.push_back({to, from, bytes});
+}
+static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
+static inline void pyc_copy_wait_1() {
+  pyc_model_self().copies.wait(1, [](const pyc_model::Copy& c) {
+    memset(pyc_shared + c.to, 0, 16);
+    memcpy(pyc_shared + c.to, c.from, c.bytes);
+  });
+}
+static inline void pyc_shared_fence() {}
+
+static inline unsigned long long pyc_wgmma_place(unsigned at, unsigned leading, unsigned stride) {
+  return (unsigned long long)(at >> 4) | (unsigned long long)(leading >> 4) << 16 |
+         (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
+}
+
+#define PYC_MODEL_bf16 0
+#define PYC_MODEL_f16 1
+
+namespace pyc_model {
+
+// Element (row, k) of a tile as the unit finds it: rows of 128 bytes, eight of them `stride` apart
+// from the next eight; or 64 rows side by side for each k, 64 more `leading` further, eight of k
+// `stride` further. Bits 4 … 6 of an address are swizzled with bits 7 … 9.
+static unsigned short element(uint64_t place, int row, int k, bool along_rows) {
+  const unsigned start = (unsigned)(place & 0x3fff) << 4;
+  const unsigned leading = (unsigned)(place >> 16 & 0x3fff) << 4;
+  const unsigned stride = (unsigned)(place >> 32 & 0x3fff) << 4;
+  const unsigned at = along_rows
+                          ? start + row / 64 * leading + row % 64 * 2 + k / 8 * stride + k % 8 * 128
+                          : start + row / 8 * stride + row % 8 * 128 + k * 2;
+  unsigned short x;
+  memcpy(&x, pyc_shared + (at ^ (at >> 7 & 7) << 4), 2);
+  return x;
+}
+
+// A half or float taken apart: ± magnitude · 2^(exponent − fraction).
+struct Parts {
+  int64_t magnitude;
+  int exponent;
+  bool negative, infinite, nan;
+};
+static Parts take_apart(unsigned bits, int fraction, int exponent_bits) {
+  const int ones = (1 << exponent_bits) - 1;
+  const int field = bits >> fraction & ones;
+  const unsigned part = bits & ((1u << fraction) - 1);
+  const bool high = field == ones;
+  return {field == 0 ? part : part | 1u << fraction, (field == 0 ? 1 : field) - (ones >> 1),
+          (bits >> (fraction + exponent_bits) & 1) != 0, high && part == 0, high && part != 0};
+}
+
+// docs/NUMERICS.md, row sm90: everything as a multiple of 2^(E − 25), truncated, added, truncated.
+static float add_block(float start, const unsigned short* a, const unsigned short* b, int format) {
+  const int fraction = format == PYC_MODEL_f16 ? 10 : 7;
+  const Parts acc = take_apart(pyc_model_bits<unsigned>(start), 23, 8);
+  bool nan = acc.nan, plus = acc.infinite && !acc.negative, minus = acc.infinite && acc.negative;
+  Parts product[16];
+  int largest = acc.magnitude != 0 ? acc.exponent : -4096;
+  for (int i = 0; i < 16; ++i) {
+    const Parts x = take_apart(a[i], fraction, 15 - fraction);
+    const Parts y = take_apart(b[i], fraction, 15 - fraction);
+    Parts& p = product[i];
+    p = {x.magnitude * y.magnitude, x.exponent + y.exponent, x.negative != y.negative, false,
+         false};
+    const bool infinite = x.infinite || y.infinite;
+    nan = nan || x.nan || y.nan || (x.infinite && y.magnitude == 0) ||
+          (y.infinite && x.magnitude == 0);
+    if (infinite) (p.negative ? minus : plus) = true;
+    if (p.magnitude != 0 && p.exponent > largest) largest = p.exponent;
+  }
+  if (nan || (plus && minus)) return pyc_model_bits<float>(0x7fffffffu);
+  if (plus || minus) return minus ? -INFINITY : INFINITY;
+  if (largest < -133) largest = largest == -4096 ? largest : -133;
+  const auto aligned = [&](const Parts& p, int own) -> int64_t {
+    const int left = p.exponent - own - (largest - 25);
+    if (left <= -64) return 0;
+    const int64_t m = left >= 0 ? p.magnitude << left : p.magnitude >> -left;
+    return p.negative ? -m : m;
+  };
+  if (largest == -4096) return 0.0f;
+  int64_t sum = aligned(acc, 23);
+  for (const Parts& p : product) sum += aligned(p, 2 * fraction);
+  if (sum == 0) return 0.0f;
+  const bool negative = sum < 0;
+  uint64_t m = negative ? -(uint64_t)sum : (uint64_t)sum;
+  int scale = largest - 25;
+  const int leading = 63 - __builtin_clzll(m) + scale;
+  const int unit = (leading < -126 ? -126 : leading) - 23;
+  for (; scale < unit; ++scale) m >>= 1;
+  const float x = (float)ldexp((double)m, scale);  // exact, or beyond the largest float
+  return negative && m != 0 ? -x : x;
+}
+
+// This thread's elements of d: two side by side in each eight columns, of a row and the row after
+// eight more.
+static void multiply(const Multiply& m) {
+  const int in_group = (int)(threadIdx.x % 128);
+  const int first_row = in_group / 32 * 16 + in_group % 32 / 4;
+  const int first_column = in_group % 4 * 2;
+  for (int half = 0; half < 2; ++half) {
+    unsigned short a[16], b[16];
+    const int row = first_row + half * 8;
+    for (int k = 0; k < 16; ++k) a[k] = element(m.a, row, k, m.a_along_rows != 0);
+    for (int i = 0; i < m.columns / 8 * 2; ++i) {
+      const int column = i / 2 * 8 + first_column + i % 2;
+      for (int k = 0; k < 16; ++k) b[k] = element(m.b, column, k, m.b_along_rows != 0);
+      float& d = m.d[i / 2 * 4 + half * 2 + i % 2];
+      d = add_block(m.keep ? d : 0.0f, a, b, m.format);
+    }
+  }
+}
+
+}  // namespace pyc_model
+
+static inline void pyc_model_wgmma(float* d, unsigned long long a, unsigned long long b, int keep,
+                                   int columns, int format, int a_along_rows, int b_along_rows) {
+  pyc_model_self().products.open.push_back(
+      {d, a, b, keep, columns, format, a_along_rows, b_along_rows});
+}
+static inline void pyc_wgmma_fence() {}
+static inline void pyc_wgmma_commit() { pyc_model_self().products.commit(); }
+static inline void pyc_wgmma_wait_0() { pyc_model_self().products.wait(0, pyc_model::multiply); }
+static inline void pyc_wgmma_wait_1() { pyc_model_self().products.wait(1, pyc_model::multiply); }
 
 #endif

@@ -42,7 +42,9 @@ struct CaseOutcome {
 
 CaseOutcome run_case_on(const std::string& device, const Case& c) {
   CaseOutcome out;
-  auto model = compile_text(graph_text(c, false), on_device(device));
+  driver::CompileOptions options = on_device(device);
+  options.matrix_unit = "sm90";
+  auto model = compile_text(graph_text(c, false), options);
   if (!model.ok()) {
     out.status = model.status();
     return out;

@@ -15,6 +15,7 @@ namespace {
 
 // What code can be made for without a GPU: the architecture whose bits were proven.
 constexpr std::string_view kTarget = "sm_90a";
+constexpr std::string_view kUnit = "sm90";  // its matrix unit's arithmetic
 
 const cuda::CudaPlan& cuda_plan(const Candidate& chosen) {
   return static_cast<const cuda::CudaPlan&>(*chosen.plan);
@@ -24,6 +25,14 @@ Result<std::string> architecture_for(const BackendOptions& options) {
   if (!options.target.empty()) return options.target;
   PYC_ASSIGN(const cuda::DeviceFacts facts, cuda::shared_facts());
   return facts.architecture;
+}
+
+// Whether code is made for kTarget, as it is where there is no GPU to make it for.
+Result<bool> is_for_target(const BackendOptions& options) {
+  const auto architecture = architecture_for(options);
+  if (architecture.ok()) return *architecture == kTarget;
+  if (architecture.status().code() == Code::kUnsupported) return true;
+  return architecture.status();
 }
 
 // 13000 is "13.0".
@@ -80,10 +89,20 @@ class CudaBackend final : public Backend {
                        : "no NVRTC, so it compiles nothing");
   }
 
+  // Other architectures have units of other arithmetic, not probed yet.
+  Result<std::string_view> matrix_unit(const BackendOptions& options) const override {
+    PYC_ASSIGN(const bool has_unit, is_for_target(options));
+    return std::string_view(has_unit ? kUnit : "");
+  }
+
   std::vector<Candidate> candidates(const ir::Graph& graph, const lower::Group& group,
-                                    const BackendOptions&) const override {
+                                    const BackendOptions& options) const override {
     std::vector<Candidate> out;
     for (const cuda::KernelGenerator* generator : cuda::kernel_generators()) {
+      if (generator->is_for_unit(group.order)) {
+        const auto has_unit = is_for_target(options);
+        if (!has_unit.ok() || !*has_unit) continue;
+      }
       for (Candidate& c : generator->candidates(graph, group)) out.push_back(std::move(c));
     }
     return out;

@@ -15,6 +15,8 @@ namespace {
 constexpr int kLeastMajor = 9;
 // From this one on cubins are made with the architecture's own instructions.
 constexpr int kOwnInstructions = 9;
+// A launch may ask for this much shared memory of any kernel.
+constexpr uint32_t kSharedForAll = 48U << 10;
 
 KernelNodeParams node_params(FunctionHandle function, LaunchShape shape,
                              ParameterAddresses& addresses) {
@@ -147,11 +149,15 @@ Result<Module> Module::load(const DevicePtr& device, const std::string& image) {
   return module;
 }
 
-Result<FunctionHandle> Module::function(const std::string& symbol) const {
+Result<FunctionHandle> Module::function(const std::string& symbol, uint32_t shared_bytes) const {
   const Device& device = *module_.device();
   PYC_TRY(device.enter());
   FunctionHandle function = nullptr;
   PYC_ON_DEVICE(device, cuModuleGetFunction, &function, module_.get(), symbol.c_str());
+  if (shared_bytes > kSharedForAll) {
+    PYC_ON_DEVICE(device, cuFuncSetAttribute, function, kAttributeMostShared,
+                  static_cast<int>(shared_bytes));
+  }
   return function;
 }
 

@@ -112,7 +112,8 @@ class Module {
  public:
   // `image`: a cubin for the device's architecture.
   static Result<Module> load(const DevicePtr& device, const std::string& image);
-  Result<FunctionHandle> function(const std::string& symbol) const;
+  // A kernel that may be launched with so many bytes of shared memory besides its own.
+  Result<FunctionHandle> function(const std::string& symbol, uint32_t shared_bytes = 0) const;
 
  private:
   Owned<ModuleHandle, unload_module> module_;

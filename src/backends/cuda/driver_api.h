@@ -82,6 +82,8 @@ enum DeviceAttribute : int {
   kAttributeMinor = 76,
 };
 
+enum FunctionAttribute : int { kAttributeMostShared = 8 };
+
 enum : unsigned {
   kStreamNonBlocking = 1,
   kEventDefault = 0,
@@ -114,6 +116,7 @@ enum : int { kCaptureThreadLocal = 1 };
   PYC_ENTRY(cuModuleLoadData, ModuleHandle*, const void*)                                     \
   PYC_ENTRY(cuModuleUnload, ModuleHandle)                                                     \
   PYC_ENTRY(cuModuleGetFunction, FunctionHandle*, ModuleHandle, const char*)                  \
+  PYC_ENTRY(cuFuncSetAttribute, FunctionHandle, int, int)                                     \
   PYC_ENTRY(cuLaunchKernel, FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, \
             unsigned, unsigned, StreamHandle, void**, void**)                                 \
   PYC_ENTRY(cuStreamCreate, StreamHandle*, unsigned)                                          \

@@ -7,10 +7,11 @@ namespace pyc::cuda {
 const KernelGenerator& generator_attention();
 const KernelGenerator& generator_product();
 const KernelGenerator& generator_loop_forms();
+const KernelGenerator& generator_wgmma();
 
 std::span<const KernelGenerator* const> kernel_generators() {
   static const KernelGenerator* const all[] = {&generator_attention(), &generator_product(),
-                                               &generator_loop_forms()};
+                                               &generator_wgmma(), &generator_loop_forms()};
   return all;
 }
 
@@ -24,8 +25,9 @@ std::vector<bool> unaligned_buffers(const lower::Group& group) {
 
 CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group) {
   CudaPlan::Part part;
-  Launch launch{
-      .shape = {text.blocks, text.threads}, .workspace_bytes = text.workspace_bytes, .buffers = {}};
+  Launch launch{.shape = {text.blocks, text.threads, text.shared_bytes},
+                .workspace_bytes = text.workspace_bytes,
+                .buffers = {}};
   for (const uint32_t b : text.buffers) {
     const loop::Buffer& buffer = kernel.buffers[b];
     backends::Operand operand;

@@ -26,6 +26,8 @@ struct CudaPlan final : backends::KernelPlan {
 class KernelGenerator {
  public:
   virtual ~KernelGenerator() = default;
+  // Whether it would compute groups in this order with instructions that sm_90a alone has.
+  virtual bool is_for_unit(std::string_view) const { return false; }
   // What it has for the group; empty where it is for another kind of group altogether. The plans
   // are CudaPlans.
   virtual std::vector<backends::Candidate> candidates(const ir::Graph& graph,

@@ -29,6 +29,7 @@ struct KernelText {
   uint32_t blocks = 0;  // 0: the kernel has no point; it has no text either and is not launched
   uint32_t threads = 0;
   int64_t workspace_bytes = 0;
+  uint32_t shared_bytes = 0;  // besides what the text declares
 };
 
 // kTeam: the team form wherever it is possible, however short its loops are.

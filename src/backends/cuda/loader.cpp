@@ -85,7 +85,7 @@ class CubinLoader final : public runtime::Loader {
         if (!loaded.ok()) return as_object_error(std::move(loaded).status());
         module = engine.modules.emplace_back(std::make_unique<Module>(std::move(*loaded))).get();
       }
-      auto found = module->function(kernel.symbol);
+      auto found = module->function(kernel.symbol, launch.shape.shared_bytes);
       if (!found.ok()) return as_object_error(std::move(found).status());
       function = *found;
     }

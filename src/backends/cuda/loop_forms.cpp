@@ -9,6 +9,9 @@
 namespace pyc::cuda {
 namespace {
 
+// A matrix unit's sum in integers, one after the other, against a sum of as many products.
+constexpr double kUnitByHand = 100.0;
+
 // "flat x4" is the candidate loop_flat__4, "team of 32" loop_team__32, "serial" loop_serial.
 std::string candidate_name(const std::string& form) {
   const std::string word = form.substr(0, form.find(' '));
@@ -38,6 +41,7 @@ class LoopForms final : public KernelGenerator {
     c.name = candidate_name(text->form);
     c.cost_ns = kLaunchNs + std::max({group.flops / kGenericFlopsPerNs, chain_ns(group),
                                       static_cast<double>(group.bytes) / kDeviceBytesPerNs});
+    if (group.order != lower::kCanonicalOrder) c.cost_ns *= kUnitByHand;
     c.needs.workspace_bytes = text->workspace_bytes;
     // Threads compute elements in any order.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);

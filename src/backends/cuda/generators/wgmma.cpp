@@ -1,0 +1,132 @@
+// Products of halves on Hopper's matrix unit, in the order sm90. Groups in that order without a
+// contraction, and those of eight-bit floats, have the generic forms alone.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "backends/cuda/generators/wgmma_text.h"
+#include "backends/cuda/kernel_generator.h"
+#include "loop/function.h"
+
+namespace pyc::cuda {
+namespace {
+
+constexpr std::string_view kOrder = "sm90";
+constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
+
+// An H100 or H200, roughly, in clocks of a multiprocessor.
+constexpr double kClocksPerNs = 1.7;
+constexpr int64_t kMultiprocessors = 132;
+constexpr double kFlops = 4096.0;
+constexpr double kBytes = 48.0;         // from the second-level cache
+constexpr double kElementClocks = 1.0;  // of an operand's element that comes by itself
+constexpr double kLeastStage = 250.0;   // waits for copies, barriers and products
+constexpr double kTileClocks = 3000.0;  // before the first stage and after the last
+constexpr double kSumClocks = 0.15;     // of a sum in the epilogue
+constexpr int64_t kMostResident = 2;
+
+// The type of the product's operands; nothing if no member's order is the unit's.
+std::optional<DType> factors_of(const ir::Graph& graph, const lower::Group& group) {
+  for (const ir::NodeId n : group.members) {
+    const ir::Node& node = graph.nodes[n];
+    if (node.op->on_unit != nullptr) return graph.type(node.inputs[0]).dtype;
+  }
+  return std::nullopt;
+}
+
+std::string obstacle(const lower::Group& group) {
+  if (!group.contraction) return "no_contraction";
+  const lower::Contraction& c = *group.contraction;
+  if (c.dtype != DType::kF32) return "sums_not_f32";
+  if (c.m * c.n * c.batch_size() == 0) return "no_elements";
+  if (std::max({c.m, c.n, c.k, c.batch_size()}) >= kLongest) return "too_long";
+  if (loop::inlined_operations(c.kernel->pool) > loop::kMaxInlined) return "too_many_operations";
+  return "";
+}
+
+int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Cut {
+  WgmmaTile tile;
+  double ns = std::numeric_limits<double>::infinity();
+};
+
+double bring_clocks(const WgmmaProduct& p, bool of_b, int64_t rows) {
+  const auto elements = static_cast<double>(rows * 64);
+  return wgmma_bring(p, of_b) == WgmmaBring::kElements ? elements * kElementClocks
+                                                       : elements * 2.0 / kBytes;
+}
+
+double cost_ns(const WgmmaProduct& p) {
+  const lower::Contraction& c = p.contraction();
+  const WgmmaTile& t = p.tile;
+  const int64_t tiles = quotient_up(t.swapped ? c.n : c.m, t.rows) *
+                        quotient_up(t.swapped ? c.m : c.n, t.columns) * c.batch_size();
+  const auto sums = static_cast<double>(t.rows * t.columns);
+  const double stage = std::max(sums * 128.0 / kFlops, bring_clocks(p, t.swapped, t.rows) +
+                                                           bring_clocks(p, !t.swapped, t.columns));
+  const int64_t resident =
+      std::min({kMostResident, wgmma_resident(t), quotient_up(tiles, kMultiprocessors)});
+  const auto together = static_cast<double>(resident);
+  const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors * resident));
+  const auto stages = static_cast<double>(quotient_up(c.k, 64));
+  const double clocks =
+      stages * std::max(stage * together, kLeastStage) + kTileClocks + sums * kSumClocks * together;
+  return kLaunchNs + waves * clocks / kClocksPerNs;
+}
+
+Cut best_cut(WgmmaProduct p) {
+  Cut best;
+  for (const bool swapped : {false, true}) {
+    for (const int64_t rows : {128, 64}) {
+      for (const int64_t columns : {256, 192, 128, 96, 64, 32, 16, 8}) {
+        p.tile = {.rows = rows, .columns = columns, .swapped = swapped};
+        if (!wgmma_fits(p)) continue;
+        const double ns = cost_ns(p);
+        if (ns < best.ns) best = {p.tile, ns};
+      }
+    }
+  }
+  return best;
+}
+
+class Wgmma final : public KernelGenerator {
+ public:
+  bool is_for_unit(std::string_view order) const override { return order == kOrder; }
+
+  std::vector<backends::Candidate> candidates(const ir::Graph& graph,
+                                              const lower::Group& group) const override {
+    if (group.order != kOrder) return {};
+    const auto factors = factors_of(graph, group);
+    if (!factors || !is_half(*factors)) return {};
+    backends::Candidate c;
+    c.order = group.order;
+    c.name = fmt::format("{}_wgmma", dtype_name(*factors));
+    c.rejected = obstacle(group);
+    if (!c.rejected.empty()) return {c};
+    WgmmaProduct product{.group = &group, .factors = *factors, .tile = {}};
+    const Cut cut = best_cut(product);
+    product.tile = cut.tile;
+    c.name += fmt::format("__{}x{}{}", cut.tile.rows, cut.tile.columns,
+                          cut.tile.swapped ? "_swapped" : "");
+    c.cost_ns = cut.ns;
+    // A thread reads at an element what it needs there before it writes it.
+    c.needs.in_place = loop::pointwise_pairs(group.kernel);
+    auto plan = std::make_shared<CudaPlan>();
+    plan->parts.push_back(make_part(wgmma_text(product, kUnitSymbol), group.kernel, group));
+    c.plan = std::move(plan);
+    return {c};
+  }
+};
+
+}  // namespace
+
+const KernelGenerator& generator_wgmma() {
+  static const Wgmma generator;
+  return generator;
+}
+
+}  // namespace pyc::cuda

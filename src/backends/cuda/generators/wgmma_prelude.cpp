@@ -1,0 +1,55 @@
+#include "backends/cuda/generators/wgmma_prelude.h"
+
+#include <fmt/format.h>
+
+namespace pyc::cuda {
+namespace {
+
+constexpr std::string_view kFunctions = R"(#ifndef PYC_FENCED
+extern __shared__ __align__(1024) char pyc_shared[];
+PYC_FN u32 pyc_shared_place(u32 at) { return (u32)__cvta_generic_to_shared(pyc_shared) + at; }
+PYC_FN void pyc_copy16(u32 to, const void* from, u32 bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(pyc_shared_place(to)),
+               "l"(from), "r"(bytes) : "memory");
+}
+PYC_FN void pyc_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+PYC_FN void pyc_copy_wait_1() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+PYC_FN void pyc_shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+PYC_FN u64 pyc_wgmma_place(u32 at, u32 leading, u32 stride) {
+  return (u64)((pyc_shared_place(at) & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 |
+         (u64)(stride >> 4) << 32 | 1ull << 62;
+}
+PYC_FN void pyc_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+PYC_FN void pyc_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+PYC_FN void pyc_wgmma_wait_0() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+PYC_FN void pyc_wgmma_wait_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
+)";
+
+}  // namespace
+
+std::string wgmma_prelude(const WgmmaInstruction& instruction) {
+  const int64_t count = instruction.columns / 2;
+  const std::string_view type = dtype_name(instruction.factors);
+  const int a = instruction.a_along_rows ? 1 : 0;
+  const int b = instruction.b_along_rows ? 1 : 0;
+  std::string registers;
+  std::string operands;
+  for (int64_t i = 0; i < count; ++i) {
+    registers += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
+  }
+  return std::string(kFunctions) +
+         fmt::format(
+             "PYC_FN void pyc_wgmma(float* d, u64 a, u64 b, i32 keep) {{\n"
+             "  asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{4}, 0;\\n\"\n"
+             "    \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}}, %{5}, %{6}, p, "
+             "1, 1, {7}, {8};\\n}}\"\n"
+             "    : {3} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n"
+             "#else\n"
+             "#define pyc_wgmma(d, a, b, keep) "
+             "pyc_model_wgmma(d, a, b, keep, {0}, PYC_MODEL_{1}, {7}, {8})\n"
+             "#endif\n",
+             instruction.columns, type, registers, operands, count + 2, count, count + 1, a, b);
+}
+
+}  // namespace pyc::cuda

@@ -1,0 +1,31 @@
+#pragma once
+
+// The few functions of inline PTX that a kernel with wgmma uses.
+
+#include <cstdint>
+#include <string>
+
+#include "base/dtype.h"
+
+namespace pyc::cuda {
+
+//   pyc_shared                       the block's memory of as many bytes as its launch says; its
+//                                    bytes are named by their distance from it
+//   pyc_copy16(to, from, bytes)      begins to copy 16 bytes, of which the first `bytes` are taken
+//                                    and the rest is zero; `to` is a place in pyc_shared
+//   pyc_copy_commit, pyc_copy_wait_N closes a group of copies; waits until all but the last N
+//                                    groups of this thread are done
+//   pyc_shared_fence                 what this thread wrote to shared memory is seen by the unit
+//   pyc_wgmma_place(at, leading, stride)  where the unit finds a tile, 128-byte swizzle
+//   pyc_wgmma(d, a, b, keep)         128 threads begin d = a·b + (keep ? d : 0) over 16 of k
+//   pyc_wgmma_fence, pyc_wgmma_commit, pyc_wgmma_wait_N
+// All are given by someone else where PYC_FENCED is defined.
+struct WgmmaInstruction {
+  DType factors = DType::kBF16;
+  int64_t columns = 0;
+  bool a_along_rows = false;  // neighbours in shared memory are neighbours along the rows
+  bool b_along_rows = false;
+};
+std::string wgmma_prelude(const WgmmaInstruction& instruction);
+
+}  // namespace pyc::cuda

@@ -1,0 +1,53 @@
+#pragma once
+
+// Text of a product of halves on Hopper's matrix unit (wgmma), in the order `sm90` of
+// docs/NUMERICS.md: blocks of 16 ascending, segments of 1024 joined apart.
+//
+// A block of threads computes one tile of the result. Parts of 64 along k pass through a ring of
+// stages in shared memory, each row of 128 bytes or, where an operand lies in memory along its
+// rows, each k; both with the 128-byte swizzle. What lies outside of an operand is +0 in its
+// stage. The sums pass through shared memory once more, and the group's stores run over them.
+
+#include <cstdint>
+#include <string>
+
+#include "backends/cuda/kernel_text.h"
+#include "lower/types.h"
+
+namespace pyc::cuda {
+
+// How the result is cut. The unit takes `rows` as its 64-row side; they are rows of the product's
+// operand a, or where `swapped` of its operand b, which is for results of few rows.
+struct WgmmaTile {
+  int64_t rows = 0;     // 64 for each 128 threads
+  int64_t columns = 0;  // 8 … 256
+  bool swapped = false;
+};
+
+// How an operand comes into shared memory.
+enum class WgmmaBring : uint8_t {
+  kAlongK,     // 16 bytes at a time, neighbours along k
+  kAlongRows,  // 16 bytes at a time, neighbours along the operand's rows
+  kElements,   // one by one, by the operand's expression
+};
+
+struct WgmmaProduct {
+  const lower::Group* group = nullptr;
+  DType factors = DType::kBF16;
+  WgmmaTile tile;
+
+  const lower::Contraction& contraction() const { return *group->contraction; }
+};
+
+// Of operand a, or b.
+WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b);
+
+// Whether a block has the shared memory and its threads the registers for such tiles.
+bool wgmma_fits(const WgmmaProduct& product);
+// How many blocks a multiprocessor has room for.
+int64_t wgmma_resident(const WgmmaTile& tile);
+
+// Requires wgmma_fits and a contraction of at least one element.
+KernelText wgmma_text(const WgmmaProduct& product, const std::string& symbol);
+
+}  // namespace pyc::cuda

@@ -1,0 +1,337 @@
+// Products of halves on the matrix unit: whole models on the device "cuda" over the fake driver,
+// whose model of wgmma reads shared memory as late as the unit may, against the reference in the
+// order sm90. And with NVRTC, where it is installed, what becomes of the texts.
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/generators/wgmma_text.h"
+#include "backends/cuda/nvrtc.h"
+#include "base/convert.h"
+#include "base/matrix_unit.h"
+#include "cuda/models_on_fake.h"
+#include "driver/compile.h"
+#include "lower/lower.h"
+#include "ops/registry.h"
+#include "passes/pipeline.h"
+
+namespace pyc::test {
+namespace {
+
+constexpr const char* kUnit = "sm90";
+
+driver::CompileOptions in_unit_order(const std::string& device) {
+  driver::CompileOptions options = on_device(device);
+  options.matrix_unit = device == "cuda" ? "" : kUnit;  // the device's own
+  return options;
+}
+
+std::vector<std::string> kernels_of(const DecisionLog& log) {
+  std::vector<std::string> out;
+  for (const Decision& d : log) {
+    if (d.what.starts_with("kernel:")) out.push_back(d.chosen);
+  }
+  return out;
+}
+
+// Halves of any bits, infinities and NaN among them, or of like magnitude.
+enum class Content : uint8_t { kNumbers, kBits };
+
+TensorBytes drawn_inputs(const std::vector<runtime::IoSpec>& specs, Content content) {
+  std::mt19937 random(7);
+  TensorBytes bytes = room_for(specs);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const int64_t size = dtype_size(specs[i].dtype);
+    for (size_t at = 0; at + static_cast<size_t>(size) <= bytes[i].size();
+         at += static_cast<size_t>(size)) {
+      const double x = (static_cast<double>(random() % 4001) - 2000.0) / 1000.0;
+      const bool any = content == Content::kBits && is_half(specs[i].dtype);
+      store_word(bytes[i].data() + at, specs[i].dtype,
+                 any ? random() & 0xFFFF : word_from_double(x, specs[i].dtype));
+    }
+  }
+  return bytes;
+}
+
+// Runs the text on both; the kernels that the device chose.
+std::vector<std::string> expect_bits(const std::string& text, Content content = Content::kNumbers,
+                                     const driver::CompileOptions& asked = in_unit_order("cuda")) {
+  const FakesChosen fakes;
+  driver::CompileOptions plain = asked;
+  plain.device = "reference";
+  plain.matrix_unit = kUnit;
+  plain.kernels.clear();
+  auto expected = compile_text(text, plain);
+  auto found = compile_text(text, asked);
+  EXPECT_TRUE(expected.ok()) << expected.status().to_string() << text;
+  EXPECT_TRUE(found.ok()) << found.status().to_string() << text;
+  if (!expected.ok() || !found.ok()) return {};
+  TensorBytes wanted;
+  TensorBytes given;
+  EXPECT_TRUE(run_on(**expected, drawn_inputs((*expected)->inputs(), content), wanted).ok());
+  const Status ran = run_on(**found, drawn_inputs((*found)->inputs(), content), given);
+  EXPECT_TRUE(ran.ok()) << ran.to_string();
+  EXPECT_TRUE(given == wanted) << "other bits\n" << text;
+  return kernels_of((*found)->decisions());
+}
+
+void expect_on_unit(const std::string& text, Content content = Content::kNumbers) {
+  const std::vector<std::string> kernels = expect_bits(text, content);
+  EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(), [](const std::string& k) {
+    return k.find("_wgmma__") != std::string::npos;
+  })) << text;
+}
+
+std::string matmul_text(const char* type, int64_t m, int64_t n, int64_t k, bool a_turned,
+                        bool b_turned) {
+  const auto matrix = [&](int64_t rows, int64_t columns, bool turned) {
+    return turned ? fmt::format("{}[{},{}]", type, columns, rows)
+                  : fmt::format("{}[{},{}]", type, rows, columns);
+  };
+  std::string text = fmt::format("graph @g(%a: {}, %b: {}) -> (%y) {{\n", matrix(m, k, a_turned),
+                                 matrix(k, n, b_turned));
+  if (a_turned) text += "  %x = transpose(%a) {perm=[1,0]}\n";
+  if (b_turned) text += "  %w = transpose(%b) {perm=[1,0]}\n";
+  return text + fmt::format("  %y = matmul(%{}, %{}){}\n}}\n", a_turned ? "x" : "a",
+                            b_turned ? "w" : "b",
+                            std::string_view(type) == "f32" ? "" : " {to=f32}");
+}
+
+struct ProductShape {
+  int64_t m;
+  int64_t n;
+  int64_t k;
+};
+
+TEST(CudaWgmma, ProductsOfEveryShapeAndLayout) {
+  // One element, a tile, one more; blocks, stages and segments of k with a rest; rows that allow
+  // 16 bytes at a time and others that do not.
+  constexpr ProductShape kShapes[] = {{2, 3, 1},      {65, 9, 17},    {3, 200, 72}, {200, 3, 72},
+                                      {72, 136, 128}, {1, 128, 1040}, {16, 8, 2056}};
+  int number = 0;
+  for (const ProductShape& s : kShapes) {
+    for (const int turned : {0, 1, 2, 3}) {
+      const char* type = ++number % 3 == 0 ? "f16" : "bf16";
+      expect_on_unit(matmul_text(type, s.m, s.n, s.k, (turned & 1) != 0, (turned & 2) != 0));
+    }
+  }
+}
+
+// A product by itself, computed with a tile that its sizes alone would not ask for.
+class TileRun {
+ public:
+  TileRun(const ProductShape& s, bool a_turned, bool b_turned)
+      : s_(s), a_turned_(a_turned), b_turned_(b_turned) {
+    std::mt19937 random(3);
+    for (auto* values : {&a_, &b_}) {
+      const int64_t count = s.k * (values == &a_ ? s.m : s.n);
+      for (int64_t i = 0; i < count; ++i) {
+        const double x = (static_cast<double>(random() % 4001) - 2000.0) / 1000.0;
+        values->push_back(static_cast<uint16_t>(word_from_double(x, DType::kBF16)));
+      }
+    }
+  }
+
+  std::vector<float> expected() const {
+    std::vector<float> out;
+    const MatrixUnit unit = *find_matrix_unit(kUnit, DType::kBF16);
+    std::vector<Factor> x(static_cast<size_t>(s_.k));
+    std::vector<Factor> y(x.size());
+    for (int64_t m = 0; m < s_.m; ++m) {
+      for (int64_t n = 0; n < s_.n; ++n) {
+        for (int64_t k = 0; k < s_.k; ++k) {
+          const int64_t in_a = a_turned_ ? k * s_.m + m : m * s_.k + k;
+          const int64_t in_b = b_turned_ ? n * s_.k + k : k * s_.n + n;
+          x[static_cast<size_t>(k)] =
+              Factor::from_bits(DType::kBF16, a_[static_cast<size_t>(in_a)]);
+          y[static_cast<size_t>(k)] =
+              Factor::from_bits(DType::kBF16, b_[static_cast<size_t>(in_b)]);
+        }
+        out.push_back(named_order_sum(unit, x, y));
+      }
+    }
+    return out;
+  }
+
+  Result<std::vector<float>> found(const cuda::WgmmaTile& tile) const {
+    PYC_ASSIGN(ir::Graph parsed,
+               driver::parse_model(matmul_text("bf16", s_.m, s_.n, s_.k, a_turned_, b_turned_)));
+    PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(parsed)));
+    DecisionLog log;
+    PYC_ASSIGN(ir::VerifiedGraph canonical,
+               passes::run_pipeline(std::move(given), ops::all_ops(), {}, &log));
+    PYC_ASSIGN(const lower::LoweredGraph lowered,
+               lower::lower_graph(canonical, {.unit = std::string(kUnit)}));
+    if (lowered.groups.size() != 1) return Status(Code::kInternal, "one group was expected");
+    const cuda::WgmmaProduct product{
+        .group = lowered.groups.data(), .factors = DType::kBF16, .tile = tile};
+    if (!cuda::wgmma_fits(product))
+      return Status(Code::kInternal, "such a tile was expected to fit");
+    return run(cuda::wgmma_text(product, "tile"));
+  }
+
+ private:
+  Result<std::vector<float>> run(const cuda::KernelText& text) const {
+    PYC_ASSIGN(const auto nvrtc, cuda::Nvrtc::load(kFakeNvrtc));
+    const cuda::KernelText* const kernels[] = {&text};
+    PYC_ASSIGN(const std::string image,
+               nvrtc->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a"));
+    PYC_ASSIGN(const auto driver, cuda::Driver::load(kFakeDriver));
+    PYC_ASSIGN(const cuda::DevicePtr device, cuda::Device::open(driver));
+    PYC_ASSIGN(const cuda::Module module, cuda::Module::load(device, image));
+    PYC_ASSIGN(const auto function, module.function("tile", text.shared_bytes));
+    PYC_ASSIGN(cuda::Stream stream, cuda::Stream::create(device));
+    std::vector<float> sums(static_cast<size_t>(s_.m * s_.n));
+    PYC_ASSIGN(const cuda::DeviceMemory a, device->allocate(a_.size() * 2));
+    PYC_ASSIGN(const cuda::DeviceMemory b, device->allocate(b_.size() * 2));
+    PYC_ASSIGN(const cuda::DeviceMemory y, device->allocate(sums.size() * 4));
+    PYC_TRY(stream.copy_in(a.get(), std::as_bytes(std::span(a_))));
+    PYC_TRY(stream.copy_in(b.get(), std::as_bytes(std::span(b_))));
+    const uint64_t parameters[] = {a.get(), b.get(), y.get(), 0, 0, 0};
+    PYC_TRY(stream.launch(function, {text.blocks, text.threads, text.shared_bytes}, parameters));
+    PYC_TRY(stream.copy_out(std::as_writable_bytes(std::span(sums)), y.get()));
+    PYC_TRY(stream.synchronize());
+    return sums;
+  }
+
+  ProductShape s_;
+  bool a_turned_;
+  bool b_turned_;
+  std::vector<uint16_t> a_;
+  std::vector<uint16_t> b_;
+};
+
+TEST(CudaWgmma, TilesNeverChangeBits) {
+  constexpr cuda::WgmmaTile kTiles[] = {{128, 192, false}, {128, 256, false}, {64, 256, true},
+                                        {128, 96, false},  {64, 32, true},    {128, 64, true}};
+  int turned = 0;
+  for (const ProductShape& s : {ProductShape{136, 264, 72}, {131, 67, 75}}) {
+    for (const cuda::WgmmaTile& tile : kTiles) {
+      const TileRun run(s, (turned & 1) != 0, (turned & 2) != 0);
+      ++turned;
+      const auto found = run.found(tile);
+      ASSERT_TRUE(found.ok()) << found.status().to_string();
+      EXPECT_TRUE(*found == run.expected())
+          << tile.rows << "x" << tile.columns << " of " << s.m << "," << s.n << "," << s.k;
+    }
+  }
+  const TileRun segments({130, 72, 2100}, false, false);
+  const auto found = segments.found({128, 192, false});
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_TRUE(*found == segments.expected());
+}
+
+TEST(CudaWgmma, NumbersOfAnyBits) {
+  for (const char* type : {"bf16", "f16"}) {
+    for (const int64_t k : {16, 40, 1032}) {
+      expect_on_unit(matmul_text(type, 24, 40, k, false, false), Content::kBits);
+    }
+  }
+}
+
+TEST(CudaWgmma, NoTermsAreZero) { expect_on_unit(matmul_text("bf16", 3, 5, 0, false, false)); }
+
+TEST(CudaWgmma, BatchesAndWhatFollowsTheProduct) {
+  expect_on_unit(R"(graph @g(%a: bf16[3,20,48], %b: bf16[3,48,40]) -> (%y) {
+  %y = matmul(%a, %b)
+}
+)");
+  expect_on_unit(R"(graph @g(%a: bf16[2,4,20,16], %b: bf16[2,1,24,16], %r: f32[2,4,20,24]) -> (%y) {
+  %t = transpose(%b) {perm=[0,1,3,2]}
+  %p = matmul(%a, %t) {to=f32}
+  %y = add(%p, %r)
+}
+)");
+  expect_on_unit(R"(graph @g(%a: f16[33,64], %b: f16[64,72], %c: f16[72], %r: f16[33,72]) -> (%y) {
+  %p = matmul(%a, %b)
+  %s = add(%p, %c)
+  %g = gelu(%s)
+  %y = add(%g, %r)
+}
+)");
+}
+
+TEST(CudaWgmma, ConvolutionsInTheirNumberingOfK) {
+  // Channels that fill a block, that do not, and few; padding, strides, groups.
+  expect_on_unit(R"(graph @g(%x: bf16[2,32,9,8], %w: bf16[24,32,3,3], %b: bf16[24]) -> (%y) {
+  %p = conv(%x, %w, %b) {pads=[1,1,1,1]}
+  %y = relu(%p)
+}
+)");
+  expect_on_unit(R"(graph @g(%x: f16[1,20,7,7], %w: f16[10,20,3,2]) -> (%y) {
+  %y = conv(%x, %w) {strides=[2,1], pads=[0,1,2,0]}
+}
+)",
+                 Content::kBits);
+  expect_on_unit(R"(graph @g(%x: bf16[1,3,12,12], %w: bf16[16,3,5,5]) -> (%y) {
+  %y = conv(%x, %w) {strides=[2,2], pads=[2,2,2,2]}
+}
+)");
+  expect_on_unit(R"(graph @g(%x: bf16[1,48,6,6], %w: bf16[32,24,1,1]) -> (%y) {
+  %y = conv(%x, %w) {group=2}
+}
+)");
+}
+
+// What has no kernel of its own on the unit keeps its order in the generic forms.
+TEST(CudaWgmma, AttentionAndSmallFloatsKeepTheOrder) {
+  expect_bits(R"(graph @g(%q: bf16[1,2,5,16], %k: bf16[1,2,9,16], %v: bf16[1,2,9,16]) -> (%y) {
+  %y, %c, %d, %s = attention(%q, %k, %v)
+}
+)");
+  expect_bits(R"(graph @g(%a: f8e4m3fn[4,40], %b: f8e4m3fn[40,8]) -> (%y) {
+  %y = matmul(%a, %b)
+}
+)");
+}
+
+TEST(CudaWgmma, AnF32ModelNarrowedRunsOnTheUnit) {
+  driver::CompileOptions options = in_unit_order("cuda");
+  options.precision = DType::kBF16;
+  const auto kernels = expect_bits(R"(graph @g(%x: f32[24,32]) -> (%y) {
+  %w = const f32[32,16] random(seed=1, lo=-0.5, hi=0.5)
+  %p = matmul(%x, %w)
+  %y = softmax(%p)
+}
+)",
+                                   Content::kNumbers, options);
+  EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(),
+                          [](const std::string& k) { return k.starts_with("bf16_wgmma__"); }));
+}
+
+// At strict, and for f32, products have the canonical order: no kernel of the unit is asked.
+TEST(CudaWgmma, OnlyBalancedHasTheUnit) {
+  const FakesChosen fakes;
+  driver::CompileOptions options = on_device("cuda");
+  options.determinism = driver::Determinism::kStrict;
+  auto strict = compile_text(matmul_text("bf16", 24, 40, 64, false, false), options);
+  ASSERT_TRUE(strict.ok()) << strict.status().to_string();
+  auto floats = compile_text(matmul_text("f32", 24, 40, 64, false, false), on_device("cuda"));
+  ASSERT_TRUE(floats.ok()) << floats.status().to_string();
+  for (const auto* model : {&*strict, &*floats}) {
+    for (const std::string& kernel : kernels_of((*model)->decisions())) {
+      EXPECT_EQ(kernel.find("wgmma"), std::string::npos) << kernel;
+    }
+  }
+}
+
+// ptxas warns where it has to wait after each product, and the kernel must keep its registers.
+TEST(CudaWgmma, BecomesCubinsForHopper) {
+  const auto nvrtc = cuda::Nvrtc::load();
+  if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
+  driver::CompileOptions options = on_device("cuda");
+  options.target = "sm_90a";
+  for (const ProductShape& s : {ProductShape{512, 1024, 768}, {8192, 8192, 8192}, {1, 768, 3072}}) {
+    auto graph = driver::parse_model(matmul_text("bf16", s.m, s.n, s.k, false, false));
+    ASSERT_TRUE(graph.ok());
+    auto verified = ir::verify_graph(std::move(*graph));
+    ASSERT_TRUE(verified.ok());
+    const auto compiled = driver::compile_program(std::move(*verified), options);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().to_string();
+  }
+}
+
+}  // namespace
+}  // namespace pyc::test
