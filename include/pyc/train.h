@@ -41,7 +41,13 @@ PYC_API pyc_status pyc_train_create(const pyc_graph* graph, const pyc_train_opti
                                     pyc_error** error);
 PYC_API void pyc_train_destroy(pyc_trainer* trainer);
 
-/* The tensors a step takes: the graph's inputs, then "target" unless the loss is "output". */
+/* The value of an option as the run has it: "loss_scale" is chosen where nobody said one and
+ * products are of f16. */
+PYC_API pyc_status pyc_train_get_option(const pyc_trainer* trainer, const char* name, char** value,
+                                        pyc_error** error);
+
+/* The tensors a micro-batch has: the graph's inputs, then "target" unless the loss is "output". A
+ * step is over "accumulate" of them, usually one. */
 PYC_API size_t pyc_train_batch_count(const pyc_trainer* trainer);
 PYC_API pyc_status pyc_train_batch(const pyc_trainer* trainer, size_t index, pyc_value_info* info,
                                    pyc_error** error);
@@ -51,22 +57,27 @@ typedef struct pyc_train_result {
   double loss;
   double norm;     /* of all gradients */
   int64_t step;    /* steps done, this one included */
-  int32_t skipped; /* 1: loss or norm was not finite, and "on_nan" says to skip such a step */
+  int32_t skipped; /* 1: not finite, and skipped as "on_nan" or "loss_scale" has it */
   int32_t reserved;
 } pyc_train_result;
-/* One step over a batch. A step that is refused leaves everything as it was before it;
- * PYC_STATUS_RUNTIME_FAILED, with the number of the step, when loss or norm is not finite.
- * `result` may be NULL. */
+/* One step over a batch: the tensors of its micro-batches, one behind the other. A step that is
+ * refused leaves everything as it was before it; PYC_STATUS_RUNTIME_FAILED, with the number of the
+ * step and the node that made it, when loss or norm is not finite. `result` may be NULL. */
 PYC_API pyc_status pyc_train_step(pyc_trainer* trainer, const pyc_tensor_view* batch, size_t count,
                                   pyc_train_result* result, pyc_error** error);
-/* The loss of a batch with the parameters as they are; nothing changes. */
+/* The loss of a micro-batch with the parameters as they are; nothing changes. */
 PYC_API pyc_status pyc_train_evaluate(pyc_trainer* trainer, const pyc_tensor_view* batch,
                                       size_t count, double* loss, pyc_error** error);
 /* 0 for NULL. */
 PYC_API int64_t pyc_train_steps_done(const pyc_trainer* trainer);
 
 /* What a value of the state is. */
-enum { PYC_TRAIN_PARAMETER = 0, PYC_TRAIN_OPTIMIZER = 1, PYC_TRAIN_STEP = 2 };
+enum {
+  PYC_TRAIN_PARAMETER = 0,
+  PYC_TRAIN_OPTIMIZER = 1,
+  PYC_TRAIN_STEP = 2,
+  PYC_TRAIN_SCALE = 3 /* of the loss, and good steps since it changed */
+};
 PYC_API size_t pyc_train_state_count(const pyc_trainer* trainer);
 /* `role`, which may be NULL, becomes PYC_TRAIN_PARAMETER, … */
 PYC_API pyc_status pyc_train_state(const pyc_trainer* trainer, size_t index, pyc_value_info* info,
@@ -79,6 +90,11 @@ PYC_API pyc_status pyc_train_set_state(pyc_trainer* trainer, size_t index, const
 /* The graph with the parameters as they are. */
 PYC_API pyc_status pyc_train_graph(const pyc_trainer* trainer, pyc_graph** graph,
                                    pyc_error** error);
+/* What is compiled: 0 is the step, 1 that of a micro-batch where there are several. `states` gets
+ * the pairs of the compile option "state", one a line: with them the graph is compiled, explained
+ * and timed like any other. */
+PYC_API pyc_status pyc_train_step_graph(const pyc_trainer* trainer, size_t index, pyc_graph** graph,
+                                        char** states, pyc_error** error);
 /* 32 hexadecimal digits: a digest of the parameters' names, types and bits. */
 PYC_API pyc_status pyc_train_digest(const pyc_trainer* trainer, char** text, pyc_error** error);
 
@@ -101,7 +117,7 @@ typedef struct pyc_train_data_info {
 } pyc_train_data_info;
 PYC_API pyc_status pyc_train_data_get_info(const pyc_train_data* data, pyc_train_data_info* info,
                                            pyc_error** error);
-/* One step over the next batch. */
+/* One step over the next batch, or as many as "accumulate" says. */
 PYC_API pyc_status pyc_train_step_data(pyc_trainer* trainer, pyc_train_data* data,
                                        pyc_train_result* result, pyc_error** error);
 /* The mean loss of the batches of one pass, in order; nothing changes. */

@@ -73,7 +73,7 @@ class Trainer {
     });
     return loss;
   }
-  // Over the next batch of the data; over one pass of it.
+  // Over the next batch of the data, or as many as a step accumulates; over one pass of it.
   inline pyc_train_result step(TrainData& data);
   inline double evaluate(TrainData& data);
 
@@ -83,6 +83,20 @@ class Trainer {
     Graph out;
     check([&](pyc_error** e) { return pyc_train_graph(get(), out.handle_.put(), e); });
     return out;
+  }
+  // What is compiled (pyc_train_step_graph); `states` gets the pairs that are state, one a line.
+  Graph step_graph(size_t index, std::string& states) const {
+    Graph out;
+    states = take_text([&](char** text, pyc_error** e) {
+      return pyc_train_step_graph(get(), index, out.handle_.put(), text, e);
+    });
+    return out;
+  }
+  // The value of a training option as the run has it.
+  std::string option(const std::string& name) const {
+    return take_text([&](char** value, pyc_error** e) {
+      return pyc_train_get_option(get(), name.c_str(), value, e);
+    });
   }
   // Of the parameters.
   std::string digest() const {

@@ -166,6 +166,7 @@ class ProgramReader {
       runtime::StateSpec& state = list.emplace_back();
       PYC_TRY(read_io(state.input));
       state.output = in_.text();
+      state.first_write = in_.number<int64_t>();
       if (in_.ok() && (state.input.bytes < 0 || state.input.bytes > kMaxBytes)) {
         return damaged(fmt::format("the size of state '{}'", state.input.name));
       }

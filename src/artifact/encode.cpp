@@ -72,6 +72,7 @@ void write_states(ByteWriter& out, const std::vector<runtime::StateSpec>& list) 
   for (const runtime::StateSpec& state : list) {
     write_io(out, state.input);
     out.text(state.output);
+    out.number(state.first_write);
   }
 }
 

@@ -70,8 +70,9 @@ Status check_result(const pyc_train_result* result) {
   return check_struct_size(result->struct_size, sizeof(pyc_train_result), "pyc_train_result");
 }
 
-Status step_over(pyc_trainer* trainer, std::span<const runtime::TensorView> batch,
-                 pyc_train_result* result) {
+// `batch` is what Trainer::step takes.
+template <class Batch>
+Status step_over(pyc_trainer* trainer, const Batch& batch, pyc_train_result* result) {
   PYC_ASSIGN(const train::StepResult done, trainer->trainer->step(batch));
   if (result == nullptr) return {};
   pyc_train_result out{};
@@ -258,6 +259,33 @@ pyc_status pyc_train_graph(const pyc_trainer* trainer, pyc_graph** graph, pyc_er
   });
 }
 
+pyc_status pyc_train_step_graph(const pyc_trainer* trainer, size_t index, pyc_graph** graph,
+                                char** states, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(trainer, "trainer"));
+    PYC_TRY(require(graph, "graph"));
+    PYC_TRY(require(states, "states"));
+    const std::vector<train::StepGraph> made = trainer->trainer->graphs();
+    PYC_TRY(require_index(index, made.size(), "graph of the step"));
+    std::string pairs;
+    for (const auto& [input, output] : made[index].states) {
+      pairs += fmt::format("{}={}\n", input, output);
+    }
+    PYC_TRY(give_text(pairs, states));
+    return give_graph(*made[index].graph, graph);
+  });
+}
+
+pyc_status pyc_train_get_option(const pyc_trainer* trainer, const char* name, char** value,
+                                pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(trainer, "trainer"));
+    PYC_TRY(require(name, "name"));
+    PYC_ASSIGN(const std::string text, train::train_option_text(trainer->trainer->spec(), name));
+    return give_text(text, value);
+  });
+}
+
 pyc_status pyc_train_digest(const pyc_trainer* trainer, char** text, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(trainer, "trainer"));
@@ -304,8 +332,11 @@ pyc_status pyc_train_step_data(pyc_trainer* trainer, pyc_train_data* data, pyc_t
     PYC_TRY(require(trainer, "trainer"));
     PYC_TRY(require(data, "data"));
     PYC_TRY(check_result(result));
-    PYC_TRY(step_over(trainer, data->rows.batch(data->position), result));
-    ++data->position;
+    const train::MicroBatches next = [&](int64_t i) {
+      return data->rows.batch(data->position + i);
+    };
+    PYC_TRY(step_over(trainer, next, result));
+    data->position += trainer->trainer->spec().accumulate;
     return {};
   });
 }

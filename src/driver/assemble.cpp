@@ -62,6 +62,7 @@ class Assembler {
     program.scratch_bytes = plan_.host().scratch_bytes;
     add_constants(program);
     for (const plan::Step& step : plan_.steps) {
+      note_writes(step, program);
       if (step.kind == plan::StepKind::kCopy) {
         program.steps.push_back(make_copy(step));
         continue;
@@ -75,6 +76,17 @@ class Assembler {
   }
 
  private:
+  // The states that the step, the next of the program, is the first to write.
+  void note_writes(const plan::Step& step, runtime::Program& program) {
+    states_written_.resize(program.states.size(), false);
+    for (const uint32_t i : step.writes) {
+      const plan::Instance& written = plan_.instances[i];
+      if (written.cls != BufferClass::kState || states_written_[written.io_index]) continue;
+      states_written_[written.io_index] = true;
+      program.states[written.io_index].first_write = static_cast<int64_t>(program.steps.size());
+    }
+  }
+
   static runtime::Parameter& parameter_at(runtime::Program& program, uint32_t index) {
     if (program.parameters.size() <= index) program.parameters.resize(index + 1);
     return program.parameters[index];
@@ -196,6 +208,7 @@ class Assembler {
   const lower::LoweredGraph& lowered_;
   const plan::ExecutionPlan& plan_;
   std::span<const backends::CompiledGroup> groups_;
+  std::vector<bool> states_written_;
 };
 
 }  // namespace

@@ -43,12 +43,13 @@ class Lease {
   PooledLane* lane_;
 };
 
-// Lends the states to a run and takes them back; void unless the run says that it is whole.
+// Lends the states to a run and takes them back; unless the run says that it is whole, what it may
+// have written is void.
 class StateLease {
  public:
-  explicit StateLease(States& states) : states_(states) {}
+  StateLease(States& states, const RunStats& measured) : states_(states), measured_(measured) {}
   ~StateLease() {
-    if (lent_) states_.take_back(whole);
+    if (lent_) states_.take_back(whole, measured_.steps);
   }
   StateLease(const StateLease&) = delete;
   StateLease& operator=(const StateLease&) = delete;
@@ -62,6 +63,7 @@ class StateLease {
 
  private:
   States& states_;
+  const RunStats& measured_;
   bool lent_ = false;
 };
 
@@ -159,7 +161,7 @@ Status Model::Impl::run(std::span<const TensorView> inputs, std::span<const Tens
 
 Status Model::Impl::execute(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                             bool staged, RunStats& measured, std::span<int64_t> step_ns) {
-  StateLease state(states);
+  StateLease state(states, measured);
   PYC_TRY(state.take());
   PYC_ASSIGN(PooledLane * acquired, lanes.acquire(measured.allocations));
   const Lease lease(lanes, acquired);

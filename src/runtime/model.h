@@ -99,7 +99,8 @@ class Model {
   // kMisaligned and kInvalidArgument (strict views; states that are void or in use),
   // kBudgetExceeded (staging), kRuntimeFailed (a kernel's check failed; the message names the
   // node), kOutOfMemory (no memory for one more run at the same time), kInternal (a kernel is
-  // wrong). Only the last three touch outputs and states, which are then void. Never throws.
+  // wrong). Only the last three touch outputs, which are then void, as are the states that the run
+  // may have written. Never throws.
   // `stats` is filled in any case.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
              RunStats* stats = nullptr);

@@ -31,6 +31,7 @@ struct IoSpec {
 struct StateSpec {
   IoSpec input;
   std::string output;
+  int64_t first_write = 0;  // no step before this one writes it
 };
 
 // Where a step finds a buffer.

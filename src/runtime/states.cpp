@@ -103,10 +103,13 @@ Status States::lend() {
   return {};
 }
 
-void States::take_back(bool whole) {
+void States::take_back(bool whole, int64_t failed_at) {
   const std::lock_guard lock(mutex_);
   lent_ = false;
-  if (!whole) void_.assign(void_.size(), true);
+  if (whole) return;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].first_write <= failed_at) void_[i] = true;
+  }
 }
 
 }  // namespace pyc::runtime

@@ -2,7 +2,8 @@
 
 // What a model keeps from one run to the next. A state is donated to a run, which changes it where
 // it lies, and is the caller's to set and read between runs. It begins as zeros. A run that fails
-// half way leaves the states void: no run is taken until all of them were set or cleared.
+// half way leaves those void that a step may have written: no run is taken until all of them were
+// set or cleared.
 //
 // Runs of a model with state go one at a time, and nobody sets or reads it meanwhile: which of two
 // came first would decide what they compute, so the second is refused instead of made to wait.
@@ -41,8 +42,9 @@ class States {
 
   // Lends them to one run. kInvalidArgument while another has them, or when one is void.
   Status lend();
-  // Ends it: `whole` says whether the run came to its end.
-  void take_back(bool whole);
+  // Ends it. Of a run that failed, `failed_at` is the step; what it or one before it may have
+  // written is void.
+  void take_back(bool whole, int64_t failed_at = 0);
 
  private:
   Status check(size_t index) const;

@@ -28,6 +28,7 @@ constexpr std::string_view kFormatKey = "pyc.checkpoint";
 constexpr std::string_view kFormat = "1";
 constexpr std::string_view kStepKey = "pyc.step";
 constexpr std::string_view kIdentityKey = "pyc.identity";
+constexpr std::string_view kPrecisionKey = "pyc.precision";  // of products
 constexpr std::string_view kSeedKey = "pyc.seed";
 constexpr std::string_view kPositionKey = "pyc.data_position";
 constexpr std::string_view kDataKey = "pyc.data";
@@ -69,10 +70,15 @@ Result<std::string> expected_digest(std::string_view file) {
   return hasher.finish().hex();
 }
 
+std::string precision_of(const Trainer& trainer) {
+  return std::string(dtype_name(trainer.options().precision));
+}
+
 Metadata describe(const Trainer& trainer, const DataPlace& place) {
   Metadata out = {{std::string(kFormatKey), std::string(kFormat)},
                   {std::string(kStepKey), std::to_string(trainer.steps_done())},
                   {std::string(kIdentityKey), trainer.identity()},
+                  {std::string(kPrecisionKey), precision_of(trainer)},
                   {std::string(kSeedKey), std::to_string(place.seed)},
                   {std::string(kPositionKey), std::to_string(place.position)},
                   {std::string(kDataKey), place.digest},
@@ -174,6 +180,9 @@ Status check_options_match(const ReadCheckpoint& from, const Trainer& trainer) {
     const std::string here = option.text(trainer.spec());
     if (there != here) return other(option.name, there, here);
   }
+  const std::string precision = precision_of(trainer);
+  if (from.at(kPrecisionKey) != precision)
+    return other("precision", from.at(kPrecisionKey), precision);
   return {};
 }
 

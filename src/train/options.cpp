@@ -159,6 +159,12 @@ std::vector<TrainOption> make_rows() {
       PYC_TRAIN_ROW("allow_unused", allow_unused,
                     "Accept parameters that the loss does not depend on"),
       PYC_TRAIN_ROW("on_nan", on_nan, "What becomes of a step whose loss is not finite"),
+      PYC_TRAIN_ROW("accumulate", accumulate,
+                    "Micro-batches of a step, whose gradients are added in order"),
+      PYC_TRAIN_ROW("loss_scale", loss_scale,
+                    "The loss is multiplied by this before gradients are made, at first; 0: not"),
+      PYC_TRAIN_ROW("loss_scale_every", scale_every,
+                    "Good steps in a row that double the loss scale; 0: it never grows"),
   };
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "autograd/gradient.h"
@@ -15,6 +17,8 @@ namespace {
 
 using ir::Graph;
 using ir::ValueKind;
+
+constexpr double kMaxScale = 1 << 24;
 
 bool matches(std::string_view pattern, std::string_view name) {
   if (!pattern.ends_with('*')) return pattern == name;
@@ -139,23 +143,48 @@ Status check(const StepSpec& spec) {
       return {Code::kInvalidArgument, fmt::format("clipping: expected 0 or more, found {}", bound)};
     }
   }
+  if (spec.accumulate < 1) {
+    return {Code::kInvalidArgument,
+            fmt::format("accumulate: expected 1 or more micro-batches, found {}", spec.accumulate)};
+  }
+  int exponent = 0;
+  const bool power = std::frexp(spec.loss_scale, &exponent) == 0.5;
+  if (spec.loss_scale != 0.0 &&
+      !(power && spec.loss_scale >= 1.0 && spec.loss_scale <= kMaxScale)) {
+    return {Code::kInvalidArgument,
+            fmt::format("loss_scale: expected 0 or a power of two from 1 to {}, found {}",
+                        kMaxScale, spec.loss_scale)};
+  }
   return {};
 }
+
+// A parameter as the graph that updates it has it.
+struct Updated {
+  const ir::Value& of_model;
+  ValueId value;
+  ValueId gradient;
+};
 
 // Builds the second half: what follows loss and gradients.
 class Updates {
  public:
-  Updates(ir::GraphBuilder& builder, const Graph& model, const StepSpec& spec)
-      : builder_(builder), c_(builder), model_(model), spec_(spec) {}
+  Updates(ir::GraphBuilder& builder, const StepSpec& spec)
+      : builder_(builder), c_(builder), spec_(spec) {}
 
-  Status build(const std::vector<ValueId>& parameters, std::vector<ValueId> gradients) {
+  // `scale` is the state of that name, or none.
+  Status build(ValueId loss, ValueId scale, std::vector<Updated> parameters) {
+    std::vector<ValueId> gradients;
+    for (const Updated& p : parameters) gradients.push_back(unscaled(p.gradient, scale));
     norm = clip(c_, spec_, gradients);
+    const ValueId loss_is_good = finite(loss);
+    good_ = c_.op("logical_and", {loss_is_good, finite(norm)});
     const ir::TensorType counter{DType::kI64, {}};
     const ValueId done = add_state("step", StateValue::Role::kStep, counter, 0.0);
     const ValueId wide = c_.cast(done, DType::kF64);
     const ValueId rate = rate_of(c_, spec_.schedule, wide);
     const ValueId number = c_.shift(wide, 1.0);
-    new_state.push_back(c_.shift(done, 1.0));
+    new_state.push_back(counted(done, loss_is_good, scale));
+    if (scale != ir::kNoId) change_scale(scale, loss_is_good);
     for (size_t i = 0; i < parameters.size(); ++i) {
       update_one(parameters[i], gradients[i], rate, number);
     }
@@ -176,26 +205,185 @@ class Updates {
     return inputs.back();
   }
 
-  void update_one(ValueId parameter, ValueId gradient, ValueId rate, ValueId number) {
-    const ir::Value& value = model_.value(parameter);
-    state.push_back({value.name, StateValue::Role::kParameter, value.type, value.constant});
-    inputs.push_back(parameter);
-    std::vector<ValueId> kept;
+  // The scale is a power of two: nothing is rounded but what gets subnormal.
+  ValueId unscaled(ValueId gradient, ValueId scale) {
+    if (scale == ir::kNoId) return gradient;
+    return c_.div(gradient, c_.cast(scale, c_.type(gradient).dtype));
+  }
+
+  ValueId finite(ValueId x) {
+    const ValueId one = c_.reshape(x, {});
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return c_.op("less", {c_.op("abs", {one}), c_.scalar_like(one, kInfinity)});
+  }
+
+  ValueId if_good(ValueId changed, ValueId before) {
+    return c_.op("where", {good_, changed, before});
+  }
+
+  // The number of steps, one more if this one is done or skipped.
+  ValueId counted(ValueId done, ValueId loss_is_good, ValueId scale) {
+    const ValueId next = c_.shift(done, 1.0);
+    if (spec_.on_nan == OnNan::kSkip) return next;
+    if (scale == ir::kNoId) return if_good(next, done);
+    const ValueId above = c_.op("greater", {scale, c_.scalar_like(scale, 1.0)});
+    const ValueId overflow = c_.op("logical_and", {loss_is_good, above});
+    return c_.op("where", {c_.op("logical_or", {good_, overflow}), next, done});
+  }
+
+  void change_scale(ValueId scale, ValueId loss_is_good) {
+    const ir::TensorType type = c_.type(scale);
+    state.push_back({builder_.graph().value(scale).name, StateValue::Role::kScale, type,
+                     ir::splat_data(type, spec_.loss_scale)});
+    inputs.push_back(scale);
+    const ValueId row =
+        add_state("loss_scale.good", StateValue::Role::kScale, {DType::kI64, {}}, 0.0);
+    const ValueId more = c_.shift(row, 1.0);
+    const ValueId none = c_.scalar_like(row, 0.0);
+    const ValueId halved = c_.op("max", {c_.scale(scale, 0.5), c_.scalar_like(scale, 1.0)});
+    const ValueId smaller = c_.op("where", {loss_is_good, halved, scale});
+    if (spec_.scale_every == 0) {
+      new_state.push_back(if_good(scale, smaller));
+      new_state.push_back(if_good(more, none));
+      return;
+    }
+    const auto every = static_cast<double>(spec_.scale_every);
+    const ValueId grows = c_.op("greater_equal", {more, c_.scalar_like(more, every)});
+    const ValueId doubled = c_.op("min", {c_.scale(scale, 2.0), c_.scalar_like(scale, kMaxScale)});
+    new_state.push_back(if_good(c_.op("where", {grows, doubled, scale}), smaller));
+    new_state.push_back(if_good(c_.op("where", {grows, none, more}), none));
+  }
+
+  void update_one(const Updated& p, ValueId gradient, ValueId rate, ValueId number) {
+    const ir::Value& of_model = p.of_model;
+    state.push_back(
+        {of_model.name, StateValue::Role::kParameter, of_model.type, of_model.constant});
+    inputs.push_back(p.value);
+    std::vector<ValueId> before = {p.value};
     for (const std::string_view suffix : kept_values(spec_.optimizer.rule)) {
-      kept.push_back(add_state(fmt::format("{}.{}", value.name, suffix),
-                               StateValue::Role::kOptimizer, value.type, 0.0));
+      before.push_back(add_state(fmt::format("{}.{}", of_model.name, suffix),
+                                 StateValue::Role::kOptimizer, of_model.type, 0.0));
     }
     if (!c_.status().ok()) return;
-    for (const ValueId v : update(c_, spec_.optimizer, parameter, gradient, kept, rate, number)) {
-      new_state.push_back(v);
-    }
+    const std::vector<ValueId> kept(before.begin() + 1, before.end());
+    const auto changed = update(c_, spec_.optimizer, p.value, gradient, kept, rate, number);
+    for (size_t i = 0; i < changed.size(); ++i) new_state.push_back(if_good(changed[i], before[i]));
   }
 
   ir::GraphBuilder& builder_;
   StepComposer c_;
-  const Graph& model_;
   const StepSpec& spec_;
+  ValueId good_ = ir::kNoId;  // whether the step is one to take
 };
+
+constexpr std::string_view kScaleName = "loss_scale";
+
+// The forward graph with the gradients behind it: outputs are the loss, then the gradients. Where
+// the loss is scaled, the scale is the last input, and the gradients are those of the scaled loss.
+Result<ir::VerifiedGraph> with_gradients(const ir::VerifiedGraph& forward,
+                                         const std::vector<ValueId>& parameters,
+                                         const StepSpec& spec, const ir::OpSet& ops) {
+  const ValueId loss = forward->outputs[0];
+  const autograd::GradientOptions options{.allow_unused = spec.allow_unused};
+  if (spec.loss_scale == 0.0) {
+    return autograd::differentiate(forward, loss, parameters, ops, options);
+  }
+  ir::GraphBuilder builder(ops, *forward);
+  StepComposer c(builder);
+  const ValueId scale =
+      c.input(free_name(builder.graph(), std::string(kScaleName)), {DType::kF32, {}});
+  const ValueId scaled = c.mul(loss, c.cast(scale, c.type(loss).dtype));
+  PYC_TRY(c.status());
+  PYC_ASSIGN(const ir::VerifiedGraph graph, ir::verify_graph(std::move(builder).take(), &forward));
+  return autograd::differentiate(graph, scaled, parameters, ops, options);
+}
+
+// What a step is made of besides the model.
+struct Halves {
+  const Graph& model;
+  const std::vector<ValueId>& parameters;
+  const ir::VerifiedGraph& both;  // with_gradients
+  size_t data_inputs;
+  ValueId scale;  // of `both`, or none
+};
+
+std::vector<Updated> updated(const Halves& h, std::span<const ValueId> values,
+                             std::span<const ValueId> gradients) {
+  std::vector<Updated> out;
+  for (size_t i = 0; i < h.parameters.size(); ++i) {
+    out.push_back({h.model.value(h.parameters[i]), values[i], gradients[i]});
+  }
+  return out;
+}
+
+// Closes the graph of a step: inputs that come first, then the state.
+Result<ir::VerifiedGraph> finished(ir::GraphBuilder builder, const Updates& updates, ValueId loss,
+                                   size_t first_inputs, const ir::VerifiedGraph* before) {
+  Graph made = std::move(builder).take();
+  made.inputs.resize(first_inputs);
+  made.inputs.insert(made.inputs.end(), updates.inputs.begin(), updates.inputs.end());
+  made.outputs = {loss, updates.norm};
+  made.outputs.insert(made.outputs.end(), updates.new_state.begin(), updates.new_state.end());
+  return ir::verify_graph(std::move(made), before);
+}
+
+Status make_whole(const Halves& h, const StepSpec& spec, const ir::OpSet& ops, Step& step) {
+  Graph g = *h.both;
+  const ValueId loss = g.outputs[0];
+  const std::vector<ValueId> gradients(g.outputs.begin() + 1, g.outputs.end());
+  g.inputs.resize(h.data_inputs);
+  g.outputs.clear();
+  ir::GraphBuilder builder(ops, std::move(g));
+  Updates updates(builder, spec);
+  PYC_TRY(updates.build(loss, h.scale, updated(h, h.parameters, gradients)));
+  step.state = updates.state;
+  PYC_ASSIGN(step.graph, finished(std::move(builder), updates, loss, h.data_inputs, &h.both));
+  return {};
+}
+
+// The graph of a micro-batch: what was differentiated, and its sums.
+Status make_part(const Halves& h, const ir::OpSet& ops, Step& step) {
+  Graph g = *h.both;
+  const std::vector<ValueId> terms = g.outputs;  // the loss, then the gradients
+  g.outputs.resize(1);
+  ir::GraphBuilder builder(ops, std::move(g));
+  StepComposer c(builder);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const std::string of = i == 0 ? "loss" : h.model.value(h.parameters[i - 1]).name;
+    const std::string name = free_name(builder.graph(), of + ".sum");
+    const ir::TensorType type = c.type(terms[i]);
+    step.sums.push_back({name, StateValue::Role::kOptimizer, type, ir::splat_data(type, 0.0)});
+    const ValueId sum = c.add(c.input(name, type), terms[i]);
+    PYC_TRY(c.status());
+    PYC_TRY(builder.output(sum));
+  }
+  PYC_ASSIGN(step.part, ir::verify_graph(std::move(builder).take(), &h.both));
+  return {};
+}
+
+// The graph of a step behind its micro-batches.
+Status make_end(const Halves& h, const StepSpec& spec, const ir::OpSet& ops, Step& step) {
+  ir::GraphBuilder builder(ops, h.model.name);
+  StepComposer c(builder);
+  std::vector<ValueId> means;
+  for (const StateValue& sum : step.sums) {
+    const ValueId value = c.input(sum.name, sum.type);
+    means.push_back(c.div(value, c.scalar_like(value, static_cast<double>(spec.accumulate))));
+  }
+  std::vector<ValueId> values;
+  for (const ValueId v : h.parameters) {
+    values.push_back(c.input(h.model.value(v).name, h.model.type(v)));
+  }
+  ValueId scale = ir::kNoId;
+  if (h.scale != ir::kNoId) scale = c.input(h.both->value(h.scale).name, h.both->type(h.scale));
+  PYC_TRY(c.status());
+  Updates updates(builder, spec);
+  PYC_TRY(updates.build(means[0], scale, updated(h, values, std::span(means).subspan(1))));
+  step.state = updates.state;
+  PYC_ASSIGN(step.graph,
+             finished(std::move(builder), updates, means[0], step.sums.size(), nullptr));
+  return {};
+}
 
 }  // namespace
 
@@ -203,25 +391,21 @@ Result<Step> make_step(const ir::VerifiedGraph& model, const StepSpec& spec, con
   PYC_TRY(check(spec));
   PYC_ASSIGN(const std::vector<ValueId> parameters, find_parameters(*model, spec));
   PYC_ASSIGN(const ir::VerifiedGraph forward, with_loss(*model, parameters, spec, ops));
-  const ValueId loss = forward->outputs[0];
-  PYC_ASSIGN(
-      const ir::VerifiedGraph both,
-      autograd::differentiate(forward, loss, parameters, ops, {.allow_unused = spec.allow_unused}));
-  Graph g = *both;
-  const std::vector<ValueId> gradients(g.outputs.begin() + 1, g.outputs.end());
-  const size_t data_inputs = g.inputs.size() - parameters.size();
-  g.inputs.resize(data_inputs);
-  g.outputs.clear();
-  ir::GraphBuilder builder(ops, std::move(g));
-  Updates updates(builder, *model, spec);
-  PYC_TRY(updates.build(parameters, gradients));
-  Graph made = std::move(builder).take();
-  made.inputs.resize(data_inputs);
-  made.inputs.insert(made.inputs.end(), updates.inputs.begin(), updates.inputs.end());
-  made.outputs = {loss, updates.norm};
-  made.outputs.insert(made.outputs.end(), updates.new_state.begin(), updates.new_state.end());
-  PYC_ASSIGN(ir::VerifiedGraph verified, ir::verify_graph(std::move(made), &both));
-  return Step{std::move(verified), data_inputs, std::move(updates.state)};
+  PYC_ASSIGN(const ir::VerifiedGraph both, with_gradients(forward, parameters, spec, ops));
+  const size_t data_inputs = forward->inputs.size() - parameters.size();
+  const Halves halves{.model = *model,
+                      .parameters = parameters,
+                      .both = both,
+                      .data_inputs = data_inputs,
+                      .scale = spec.loss_scale == 0.0 ? ir::kNoId : both->inputs.back()};
+  Step step{.graph = forward, .forward = forward, .data_inputs = data_inputs};
+  if (spec.accumulate == 1) {
+    PYC_TRY(make_whole(halves, spec, ops, step));
+  } else {
+    PYC_TRY(make_part(halves, ops, step));
+    PYC_TRY(make_end(halves, spec, ops, step));
+  }
+  return step;
 }
 
 Result<ir::Graph> with_parameters(const ir::Graph& model, const std::vector<StateValue>& state,

@@ -10,6 +10,17 @@
 // gradients, then the state, in the same order. The rate of a step follows from the number of steps
 // done, inside of the graph, so that a step is a function of its inputs alone.
 //
+// A step whose loss or norm is not finite leaves parameters and optimizer as they were: each new
+// value is chosen by that in the graph, so the state can be written over where it lies.
+//
+// Micro-batches. With `accumulate` n over 1 a step is n runs of `part`, each of which adds the
+// gradients of its batch to sums that begin as +0, and one of `graph`, which divides the sums by n
+// and does the rest: loss and gradients are means over the micro-batches, added in their order.
+//
+// Scaling. With `loss_scale` the loss is multiplied by a power of two before it is differentiated,
+// and the gradients divided by it behind. A step whose loss is finite and whose gradients are not
+// is skipped and halves the scale, down to 1; `loss_scale_every` good ones in a row double it.
+//
 // Arithmetic. Gradients as autograd/gradient.h says. The norm is the root of the parameters' sums
 // of squares, added in the order of the parameters in f32 (f64 where all parameters are f64),
 // behind clip_value and before clip_norm. Updates are computed in the parameter's dtype; rates and
@@ -17,6 +28,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,21 +92,35 @@ struct StepSpec {
   std::vector<std::string> frozen;
   bool allow_unused = false;  // parameters that the loss does not depend on stay as they are
   OnNan on_nan = OnNan::kStop;
+  int64_t accumulate = 1;      // micro-batches of a step
+  double loss_scale = 0.0;     // at first; 0: the loss is not scaled
+  int64_t scale_every = 2000;  // good steps that double the scale; 0: it never grows
 };
 
 struct StateValue {
-  enum class Role : uint8_t { kParameter, kOptimizer, kStep };
-  std::string name;  // the parameter's; "NAME.first", "NAME.second"; "step"
+  enum class Role : uint8_t { kParameter, kOptimizer, kStep, kScale };
+  // The parameter's; "NAME.first", "NAME.second"; "step"; "loss_scale", "loss_scale.good".
+  std::string name;
   Role role = Role::kParameter;
   ir::TensorType type;
   std::shared_ptr<const ir::ConstData> initial;
 };
 
 struct Step {
-  ir::VerifiedGraph graph;
-  size_t data_inputs = 0;                // of the model, and the target: they come first
-  std::vector<StateValue> state;         // input data_inputs + i, output kResults + i
   static constexpr size_t kResults = 2;  // the loss and the norm
+  // Inputs: those of `first_inputs`, then the state; outputs: kResults, then the state.
+  ir::VerifiedGraph graph;
+  // The loss alone. Inputs: data, then the parameters.
+  ir::VerifiedGraph forward;
+  // Of a micro-batch, where there are several. Inputs: data, parameters, the scale if there is one,
+  // sums; outputs: the loss, then the sums.
+  std::optional<ir::VerifiedGraph> part = std::nullopt;
+  size_t data_inputs = 0;  // of the model, and the target
+  std::vector<StateValue> state = {};
+  std::vector<StateValue> sums = {};  // of a step in parts: of the loss, then of each gradient
+
+  // How many inputs of `graph` come before the state: data, or the sums.
+  size_t first_inputs() const { return part ? sums.size() : data_inputs; }
 };
 
 // Refuses, naming the value: kInvalidArgument for a model without parameters, a loss that does not

@@ -9,19 +9,41 @@
 #include "base/convert.h"
 #include "ops/registry.h"
 #include "session/model.h"
+#include "train/trace.h"
 
 namespace pyc::train {
 namespace {
 
-runtime::TensorView view_of(AlignedBuffer& buffer, const ir::TensorType& type) {
-  return {.data = buffer.data(),
-          .dtype = type.dtype,
-          .shape = type.shape,
-          .bytes = static_cast<int64_t>(buffer.size())};
-}
+using runtime::TensorView;
+
+// Where nobody said one and products are of f16.
+constexpr double kUsualScale = 65536.0;
 
 double number_in(const AlignedBuffer& buffer, DType dtype) {
   return word_to_double(load_word(buffer.data(), dtype), dtype);
+}
+
+// The pairs of state `values`, which come in this order behind the first inputs and outputs.
+driver::StatePairs pairs_of(const ir::Graph& graph, size_t inputs, size_t outputs, size_t count) {
+  driver::StatePairs pairs;
+  for (size_t i = 0; i < count; ++i) {
+    pairs.emplace_back(graph.value(graph.inputs[inputs + i]).name,
+                       graph.value(graph.outputs[outputs + i]).name);
+  }
+  return pairs;
+}
+
+// Gradients of f16 products vanish or overflow without a scale.
+Status choose_scale(StepSpec& spec, const driver::CompileOptions& options) {
+  if (options.precision != DType::kF16 || spec.loss_scale != 0.0) return {};
+  if (options.determinism == driver::Determinism::kStrict) {
+    return {Code::kInvalidArgument,
+            fmt::format("precision f16: gradients need a loss scale, and strict takes none that is "
+                        "not said: set loss_scale, usually to {}",
+                        kUsualScale)};
+  }
+  spec.loss_scale = kUsualScale;
+  return {};
 }
 
 }  // namespace
@@ -29,48 +51,82 @@ double number_in(const AlignedBuffer& buffer, DType dtype) {
 Result<std::unique_ptr<Trainer>> Trainer::create(ir::Graph model, const StepSpec& spec,
                                                  const driver::CompileOptions& options) {
   PYC_ASSIGN(const ir::VerifiedGraph verified, ir::verify_graph(std::move(model)));
-  PYC_ASSIGN(Step step, make_step(verified, spec, ops::all_ops()));
-  std::unique_ptr<Trainer> trainer(new Trainer(*verified, spec, std::move(step)));
-  PYC_ASSIGN(trainer->program_, session::compile(*trainer->step_.graph, options));
-  trainer->identity_ = ir::fingerprint(*trainer->step_.graph).hex();
+  StepSpec chosen = spec;
+  PYC_TRY(choose_scale(chosen, options));
+  PYC_ASSIGN(Step step, make_step(verified, chosen, ops::all_ops()));
+  std::unique_ptr<Trainer> trainer(
+      new Trainer(*verified, std::move(chosen), std::move(step), options));
+  PYC_TRY(trainer->compile());
   PYC_TRY(trainer->make_state());
   return trainer;
 }
 
+std::vector<StepGraph> Trainer::graphs() const {
+  std::vector<StepGraph> out;
+  out.push_back({step_.graph,
+                 pairs_of(*step_.graph, step_.first_inputs(), Step::kResults, step_.state.size())});
+  if (step_.part) {
+    const ir::Graph& part = **step_.part;
+    const size_t sums = step_.sums.size();
+    out.push_back({*step_.part, pairs_of(part, part.inputs.size() - sums, 1, sums)});
+  }
+  return out;
+}
+
+Status Trainer::compile() {
+  driver::CompileOptions options = options_;
+  if (!options.states.empty()) {
+    return {Code::kInvalidArgument,
+            fmt::format("state '{}': a training step's state is its own; leave out the option",
+                        options.states[0].first)};
+  }
+  Hasher identity;
+  for (const StepGraph& made : graphs()) {
+    options.states = made.states;
+    auto& program = program_ == nullptr ? program_ : part_;
+    PYC_ASSIGN(program, session::compile(made.graph, options));
+    identity.update(ir::fingerprint(*made.graph).hex());
+  }
+  identity_ = identity.finish().hex();
+  const std::vector<runtime::IoSpec>& inputs = part_ ? part_->inputs() : program_->inputs();
+  batch_.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(step_.data_inputs));
+  return {};
+}
+
 Status Trainer::make_state() {
   for (size_t i = 0; i < step_.state.size(); ++i) {
-    const StateValue& value = step_.state[i];
-    const SharedBytes& initial = value.initial->bytes;
-    for (auto* instance : {&now_, &next_}) {
-      PYC_ASSIGN(AlignedBuffer buffer, AlignedBuffer::create(initial.size()));
-      std::copy(initial.begin(), initial.end(), buffer.data());
-      instance->push_back(std::move(buffer));
-    }
+    PYC_TRY(set(i, step_.state[i].initial->bytes.span()));
   }
   for (size_t i = 0; i < Step::kResults; ++i) {
     PYC_ASSIGN(AlignedBuffer buffer, AlignedBuffer::create(sizeof(double)));
     results_.push_back(std::move(buffer));
   }
-  inputs_.resize(step_.data_inputs + step_.state.size());
-  outputs_.resize(Step::kResults + step_.state.size());
   return {};
 }
 
-std::span<const runtime::IoSpec> Trainer::batch() const {
-  return std::span(program_->inputs()).first(step_.data_inputs);
+TensorView Trainer::state_view(size_t i) const {
+  const ir::TensorType& type = step_.state[i].type;
+  return {.data = program_->states().memory()[i],
+          .dtype = type.dtype,
+          .shape = type.shape,
+          .bytes = type.bytes()};
 }
 
-std::span<const std::byte> Trainer::bytes(size_t i) const { return now_[i].bytes(); }
+std::span<const std::byte> Trainer::bytes(size_t i) const {
+  return {program_->states().memory()[i], static_cast<size_t>(step_.state[i].type.bytes())};
+}
 
 Status Trainer::set(size_t i, std::span<const std::byte> bytes) {
-  if (i >= now_.size() || bytes.size() != now_[i].size()) {
-    return {Code::kSizeMismatch,
-            fmt::format("state '{}': expected {} bytes, found {}",
-                        i < now_.size() ? step_.state[i].name : std::to_string(i),
-                        i < now_.size() ? now_[i].size() : 0, bytes.size())};
+  const size_t count = step_.state.size();
+  const size_t expected = i < count ? static_cast<size_t>(step_.state[i].type.bytes()) : 0;
+  if (i >= count || bytes.size() != expected) {
+    return {Code::kSizeMismatch, fmt::format("state '{}': expected {} bytes, found {}",
+                                             i < count ? step_.state[i].name : std::to_string(i),
+                                             expected, bytes.size())};
   }
-  std::copy(bytes.begin(), bytes.end(), now_[i].data());
-  return {};
+  TensorView from = state_view(i);
+  from.data = const_cast<std::byte*>(bytes.data());  // is only read
+  return program_->states().set(i, from);
 }
 
 size_t Trainer::counter_index() const {
@@ -82,7 +138,7 @@ size_t Trainer::counter_index() const {
 
 int64_t Trainer::steps_done() const {
   int64_t done = 0;
-  std::memcpy(&done, now_[counter_index()].data(), sizeof(done));
+  std::memcpy(&done, bytes(counter_index()).data(), sizeof(done));
   return done;
 }
 
@@ -97,57 +153,166 @@ Digest Trainer::weights_digest() const {
   return hasher.finish();
 }
 
-// Reads one instance of the state and writes the other.
-Result<StepResult> Trainer::run(std::span<const runtime::TensorView> batch) {
-  if (batch.size() != step_.data_inputs) {
-    return Status(Code::kInvalidArgument, fmt::format("batch: expected {} tensors, found {}",
-                                                      step_.data_inputs, batch.size()));
-  }
-  std::copy(batch.begin(), batch.end(), inputs_.begin());
-  for (size_t i = 0; i < Step::kResults; ++i) {
-    outputs_[i] = view_of(results_[i], step_.graph->type(step_.graph->outputs[i]));
-  }
+std::vector<TensorView> Trainer::views_of(StateValue::Role role) const {
+  std::vector<TensorView> views;
   for (size_t i = 0; i < step_.state.size(); ++i) {
-    const ir::TensorType& type = step_.state[i].type;
-    inputs_[step_.data_inputs + i] = view_of(now_[i], type);
-    outputs_[Step::kResults + i] = view_of(next_[i], type);
+    if (step_.state[i].role == role) views.push_back(state_view(i));
   }
-  PYC_TRY(program_->run(inputs_, outputs_));
-  const std::vector<runtime::IoSpec>& specs = program_->outputs();
-  return StepResult{.loss = number_in(results_[0], specs[0].dtype),
-                    .norm = number_in(results_[1], specs[1].dtype)};
+  return views;
 }
 
-Result<StepResult> Trainer::step(std::span<const runtime::TensorView> batch) {
-  PYC_ASSIGN(StepResult result, run(batch));
-  if (std::isfinite(result.loss) && std::isfinite(result.norm)) {
-    std::swap(now_, next_);
-    return result;
+std::vector<TensorView> Trainer::part_inputs(std::span<const TensorView> batch) const {
+  std::vector<TensorView> inputs(batch.begin(), batch.end());
+  const std::vector<TensorView> parameters = views_of(StateValue::Role::kParameter);
+  inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+  if (spec_.loss_scale != 0.0) inputs.push_back(views_of(StateValue::Role::kScale)[0]);
+  return inputs;
+}
+
+std::vector<TensorView> Trainer::sum_views() const {
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < step_.sums.size(); ++i) {
+    const ir::TensorType& type = step_.sums[i].type;
+    views.push_back({.data = part_->states().memory()[i],
+                     .dtype = type.dtype,
+                     .shape = type.shape,
+                     .bytes = type.bytes()});
   }
-  if (spec_.on_nan == OnNan::kStop) {
-    return Status(
-        Code::kRuntimeFailed,
-        fmt::format("step {}: the loss is {} and the norm of its gradients {}; parameters "
-                    "and optimizer are as before it",
-                    steps_done() + 1, result.loss, result.norm));
+  return views;
+}
+
+Status Trainer::check_batch(std::span<const TensorView> batch) const {
+  if (batch.size() == batch_.size()) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("batch: expected {} tensors, found {}", batch_.size(), batch.size())};
+}
+
+// The sums over all micro-batches, from +0.
+Status Trainer::add_parts(const MicroBatches& batches, StepResult& result) {
+  for (size_t i = 0; i < step_.sums.size(); ++i) PYC_TRY(part_->states().clear(i));
+  const runtime::IoSpec& loss = part_->outputs()[0];
+  const TensorView out{
+      .data = results_[0].data(), .dtype = loss.dtype, .shape = loss.shape, .bytes = loss.bytes};
+  for (int64_t i = 0; i < spec_.accumulate; ++i) {
+    const std::span<const TensorView> batch = batches(i);
+    PYC_TRY(check_batch(batch));
+    runtime::RunStats stats;
+    PYC_TRY(part_->run(part_inputs(batch), {&out, 1}, &stats)
+                .with_context(fmt::format("micro-batch {}", i + 1)));
+    result.copied_bytes += stats.copied_bytes;
   }
-  const size_t counter = counter_index();
-  std::swap(now_[counter], next_[counter]);
-  result.skipped = true;
+  return {};
+}
+
+Result<StepResult> Trainer::run(const MicroBatches& batches) {
+  StepResult result;
+  std::vector<TensorView> inputs;
+  if (part_) {
+    PYC_TRY(add_parts(batches, result));
+    inputs = sum_views();
+  } else {
+    const std::span<const TensorView> batch = batches(0);
+    PYC_TRY(check_batch(batch));
+    inputs.assign(batch.begin(), batch.end());
+  }
+  std::vector<TensorView> outputs;
+  const std::vector<runtime::IoSpec>& specs = program_->outputs();
+  for (size_t i = 0; i < Step::kResults; ++i) {
+    outputs.push_back({.data = results_[i].data(),
+                       .dtype = specs[i].dtype,
+                       .shape = specs[i].shape,
+                       .bytes = specs[i].bytes});
+  }
+  runtime::RunStats stats;
+  PYC_TRY(program_->run(inputs, outputs, &stats));
+  result.copied_bytes += stats.copied_bytes;
+  result.loss = number_in(results_[0], specs[0].dtype);
+  result.norm = number_in(results_[1], specs[1].dtype);
   return result;
 }
 
-Result<double> Trainer::evaluate(std::span<const runtime::TensorView> batch) {
-  PYC_ASSIGN(const StepResult result, run(batch));
-  return result.loss;
+Result<StepResult> Trainer::step(std::span<const TensorView> batch) {
+  const auto parts = static_cast<size_t>(spec_.accumulate);
+  if (batch.size() != parts * batch_.size()) {
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("batch: expected {} tensors{}, found {}", parts * batch_.size(),
+                    parts == 1 ? "" : fmt::format(" of {} micro-batches", parts), batch.size()));
+  }
+  return step([&](int64_t i) {
+    return batch.subspan(static_cast<size_t>(i) * batch_.size(), batch_.size());
+  });
+}
+
+// The graph itself keeps the state where loss or norm is not finite; whether the step counts tells
+// what it made of that.
+Result<StepResult> Trainer::step(const MicroBatches& batches) {
+  const int64_t before = steps_done();
+  auto result = run(batches);
+  if (!result.ok()) {
+    // Everything else is written behind all that can fail.
+    PYC_TRY(set(counter_index(), std::as_bytes(std::span(&before, 1))));
+    return result;
+  }
+  if (std::isfinite(result->loss) && std::isfinite(result->norm)) return result;
+  if (steps_done() == before) return not_finite(*result, batches);
+  result->skipped = true;
+  return result;
+}
+
+Status Trainer::not_finite(const StepResult& result, const MicroBatches& batches) const {
+  const std::string maker = maker_of_nan(batches);
+  return {
+      Code::kRuntimeFailed,
+      fmt::format("step {}: the loss is {} and the norm of its gradients {}; parameters "
+                  "and optimizer are as before it{}{}",
+                  steps_done() + 1, result.loss, result.norm, maker.empty() ? "" : "; ", maker)};
+}
+
+std::string Trainer::maker_of_nan(const MicroBatches& batches) const {
+  const auto of_graph = [&](const ir::VerifiedGraph& graph, std::vector<TensorView> inputs,
+                            const std::vector<TensorView>& state) {
+    inputs.insert(inputs.end(), state.begin(), state.end());
+    return trace_not_finite(graph, inputs, options_);
+  };
+  std::vector<TensorView> state;
+  for (size_t i = 0; i < step_.state.size(); ++i) state.push_back(state_view(i));
+  if (!part_) {
+    const auto batch = batches(0);
+    return of_graph(step_.graph, {batch.begin(), batch.end()}, state);
+  }
+  // Sums of zeros stand for those of the micro-batches before.
+  for (size_t i = 0; i < step_.sums.size(); ++i) {
+    if (!part_->states().clear(i).ok()) return "";
+  }
+  for (int64_t i = 0; i < spec_.accumulate; ++i) {
+    const std::string made = of_graph(*step_.part, part_inputs(batches(i)), sum_views());
+    if (!made.empty()) return fmt::format("micro-batch {}: {}", i + 1, made);
+  }
+  return "";
+}
+
+Result<double> Trainer::evaluate(std::span<const TensorView> batch) {
+  PYC_TRY(check_batch(batch));
+  if (forward_ == nullptr) {
+    PYC_ASSIGN(forward_, session::compile(step_.forward, options_));
+  }
+  std::vector<TensorView> inputs(batch.begin(), batch.end());
+  const std::vector<TensorView> parameters = views_of(StateValue::Role::kParameter);
+  inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+  const runtime::IoSpec& loss = forward_->outputs()[0];
+  const TensorView out{
+      .data = results_[0].data(), .dtype = loss.dtype, .shape = loss.shape, .bytes = loss.bytes};
+  PYC_TRY(forward_->run(inputs, {&out, 1}));
+  return number_in(results_[0], loss.dtype);
 }
 
 Result<ir::Graph> Trainer::trained() const {
-  std::vector<SharedBytes> bytes;
-  for (const AlignedBuffer& buffer : now_) {
-    bytes.emplace_back(std::vector<std::byte>(buffer.bytes().begin(), buffer.bytes().end()));
+  std::vector<SharedBytes> copies;
+  for (size_t i = 0; i < step_.state.size(); ++i) {
+    copies.emplace_back(std::vector<std::byte>(bytes(i).begin(), bytes(i).end()));
   }
-  return with_parameters(model_, step_.state, bytes);
+  return with_parameters(model_, step_.state, copies);
 }
 
 }  // namespace pyc::train

@@ -161,6 +161,7 @@ TEST(TrainAbi, RefusesWithANameAndChangesNothing) {
   });
   EXPECT_EQ(nan.status, PYC_STATUS_RUNTIME_FAILED);
   EXPECT_NE(nan.message.find("step 1: the loss is nan"), std::string::npos) << nan.message;
+  EXPECT_NE(nan.message.find("%target, which the step takes"), std::string::npos) << nan.message;
   const Refusal count = status_of(
       [&](pyc_error** e) { return pyc_train_step(trainer.get(), views.data(), 1, nullptr, e); });
   EXPECT_EQ(count.status, PYC_STATUS_INVALID_ARGUMENT);
@@ -189,6 +190,27 @@ TEST(TrainAbi, SaysWhichCheckpointIsTheLast) {
   EXPECT_TRUE(trainer.save(folder.path()).ends_with("step-000000000000.safetensors"));
   ASSERT_EQ(pyc_train_last_checkpoint(folder.path().c_str(), &step, nullptr), PYC_STATUS_OK);
   EXPECT_EQ(step, 0);
+}
+
+TEST(TrainAbi, ShowsWhatItCompiles) {
+  TrainOptions options = adam();
+  options.set("accumulate", "2");
+  const Trainer trainer(line(), options);
+  EXPECT_EQ(trainer.option("accumulate"), "2");
+  EXPECT_EQ(trainer.option("loss_scale"), "0");
+  std::string states;
+  const Graph step = trainer.step_graph(0, states);
+  EXPECT_EQ(std::count(states.begin(), states.end(), '\n'), 7);
+  EXPECT_NE(states.find("w="), std::string::npos) << states;
+  EXPECT_NE(step.print().find("%w.first: f32[3,1]"), std::string::npos) << step.print();
+  trainer.step_graph(1, states);
+  EXPECT_EQ(states.substr(0, 9), "loss.sum=") << states;
+  const Refusal none = refusal([&](pyc_error** e) {
+    pyc_graph* graph = nullptr;
+    char* text = nullptr;
+    return pyc_train_step_graph(trainer.get(), 2, &graph, &text, e);
+  });
+  EXPECT_EQ(none.status, PYC_STATUS_INVALID_ARGUMENT);
 }
 
 TEST(TrainAbi, TakesNullWhereItSaysSo) {

@@ -126,6 +126,40 @@ TEST_F(Training, StopsWhenTheLossIsNotFinite) {
       << o.text;
 }
 
+TEST_F(Training, AddsMicroBatchesUpAndGoesOnBetweenSteps) {
+  const std::string options = " --accumulate 3 --checkpoint-every 4 --metrics ";
+  const Outcome once = train("--steps 12" + options + folder_.file("a.jsonl"));
+  ASSERT_EQ(once.exit, 0) << once.text;
+  const std::string parts =
+      options + folder_.file("b.jsonl") + " --resume --checkpoint-dir " + folder_.file("b");
+  ASSERT_EQ(train("--steps 5" + parts).exit, 0);
+  const Outcome rest = train("--steps 12 --threads 7" + parts);
+  EXPECT_TRUE(has(rest, "step-000000000005.safetensors")) << rest.text;
+  EXPECT_EQ(weights(rest), weights(once));
+  EXPECT_EQ(content("a.jsonl"), content("b.jsonl"));
+  expect_refused("--steps 12 --resume --checkpoint-dir " + folder_.file("b"), 2,
+                 "accumulate: it has '3', this run '1'");
+}
+
+TEST_F(Training, TakesHalvesByName) {
+  const std::string run = " --checkpoint-dir " + folder_.file("run");
+  const Outcome half = train("--steps 20 --precision f16" + run);
+  ASSERT_EQ(half.exit, 0) << half.text;
+  EXPECT_NE(weights(half), weights(train("--steps 20")));
+  expect_refused("--steps 30 --resume --loss-scale 65536" + run, 2,
+                 "precision: it has 'f16', this run 'f32'");
+  expect_refused("--steps 20 --precision f16 --determinism strict", 2, "set loss_scale");
+}
+
+TEST_F(Training, ExplainsItsStep) {
+  const Outcome o = pyc("train " + kBlobs + " --loss cross_entropy --precision f16 --explain");
+  EXPECT_EQ(o.exit, 0) << o.text;
+  for (const char* words :
+       {"step: loss_scale 65536", "group g0 ", "state:w1 -> in_place", "operands in f16"}) {
+    EXPECT_TRUE(has(o, words)) << words << "\n" << o.text;
+  }
+}
+
 TEST_F(Training, PrintsJson) {
   const Outcome o = pyc_out(command("--steps 3 --json"));
   EXPECT_EQ(o.exit, 0) << o.text;

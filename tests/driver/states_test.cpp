@@ -245,18 +245,35 @@ TEST(States, NansAreThoseOfOutputs) {
   EXPECT_EQ(state_of(*kept, 0), (*expected)[0]);
 }
 
+// The check of the position is part of the step that writes.
 TEST(States, AFailedRunLeavesThemVoid) {
+  const std::string text = R"(
+    graph @g(%x: f32[1,1,4], %position: i64[1], %past: f32[1,8,4]) -> (%next) {
+      %next = tensor_scatter(%past, %x, %position) {axis=1, mode="linear"}
+    })";
+  const auto model = model_of(text, {.threads = 1, .states = {{"past", "next"}}});
+  ASSERT_NE(model, nullptr);
+  const StateBytes x = as_bytes<float>({1.0F, 2.0F, 3.0F, 4.0F});
+  EXPECT_EQ(run(*model, {x, as_bytes<int64_t>({8})}).status().code(), Code::kRuntimeFailed);
+  const Status refused = run(*model, {x, as_bytes<int64_t>({0})}).status();
+  EXPECT_EQ(refused.to_string(),
+            "invalid_argument: state 'past' is void since a run failed: set or clear it before the "
+            "next run");
+  EXPECT_EQ(refused.node(), "past");
+  ASSERT_TRUE(model->states().clear(0).ok());
+  EXPECT_TRUE(run(*model, {x, as_bytes<int64_t>({0})}).ok());
+}
+
+// A position that there is none of is found before anything is written.
+TEST(States, ARunThatFailsBeforeItWritesLeavesThemAsTheyWere) {
   const auto model = model_of(decoder_text(), {.threads = 1, .states = kCaches});
   ASSERT_NE(model, nullptr);
   const StateBytes token = as_bytes<int64_t>({1});
+  ASSERT_TRUE(run(*model, {token, as_bytes<int64_t>({0})}).ok());
+  const StateBytes keys = state_of(*model, 0);
   EXPECT_EQ(run(*model, {token, as_bytes<int64_t>({32})}).status().code(), Code::kRuntimeFailed);
-  EXPECT_EQ(run(*model, {token, as_bytes<int64_t>({0})}).status().to_string(),
-            "invalid_argument: state 'keys' is void since a run failed: set or clear it before the "
-            "next run");
-  ASSERT_TRUE(model->states().clear(0).ok());
-  EXPECT_EQ(run(*model, {token, as_bytes<int64_t>({0})}).status().node(), "values");
-  ASSERT_TRUE(model->states().clear(1).ok());
-  EXPECT_TRUE(run(*model, {token, as_bytes<int64_t>({0})}).ok());
+  EXPECT_EQ(state_of(*model, 0), keys);
+  EXPECT_TRUE(run(*model, {token, as_bytes<int64_t>({1})}).ok());
 }
 
 TEST(States, ModelsOfOneProgramHaveStatesOfTheirOwn) {

@@ -142,6 +142,26 @@ TEST_F(Accumulator, IsVoidAfterAFailedRun) {
   EXPECT_EQ(model_->refusals().size(), 3u);
 }
 
+// What no step could have written yet keeps its value.
+TEST(TwoSteps, OnlyWhatMayBeWrittenIsVoid) {
+  const auto program = make_accumulator();
+  Step after = program->steps[0];
+  program->states.push_back({tensor_spec("later"), "later.next", 1});
+  after.kernel().buffers[1].index = 1;
+  program->steps.push_back(after);
+  const auto model = make_model(program, make_pool(1));
+  Tensors tensors;
+  std::fill(tensors.x.begin(), tensors.x.end(), 1.0F);
+  ASSERT_TRUE(model->run(tensors.inputs, tensors.outputs).ok());
+  tensors.x[0] = -1.0F;
+  EXPECT_EQ(model->run(tensors.inputs, tensors.outputs).code(), Code::kRuntimeFailed);
+  std::vector<float> values(kElements);
+  const TensorView view{values.data(), DType::kF32, kShape, kTensorBytes};
+  EXPECT_FALSE(model->states().get(0, view).ok());
+  ASSERT_TRUE(model->states().get(1, view).ok());
+  EXPECT_EQ(values[0], 1.0F);
+}
+
 TEST_F(Accumulator, StaysWhenARunIsRefusedAtEntry) {
   ASSERT_TRUE(run(1.0F).ok());
   EXPECT_EQ(model_->run({}, tensors_.outputs).code(), Code::kInvalidArgument);

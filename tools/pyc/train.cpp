@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "command.h"
 #include "report.h"
@@ -101,17 +102,20 @@ class Train final : public Command {
     options.integer("--keep", keep_, "Checkpoints to keep", 1, INT64_MAX);
     options.flag("--resume", resume_, "Go on from the newest good checkpoint, if there is one");
     options.text("--metrics", metrics_file_, "A file of one JSON line a step");
+    options.flag("--explain", explain_,
+                 "Show the groups and every decision of the step's compile, and train nothing");
     options.text("--export", export_, "Write the trained model: .onnx, or .pycm compiled");
   }
 
   int run() override {
-    require_options();
+    if (!explain_) require_options();
     const Graph graph = load();
     TrainOptions options;
     flags_.finish([&](const std::string& n, const std::string& v) { options.set(n, v); });
     auto compiling = std::make_unique<Progress>("compiling " + model_.model);
     Trainer trainer(graph, options, model_.compile);
     compiling.reset();
+    if (explain_) return explain(trainer);
     check_batch(trainer);
     TrainData data(trainer, data_, static_cast<uint64_t>(seed_));
     if (!eval_data_.empty()) eval_ = std::make_unique<TrainData>(trainer, eval_data_);
@@ -161,6 +165,29 @@ class Train final : public Command {
     if (batch_ == 0 || (first.rank > 0 && first.shape[0] == batch_)) return;
     refuse(fmt::format("--batch {}: the model's input '{}' is {}", batch_, first.name,
                        type_text(first)));
+  }
+
+  // What `pyc explain` shows of a model, of each graph that a step runs.
+  int explain(const Trainer& trainer) {
+    const size_t graphs = std::stoll(trainer.option("accumulate")) > 1 ? 2 : 1;
+    for (size_t i = 0; i < graphs; ++i) {
+      CompileOptions compile = model_.compile;
+      std::string pairs;
+      const Graph graph = trainer.step_graph(i, pairs);
+      std::istringstream lines(pairs);
+      for (std::string pair; std::getline(lines, pair);) compile.set("state", pair);
+      const Model model(graph, compile);
+      if (json) {
+        print(Json::parse(model.decision_log()).value());
+        continue;
+      }
+      say("{}: loss_scale {}\n", i == 0 ? "step" : "micro-batch", trainer.option("loss_scale"));
+      say("{}", Lines{graph.dump("groups", compile)});
+      for_each_decision(model, [](const pyc_decision& d, const auto& alternatives) {
+        say("{}\n", Lines{decision_text(d, alternatives)});
+      });
+    }
+    return kExitOk;
   }
 
   // Goes on from a checkpoint, or sees to it that none is overwritten.
@@ -258,6 +285,7 @@ class Train final : public Command {
   bool resume_ = false;
   std::string metrics_file_;
   std::string export_;
+  bool explain_ = false;
 
   std::unique_ptr<TrainData> eval_;
   Metrics metrics_;
