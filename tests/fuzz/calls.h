@@ -219,10 +219,12 @@ class Calls {
     }
   }
 
+  // Kept programs and one thread make most calls short.
   void set_safe_options() {
     if (options_ == nullptr) (void)pyc_compile_options_create(&options_, nullptr);
     (void)pyc_compile_options_set(options_, "device", "reference", error());
-    (void)pyc_compile_options_set(options_, "cache", "off", error());
+    (void)pyc_compile_options_set(options_, "cache", often() ? "on" : "off", error());
+    if (often()) (void)pyc_compile_options_set(options_, "threads", "1", error());
   }
 
   void compile() {
@@ -541,6 +543,7 @@ class Calls {
   uint32_t values_ = 0;
 };
 
-inline void fuzz_calls(const std::string& bytes) { (void)Calls(bytes).run(); }
+// Returns how many calls were made.
+inline int fuzz_calls(const std::string& bytes) { return Calls(bytes).run(); }
 
 }  // namespace pyc::test
