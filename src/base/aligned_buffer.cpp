@@ -16,7 +16,17 @@ namespace pyc {
 namespace {
 
 std::atomic<uint64_t> allocations{0};
-thread_local int64_t handed_out = 0;
+thread_local int64_t of_thread = 0;
+std::atomic<int64_t> live{0};
+std::atomic<int64_t> most{0};
+
+void count(int64_t bytes) {
+  of_thread += bytes;
+  const int64_t now = live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  int64_t before = most.load(std::memory_order_relaxed);
+  while (now > before && !most.compare_exchange_weak(before, now, std::memory_order_relaxed)) {
+  }
+}
 
 size_t page_size() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -47,7 +57,7 @@ Result<AlignedBuffer> AlignedBuffer::create(size_t bytes, Mode mode) {
   constexpr size_t kMaxBytes = std::numeric_limits<ptrdiff_t>::max() / 2;
   AlignedBuffer buffer;
   if (bytes <= kMaxBytes) {
-    const size_t capacity = round_up(std::max<size_t>(bytes, 1), kAlignment);
+    const size_t capacity = handed_out(bytes);
     if (mode == Mode::kPlain) {
       buffer.data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, capacity));
     } else {
@@ -64,15 +74,19 @@ Result<AlignedBuffer> AlignedBuffer::create(size_t bytes, Mode mode) {
   }
   buffer.size_ = bytes;
   allocations.fetch_add(1, std::memory_order_relaxed);
-  handed_out += static_cast<int64_t>(round_up(std::max<size_t>(bytes, 1), kAlignment));
+  count(static_cast<int64_t>(handed_out(bytes)));
   return buffer;
 }
 
-int64_t allocated_by_thread() { return handed_out; }
+int64_t allocated_by_thread() { return of_thread; }
+int64_t allocated_now() { return live.load(std::memory_order_relaxed); }
+int64_t take_allocated_peak() { return most.exchange(allocated_now(), std::memory_order_relaxed); }
 
 uint64_t AlignedBuffer::allocation_count() { return allocations.load(std::memory_order_relaxed); }
 
 AlignedBuffer::~AlignedBuffer() {
+  if (data_ == nullptr) return;
+  live.fetch_sub(static_cast<int64_t>(handed_out(size_)), std::memory_order_relaxed);
   if (map_ != nullptr) {
     munmap(map_, map_size_ + page_size());
   } else {

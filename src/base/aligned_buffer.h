@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,6 +28,11 @@ class AlignedBuffer {
   // A buffer of `bytes` bytes, with at least 64 bytes behind the pointer even for 0. The content
   // is unspecified when plain and kCanary when guarded. kOutOfMemory when there is no memory.
   static Result<AlignedBuffer> create(size_t bytes, Mode mode = Mode::kPlain);
+
+  // What a buffer of `bytes` bytes takes, in either mode.
+  static constexpr size_t handed_out(size_t bytes) {
+    return (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
   // Successful calls of create in this process.
   static uint64_t allocation_count();

@@ -18,7 +18,10 @@ constexpr int64_t kMaxBytes = int64_t{1} << 40;
 // Content and the account of it, which go together.
 template <class T>
 struct Counted {
-  Counted(T made, size_t bytes) : content(std::move(made)), charge(static_cast<int64_t>(bytes)) {}
+  Counted(T made, size_t bytes, size_t handed_out)
+      : content(std::move(made)),
+        charge(static_cast<int64_t>(bytes), static_cast<int64_t>(handed_out)) {}
+  Counted(T made, size_t bytes) : Counted(std::move(made), bytes, bytes) {}
   T content;
   Charge charge;
 };
@@ -135,14 +138,15 @@ Result<int64_t> tensor_bytes(DType dtype, const std::vector<int64_t>& shape) {
 
 Result<NewTensor> new_tensor(DType dtype, std::vector<int64_t> shape) {
   PYC_ASSIGN(const int64_t size, tensor_bytes(dtype, shape));
-  Status room = check_room(size);
+  const size_t handed_out = AlignedBuffer::handed_out(static_cast<size_t>(size));
+  Status room = check_room(size, static_cast<int64_t>(handed_out));
   if (!room.ok()) {
     return std::move(room).with_context(
         fmt::format("{}[{}]", dtype_name(dtype), fmt::join(shape, ",")));
   }
   PYC_ASSIGN(AlignedBuffer memory, AlignedBuffer::create(static_cast<size_t>(size)));
-  auto owner =
-      std::make_shared<Counted<AlignedBuffer>>(std::move(memory), static_cast<size_t>(size));
+  auto owner = std::make_shared<Counted<AlignedBuffer>>(std::move(memory),
+                                                        static_cast<size_t>(size), handed_out);
   NewTensor made;
   made.data = owner->content.data();
   made.value.kind = DynValue::Kind::kTensor;

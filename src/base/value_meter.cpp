@@ -46,26 +46,27 @@ int64_t ValueMeter::beside() const {
   return beside_ + (others_ == nullptr ? 0 : others_->load(std::memory_order_relaxed));
 }
 
-void ValueMeter::add(int64_t bytes) {
-  const int64_t now = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  raise(peak_, now);
+void ValueMeter::add(int64_t bytes, int64_t handed_out) {
+  raise(peak_, live_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  const int64_t now = handed_out_.fetch_add(handed_out, std::memory_order_relaxed) + handed_out;
   raise(total_peak_, now + beside());
 }
 
-Status ValueMeter::check_room(int64_t bytes) const {
+Status ValueMeter::check_room(int64_t bytes, int64_t handed_out) const {
   const int64_t held = live();
   const std::string asks = bytes == 0 ? "" : fmt::format("asks for {} bytes, ", bytes);
   if (held > limit_ || bytes > limit_ - held) {
     return {Code::kBudgetExceeded,
             fmt::format("{}the run holds {} bytes of values, {} is {}", asks, held, name_, limit_)};
   }
-  const int64_t all = held + beside();
-  if (all <= budget_ && bytes <= budget_ - all) return {};
+  const int64_t values = live_handed_out();
+  const int64_t all = values + beside();
+  if (all <= budget_ && handed_out <= budget_ - all) return {};
   return {
       Code::kBudgetExceeded,
       fmt::format("{}the run holds {} bytes of values and {} of inputs and programs, the memory "
                   "budget is {}",
-                  asks, held, all - held, budget_)};
+                  asks, values, all - values, budget_)};
 }
 
 MeterScope::MeterScope(std::shared_ptr<ValueMeter> meter)
@@ -73,16 +74,19 @@ MeterScope::MeterScope(std::shared_ptr<ValueMeter> meter)
 
 MeterScope::~MeterScope() { current() = std::move(before_); }
 
-Status check_room(int64_t bytes) {
-  return current() == nullptr ? Status() : current()->check_room(bytes);
+Status check_room(int64_t bytes, int64_t handed_out) {
+  return current() == nullptr ? Status() : current()->check_room(bytes, handed_out);
 }
 
-Charge::Charge(int64_t bytes) : meter_(current()), bytes_(bytes) {
-  if (meter_ != nullptr) meter_->add(bytes_);
+Charge::Charge(int64_t bytes, int64_t handed_out)
+    : meter_(current()), bytes_(bytes), handed_out_(handed_out) {
+  if (meter_ != nullptr) meter_->add(bytes_, handed_out_);
 }
 
 Charge::~Charge() {
-  if (meter_ != nullptr) meter_->live_.fetch_sub(bytes_, std::memory_order_relaxed);
+  if (meter_ == nullptr) return;
+  meter_->live_.fetch_sub(bytes_, std::memory_order_relaxed);
+  meter_->handed_out_.fetch_sub(handed_out_, std::memory_order_relaxed);
 }
 
 int64_t default_value_limit() {

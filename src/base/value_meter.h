@@ -23,21 +23,28 @@ class ValueMeter {
   // together may be `budget` bytes. To be called before the meter is used.
   void share(std::shared_ptr<const std::atomic<int64_t>> others, int64_t beside, int64_t budget);
 
-  // kBudgetExceeded, with what is asked, held and allowed, when `bytes` more are over the limit.
-  Status check_room(int64_t bytes) const;
+  // kBudgetExceeded, with what is asked, held and allowed, when `bytes` more are over the limit, or
+  // `handed_out`, what an allocator takes for them, over the budget.
+  Status check_room(int64_t bytes, int64_t handed_out) const;
   int64_t live() const { return live_.load(std::memory_order_relaxed); }
+  // As allocators hand it out.
+  int64_t live_handed_out() const { return handed_out_.load(std::memory_order_relaxed); }
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
-  // The most that values and what is held beside them were at a time.
+  // The most that values, as they were handed out, and what is held beside them were at a time.
   int64_t total_peak() const { return total_peak_.load(std::memory_order_relaxed); }
-  int64_t beside() const;
+  // What the run holds by itself: its values, as they were handed out, and what is its own beside
+  // them.
+  int64_t own() const { return beside_ + live_handed_out(); }
 
  private:
+  int64_t beside() const;  // everything but the values
   friend class Charge;
-  void add(int64_t bytes);
+  void add(int64_t bytes, int64_t handed_out);
 
   const int64_t limit_;
   const std::string name_;
   std::atomic<int64_t> live_ = 0;
+  std::atomic<int64_t> handed_out_ = 0;
   std::atomic<int64_t> peak_ = 0;
   std::atomic<int64_t> total_peak_ = 0;
   std::shared_ptr<const std::atomic<int64_t>> others_;
@@ -58,13 +65,14 @@ class MeterScope {
 };
 
 // As the meter of this thread says; ok when there is none. To be asked before memory is.
-Status check_room(int64_t bytes);
+Status check_room(int64_t bytes, int64_t handed_out);
+inline Status check_room(int64_t bytes) { return check_room(bytes, bytes); }
 
 // Bytes that the meter of this thread, if there is one, counts as long as this lives. It refuses
 // nothing: whoever cannot ask before looks afterwards, with check_room(0).
 class Charge {
  public:
-  explicit Charge(int64_t bytes);
+  Charge(int64_t bytes, int64_t handed_out);
   ~Charge();
   Charge(const Charge&) = delete;
   Charge& operator=(const Charge&) = delete;
@@ -72,6 +80,7 @@ class Charge {
  private:
   std::shared_ptr<ValueMeter> meter_;
   int64_t bytes_;
+  int64_t handed_out_;
 };
 
 // Half of the memory this machine has, or that the process's control group may use.

@@ -5,20 +5,22 @@
 
 #include <array>
 
-#include "backends/cpu/backend.h"
-#include "backends/cuda/backend.h"
-#include "backends/null/null.h"
-#include "backends/reference/reference.h"
+#include "backends/backend.h"
+
+namespace pyc::backends {
+#define PYC_BACKEND(folder) std::unique_ptr<Backend> make_##folder##_backend();
+#include "driver/backends.inc"
+#undef PYC_BACKEND
+}  // namespace pyc::backends
 
 namespace pyc::driver {
 namespace {
 
 const auto& backends_table() {
   static const auto table = std::to_array<std::unique_ptr<backends::Backend>>({
-      backends::make_cpu_backend(),
-      backends::make_cuda_backend(),
-      backends::make_reference_backend(),
-      backends::make_null_backend(),
+#define PYC_BACKEND(folder) backends::make_##folder##_backend(),
+#include "driver/backends.inc"
+#undef PYC_BACKEND
   });
   return table;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -56,6 +57,21 @@ int64_t bytes_of(const DynValue& value) {
   return bytes;
 }
 
+// What the values take that were computed when the segment was closed and are no constants of the
+// graph.
+int64_t folded_bytes(const Segment& segment, const Frame& frame) {
+  if (segment.constants.empty()) return 0;
+  std::set<const std::byte*> known;
+  for (const std::optional<DynValue>& value : frame.state().values) {
+    if (value) known.insert(value->bytes.data());
+  }
+  int64_t bytes = 0;
+  for (const auto& [v, constant] : segment.constants) {
+    if (known.insert(constant.bytes.data()).second) bytes += handed_out(bytes_of(constant));
+  }
+  return bytes;
+}
+
 Decision storm(const Stage& stage) {
   return {.what = "respecialize",
           .chosen = "interpret",
@@ -71,9 +87,11 @@ Decision storm(const Stage& stage) {
 Status check_results(const OpenGraph& graph, std::span<const OpenId> ids,
                      std::span<const runtime::IoSpec> specs) {
   int64_t bytes = 0;
+  int64_t taken = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     bytes += specs[i].bytes;
-    Status room = check_room(bytes);
+    taken += handed_out(specs[i].bytes);
+    Status room = check_room(bytes, taken);
     if (room.ok()) continue;
     const auto gives = [&](const open::OpenNode& node) {
       return std::find(node.outputs.begin(), node.outputs.end(), ids[i]) != node.outputs.end();
@@ -139,14 +157,46 @@ void Executor::note_breaks(const OpenGraph& graph, const Segment& segment) {
   }
 }
 
-// Without the lock: nobody else touches a program in the making.
-Status Executor::compile_program(Stage& stage, StageProgram& program, const OpenGraph& graph) {
+// Without the lock: nobody else touches a program in the making. A program gets the memory that the
+// run and all kept programs leave of the budget; where that is not enough, kept programs go first,
+// the oldest before others.
+Result<SegmentCode> Executor::make_code(StageProgram& program, const Frame& frame, const Run* run) {
+  ir::Graph graph = std::move(program.segment.graph);
+  const auto& make = program.interpreted ? options_.interpret : options_.compile;
+  if (account_->budget() == 0) return make(std::move(graph), 0);
+  const int64_t held = run == nullptr ? 0 : run->meter.own();
+  // The plan has the segment's inputs, which the run holds, and what its results are without what
+  // the allocator adds.
+  int64_t beside = held;
+  for (const OpenId v : program.segment.inputs) beside -= bytes_of(*frame.find(v));
+  for (const ir::ValueId v : graph.outputs) {
+    const int64_t bytes = graph.type(v).bytes();
+    beside += handed_out(bytes) - bytes;
+  }
+  for (;;) {
+    const int64_t programs = account_->programs();
+    auto code = make(graph, std::max<int64_t>(account_->budget() - programs - beside, 1));
+    if (code.status().code() != Code::kBudgetExceeded) return code;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (drop_oldest()) continue;
+    }
+    Status refused = std::move(code).status();
+    if (programs + held == 0) return refused;
+    return std::move(refused).with_context(
+        fmt::format("programs hold {} bytes, inputs and values {}, the memory budget is {}",
+                    programs, held, account_->budget()));
+  }
+}
+
+Status Executor::compile_program(Stage& stage, StageProgram& program, const Frame& frame,
+                                 const Run* run) {
   const int64_t start = now_ns();
+  const OpenGraph& graph = frame.graph();
   Segment& segment = program.segment;
   if (!segment.outputs.empty()) {
     if (options_.keep_text) program.text = ir::print(segment.graph);
-    const auto& make = program.interpreted ? options_.interpret : options_.compile;
-    auto code = make(std::move(segment.graph));
+    auto code = make_code(program, frame, run);
     if (code.status().code() == Code::kBudgetExceeded) {
       return at_node(std::move(code).status(), first_node(graph, segment));
     }
@@ -157,6 +207,7 @@ Status Executor::compile_program(Stage& stage, StageProgram& program, const Open
   program.next = std::make_unique<Stage>();
   int64_t bytes = program.code.model == nullptr ? 0 : own_bytes(*program.code.model);
   for (const auto& [v, content] : program.pinned) bytes += bytes_of(content);
+  bytes += folded_bytes(segment, frame);
   program.held.emplace(account_, bytes);
   const std::scoped_lock lock(mutex_);
   if (!segment.outputs.empty() && program.code.compiled) ++stats_.segments_compiled;
@@ -194,7 +245,8 @@ Result<std::shared_ptr<StageProgram>> Executor::await(std::shared_ptr<StageProgr
 
 // Closing tells which contents enter, and so which runs need the same program: a program is listed
 // after closing, before compiling.
-Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const Frame& frame) {
+Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const Frame& frame,
+                                                             const Run* run) {
   Signature signature = frame.signature();
   std::unique_lock lock(mutex_);
   if (auto known = find_usable(stage, signature, frame)) return await(std::move(known), lock);
@@ -230,7 +282,7 @@ Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const
     made_.notify_all();
   };
   try {
-    program->failure = compile_program(stage, *program, frame.graph());
+    program->failure = compile_program(stage, *program, frame, run);
   } catch (...) {
     settle(StageProgram::Condition::kFailed);  // or others would wait for ever
     throw;
@@ -273,7 +325,7 @@ Status Executor::make_room(Stage& stage, const std::shared_ptr<StageProgram>& pr
                            const Frame& frame, const Run& run) {
   const std::scoped_lock lock(mutex_);
   const int64_t results = program->code.model == nullptr ? 0 : output_bytes(*program->code.model);
-  const auto held = [&] { return run.meter.beside() + run.meter.live() + results; };
+  const auto held = [&] { return account_->programs() + run.meter.own() + results; };
   while (!account_->fits(held())) {
     if (drop_oldest()) continue;
     stage.programs.remove(program);
@@ -379,7 +431,7 @@ Result<std::vector<DynValue>> Executor::run_graph(const OpenGraph& g, std::vecto
   Stage* stage = root.stage.get();
   std::vector<std::shared_ptr<StageProgram>> path;  // keeps the stages alive
   while (!frame.complete()) {
-    PYC_ASSIGN(std::shared_ptr<StageProgram> program, find_program(*stage, frame));
+    PYC_ASSIGN(std::shared_ptr<StageProgram> program, find_program(*stage, frame, &run));
     PYC_TRY(make_room(*stage, program, frame, run));
     PYC_TRY(run_segment(*stage, *program, frame, run));
     PYC_ASSIGN(const bool ran, run_host_nodes(*program, frame, run));

@@ -44,9 +44,11 @@ struct SegmentCode {
 struct ExecutorOptions {
   const ir::OpSet* ops = nullptr;
   open::Evaluate evaluate;
-  std::function<Result<SegmentCode>(ir::Graph)> compile;
-  // Without generating code, with the same bits in strict and balanced.
-  std::function<Result<SegmentCode>(ir::Graph)> interpret;
+  // The plan's peak may be `memory_budget` bytes; 0: no limit. kBudgetExceeded, before any memory
+  // of the program is there, when it is more.
+  using Compile = std::function<Result<SegmentCode>(ir::Graph, int64_t memory_budget)>;
+  Compile compile;
+  Compile interpret;          // without generating code, with the same bits in strict and balanced
   bool keep_text = false;     // of the graphs that became code, for print()
   int64_t loop_limit = 0;     // regions that one run may enter
   int64_t value_limit = 0;    // bytes that the values of one run may hold
@@ -115,12 +117,15 @@ class Executor {
 
   Result<std::vector<DynValue>> run_graph(const open::OpenGraph& g, std::vector<DynValue> inputs,
                                           std::span<const DynValue> captured, Run run);
-  Result<std::shared_ptr<StageProgram>> find_program(Stage& stage, const Frame& frame);
+  // `run`: null ahead of all runs.
+  Result<std::shared_ptr<StageProgram>> find_program(Stage& stage, const Frame& frame,
+                                                     const Run* run);
   Result<std::shared_ptr<StageProgram>> await(std::shared_ptr<StageProgram> program,
                                               std::unique_lock<std::mutex>& lock);
   std::shared_ptr<StageProgram> find_usable(Stage& stage, const Signature& types,
                                             const Frame& frame);
-  Status compile_program(Stage& stage, StageProgram& program, const open::OpenGraph& graph);
+  Result<SegmentCode> make_code(StageProgram& program, const Frame& frame, const Run* run);
+  Status compile_program(Stage& stage, StageProgram& program, const Frame& frame, const Run* run);
   bool drop_oldest();
   Status make_room(Stage& stage, const std::shared_ptr<StageProgram>& program, const Frame& frame,
                    const Run& run);

@@ -127,7 +127,7 @@ Result<std::vector<DynValue>> Executor::foresee_from(Stage& start, Frame frame, 
       if (!is_condition(*frame.find(first))) return give_up();
       return foresee_both(*stage, frame, first, outlook, depth);
     }
-    PYC_ASSIGN(std::shared_ptr<StageProgram> program, find_program(*stage, frame));
+    PYC_ASSIGN(std::shared_ptr<StageProgram> program, find_program(*stage, frame, nullptr));
     apply(*program, frame);
     const Signature before = frame.signature();
     PYC_ASSIGN(const bool known, foresee_host_nodes(*program, frame, outlook, depth));

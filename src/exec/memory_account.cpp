@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/aligned_buffer.h"
+
 namespace pyc::exec {
 namespace {
 
@@ -39,10 +41,18 @@ void MemoryAccount::note(int64_t bytes) {
   }
 }
 
+int64_t handed_out(int64_t bytes) {
+  return static_cast<int64_t>(AlignedBuffer::handed_out(static_cast<size_t>(bytes)));
+}
+
 int64_t own_bytes(const runtime::Model& model) {
   return model.memory().peak_bytes - sum_of(model.inputs()) - sum_of(model.outputs());
 }
 
-int64_t output_bytes(const runtime::Model& model) { return sum_of(model.outputs()); }
+int64_t output_bytes(const runtime::Model& model) {
+  int64_t sum = 0;
+  for (const runtime::IoSpec& io : model.outputs()) sum += handed_out(io.bytes);
+  return sum;
+}
 
 }  // namespace pyc::exec

@@ -51,9 +51,11 @@ class MemoryAccount {
   std::atomic<int64_t> peak_ = 0;
 };
 
+// What the allocator hands out for a tensor's bytes.
+int64_t handed_out(int64_t bytes);
 // What a program holds beside its inputs and outputs.
 int64_t own_bytes(const runtime::Model& model);
-// What the program's results take.
+// What the program's results take, as they are handed out.
 int64_t output_bytes(const runtime::Model& model);
 
 }  // namespace pyc::exec

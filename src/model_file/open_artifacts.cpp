@@ -71,15 +71,21 @@ session::Session::CodeSource code_of(std::shared_ptr<const Artifact> file,
     if (row.effect == driver::OptionEffect::kProgram) row.reset(free);
   }
   free.determinism = options.determinism;
-  return [file = std::move(file), options, free](ir::Graph graph) -> Result<exec::SegmentCode> {
+  const auto within = [](driver::CompileOptions given, int64_t memory_budget) {
+    given.memory_budget = memory_budget;
+    return given;
+  };
+  return [=, file = std::move(file)](ir::Graph graph,
+                                     int64_t memory_budget) -> Result<exec::SegmentCode> {
     const std::string key = key_of(graph);
     for (const Artifact& part : file->parts) {
       if (part.key != key) continue;
-      PYC_ASSIGN(session::LoadedArtifact loaded, session::load_artifact(part, free));
+      PYC_ASSIGN(session::LoadedArtifact loaded,
+                 session::load_artifact(part, within(free, memory_budget)));
       std::vector<runtime::IoSpec> outputs = loaded.model->outputs();
       return exec::SegmentCode{std::move(loaded.model), std::move(outputs), false};
     }
-    auto model = session::compile(std::move(graph), options);
+    auto model = session::compile(std::move(graph), within(options, memory_budget));
     if (!model.ok()) {
       const Status status = std::move(model).status();
       return Status(status.code(), fmt::format("{}; the file has programs for {}", status.message(),
@@ -112,7 +118,7 @@ Result<Artifact> compile_open_artifact(const open::OpenGraph& graph, const open:
   PYC_ASSIGN(const std::shared_ptr<const open::OpenGraph> read, open_graph_of(out));
 
   exec::ExecutorOptions means = session::executor_options(options);
-  means.compile = [&](ir::Graph closed) -> Result<exec::SegmentCode> {
+  means.compile = [&](ir::Graph closed, int64_t) -> Result<exec::SegmentCode> {
     std::string key = key_of(closed);
     PYC_ASSIGN(const ir::VerifiedGraph given, ir::verify_graph(std::move(closed)));
     PYC_ASSIGN(Artifact part, session::compile_artifact(given, options));

@@ -285,8 +285,10 @@ exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bo
   const auto backend = driver::find_backend(options.device);
   if (any_size && backend.ok()) uncached.store = (*backend)->make_store();
   const auto code_by = [](const driver::CompileOptions& o) {
-    return [o](ir::Graph graph) -> Result<exec::SegmentCode> {
-      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), o));
+    return [o](ir::Graph graph, int64_t memory_budget) -> Result<exec::SegmentCode> {
+      driver::CompileOptions within = o;
+      within.memory_budget = memory_budget;
+      PYC_ASSIGN(std::unique_ptr<runtime::Model> model, compile(std::move(graph), within));
       std::vector<runtime::IoSpec> outputs = model->outputs();
       const runtime::CompileBreakdown made = model->stats().compile;
       // Of a program from a folder it is not told; then it counts as one with code of its own.

@@ -65,7 +65,7 @@ Result<std::string> segments_text(const open::OpenGraph& graph,
 class Session {
  public:
   // `code` makes the executor's programs; empty: `compile` does.
-  using CodeSource = std::function<Result<exec::SegmentCode>(ir::Graph)>;
+  using CodeSource = exec::ExecutorOptions::Compile;
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const open::OpenGraph> graph,
                                                  driver::CompileOptions options,
                                                  CodeSource code = {});

@@ -15,6 +15,7 @@
 #include "driver/compile.h"
 #include "fuzz/calls.h"
 #include "fuzz/more_targets.h"
+#include "model_file/load.h"
 #include "onnx/seeds.h"
 #include "session/artifacts.h"
 #include "support/verified.h"
@@ -34,18 +35,41 @@ constexpr std::string_view kGraph = R"(graph @g(%x: f32[2,3], %i: i64[2]) -> (%y
 
 using Seeds = std::vector<Bytes>;
 
-Seeds artifact_seeds() {
-  driver::CompileOptions options;
-  options.threads = 1;
-  auto made =
-      session::compile_artifact(test::verified(driver::parse_model(kGraph).value()), options);
+constexpr std::string_view kCounter =
+    R"(graph @counter(%x: f32[4], %sum: f32[4]) -> (%y, %next) {
+  %next = add(%sum, %x)
+  %y = neg(%next)
+}
+)";
+
+Bytes file_of(const Result<artifact::Artifact>& made) {
   EXPECT_TRUE(made.ok()) << made.status().to_string();
   Bytes file;
   const std::vector<SharedBytes> pieces = artifact::encode(*made).value();
   for (const SharedBytes& piece : pieces) {
     file.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   }
-  return {file};
+  return file;
+}
+
+// A program, one that keeps a state, and an open model with its programs.
+Seeds artifact_seeds() {
+  driver::CompileOptions options;
+  options.threads = 1;
+  const auto compiled = [&](std::string_view text) {
+    return session::compile_artifact(test::verified(driver::parse_model(text).value()), options);
+  };
+  Seeds seeds = {file_of(compiled(kGraph))};
+  options.device = "reference";
+  seeds.push_back(file_of(compiled(kGraph)));
+  const auto model = model_file::load_model_file(std::string(PYC_SOURCE_DIR) +
+                                                 "/tests/open_models/branch_loop.ir");
+  open::ShapeChoice shapes;
+  shapes.dims["N"] = 2;
+  seeds.push_back(file_of(model_file::compile_model(*model, shapes, options)));
+  options.states = {{"sum", "next"}};
+  seeds.push_back(file_of(compiled(kCounter)));
+  return seeds;
 }
 
 Seeds text_seeds() {
@@ -93,16 +117,58 @@ Seeds safetensors_seeds() {
   return {file, Bytes("\2\0\0\0\0\0\0\0{}", 10)};
 }
 
+// A call whose further arguments are right (fuzz/calls.h).
+Bytes row(std::initializer_list<size_t> bytes) {
+  Bytes out;
+  for (const size_t b : bytes) out += static_cast<char>(b);
+  out.resize(Calls::kRow, 1);
+  return out;
+}
+
+size_t train_option_index(std::string_view name) {
+  auto info = pyc_option_info{};
+  info.struct_size = sizeof(info);
+  size_t i = 0;
+  while (pyc_train_option(i, &info, nullptr) == PYC_STATUS_OK && name != info.name) ++i;
+  EXPECT_LT(i, pyc_train_option_count()) << name;
+  return i;
+}
+
+// A layer, trained for some steps.
+Bytes training_calls() {
+  Bytes bytes = row({16, 1}) + row({20, train_option_index("loss"), 1, 1, 0}) + row({21});
+  for (int i = 0; i < 4; ++i) bytes += row({22}) + row({23});
+  return bytes + row({9}) + row({10}) + row({19});
+}
+
+// A graph compiled with a state, which is used between runs.
+Bytes stateful_calls() {
+  Bytes bytes = row({16, 0}) + row({18, 0, 1}) + row({9});
+  for (int i = 0; i < 4; ++i) bytes += row({10}) + row({17}) + row({12});
+  return bytes + row({19});
+}
+
 Seeds call_seeds() {
   std::mt19937_64 random(1);
   Seeds seeds;
   for (int i = 0; i < 40; ++i) {
-    Bytes bytes(128 + static_cast<size_t>(random() % 256), '\0');
+    Bytes bytes(512 + static_cast<size_t>(random() % 1024), '\0');
     for (char& c : bytes) c = static_cast<char>(random() % 256);
+    seeds.push_back(bytes);
+  }
+  for (int i = 0; i < 60; ++i) {
+    Bytes bytes = i % 2 == 0 ? training_calls() : stateful_calls();
+    for (int n = i / 4; n > 0; --n) {
+      bytes[random() % bytes.size()] = static_cast<char>(random() % 24);
+    }
     seeds.push_back(bytes);
   }
   return seeds;
 }
+
+int64_t calls_made = 0;
+
+void count_calls(const Bytes& bytes) { calls_made += fuzz_calls(bytes); }
 
 Seeds onnx_seeds() {
   Seeds seeds;
@@ -131,7 +197,7 @@ std::vector<Target> targets() {
       {"npz", npz_seeds, always([](const Bytes& b) { fuzz_npz(b); }), 3000},
       {"safetensors", safetensors_seeds, always([](const Bytes& b) { fuzz_safetensors(b); }),
        10000},
-      {"calls", call_seeds, always([](const Bytes& b) { fuzz_calls(b); }), 20},
+      {"calls", call_seeds, always(count_calls), 20},
       {"compiled", onnx_seeds, fuzz_compiled, 2},
   };
 }
@@ -173,6 +239,16 @@ TEST_P(MoreFuzz, SeedsAndDamagedSeeds) {
   }
 }
 
+// The seeds of calls train and run with a state, or what is damaged of them would test little.
+TEST(FuzzedCalls, ReachTheirModels) {
+  Calls training(training_calls());
+  (void)training.run();
+  EXPECT_EQ(training.steps_done(), 4);
+  Calls stateful(stateful_calls());
+  (void)stateful.run();
+  EXPECT_EQ(stateful.states(), 1U);
+}
+
 TEST_P(MoreFuzz, ForAsLongAsAsked) {
   const char* seconds = std::getenv("PYC_FUZZ_SECONDS");
   if (seconds == nullptr) GTEST_SKIP() << "PYC_FUZZ_SECONDS is not set";
@@ -186,6 +262,7 @@ TEST_P(MoreFuzz, ForAsLongAsAsked) {
     count += target.run(damaged(seeds[random() % seeds.size()], random)) ? 1 : 0;
   }
   std::printf("executions=%lld corpus=%zu\n", static_cast<long long>(count), seeds.size());
+  if (calls_made > 0) std::printf("calls=%lld\n", static_cast<long long>(calls_made));
 }
 
 TEST_P(MoreFuzz, WritesTheSeeds) {

@@ -11,9 +11,9 @@ inline void fuzz_reader(const Bytes& bytes) { (void)read(bytes); }
 
 constexpr int64_t kMaxFuzzElements = 1 << 12;
 constexpr size_t kMaxFuzzNodes = 64;
-// A loop may rightly run as long as its file says, and a few bytes can ask for a lot of memory:
-// only what is small by its types is run.
+// A few bytes can ask for a lot of memory and for loops without an end.
 constexpr int64_t kFuzzMemory = int64_t{1} << 24;
+constexpr int64_t kFuzzIterations = 32;
 
 // An input the model accepts, dims that are not fixed being 2; nothing for what is no small tensor.
 inline std::optional<DynValue> fuzz_input(const open::OpenType& type) {
@@ -32,20 +32,11 @@ inline std::optional<DynValue> fuzz_input(const open::OpenType& type) {
   return made->value;
 }
 
-inline bool has_loops(const open::OpenGraph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const open::OpenNode& node) {
-    const auto regions = open::regions_of(node);
-    return node.op->name == "onnx.Loop" ||
-           std::any_of(regions.begin(), regions.end(), [](auto* r) { return has_loops(*r); });
-  });
-}
-
 // Reads, compiles and runs small graphs on the reference device.
 inline void fuzz_run(const Bytes& bytes) {
   const auto imported = read(bytes);
   if (!imported.ok() || imported->graph->nodes.size() > kMaxFuzzNodes) return;
   const open::OpenGraph& graph = *imported->graph;
-  if (has_loops(graph)) return;
   std::vector<DynValue> inputs;
   for (const open::OpenId id : graph.inputs) {
     auto input = fuzz_input(graph.values[id].type);
@@ -57,6 +48,7 @@ inline void fuzz_run(const Bytes& bytes) {
   options.threads = 1;
   options.cache = false;
   options.memory_budget = kFuzzMemory;
+  options.loop_limit = kFuzzIterations;
   const auto made = session::Session::create(imported->graph, options);
   if (made.ok()) (void)(*made)->run(inputs);
 }

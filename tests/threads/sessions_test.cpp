@@ -2,6 +2,10 @@
 // the thread sanitizer over everything but libLLVM (tsan.supp) and generated code.
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "driver/compile.h"
@@ -16,9 +20,9 @@ namespace {
 
 constexpr int kThreads = 16;
 
-void on_threads(const std::function<void(int)>& work) {
+void on_threads(const std::function<void(int)>& work, int count = kThreads) {
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) threads.emplace_back(work, t);
+  for (int t = 0; t < count; ++t) threads.emplace_back(work, t);
   for (std::thread& t : threads) t.join();
 }
 
@@ -114,6 +118,90 @@ TEST(Threads, RunAtOnce) {
 }
 
 TEST(Threads, RunAtOnceWithinABudget) { run_at_once("reference", 4096); }
+
+// Compiles that stay where they are until they may go on, by the rows they are for.
+class HeldCompiles {
+ public:
+  // Where the compile of one shape waits.
+  void enter(int64_t rows) {
+    std::unique_lock lock(mutex_);
+    ++entered_[rows];
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+  }
+  // Whether that many shapes are being compiled at the same time, which nobody lets go on yet.
+  bool await_shapes(size_t shapes) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, [&] { return entered_.size() == shapes; });
+  }
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  std::map<int64_t, int> entered() {
+    const std::scoped_lock lock(mutex_);
+    return entered_;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kLong{120};  // only a test that fails takes so long
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int64_t, int> entered_;
+  bool open_ = false;
+};
+
+// 64 threads bring 8 new shapes to one open model. All 8 are compiled at the same time, each once;
+// meanwhile runs of a shape that is ready come to their end.
+TEST(Threads, NoRunWaitsForTheCompileOfAnotherShape) {
+  constexpr int kRuns = 64;
+  constexpr int64_t kShapes = 8;
+  constexpr int64_t kReady = kShapes + 1;
+  const auto imported =
+      read(model({.inputs = {value("x", tensor_type(kF32, {named("rows"), fixed(4)}))},
+                  .outputs = {unshaped("y", kF32)},
+                  .nodes = {node("Neg", {"x"}, {"n"}), node("Exp", {"n"}, {"y"})}}));
+  ASSERT_TRUE(imported.ok()) << imported.status().to_string();
+  driver::CompileOptions options;
+  options.device = "reference";
+  options.threads = 1;
+  HeldCompiles compiles;
+  const auto compile = session::executor_options(options).compile;
+  const auto made = session::Session::create(
+      imported->graph, options, [&](ir::Graph graph, int64_t budget) -> Result<exec::SegmentCode> {
+        const int64_t rows = graph.type(graph.inputs[0]).shape[0];
+        if (rows != kReady) compiles.enter(rows);
+        return compile(std::move(graph), budget);
+      });
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  const auto run = [&](int64_t rows) {
+    const auto y = (*made)->run(rows_of(rows));
+    return y.ok() && (*y)[0].shape == Ints{rows, 4};
+  };
+  ASSERT_TRUE(run(kReady));
+  std::atomic<int> right = 0;
+  std::atomic<int> ended_early = 0;
+  std::atomic<bool> held = true;
+  std::thread runs([&] {
+    on_threads(
+        [&](int t) {
+          right += run(1 + t % kShapes) ? 1 : 0;
+          ended_early += held ? 1 : 0;
+        },
+        kRuns);
+  });
+  EXPECT_TRUE(compiles.await_shapes(kShapes)) << "one compile waits for another";
+  EXPECT_TRUE(run(kReady));
+  held = false;
+  compiles.open();
+  runs.join();
+  EXPECT_EQ(right, kRuns);
+  EXPECT_EQ(ended_early, 0);
+  std::map<int64_t, int> once;
+  for (int64_t rows = 1; rows <= kShapes; ++rows) once[rows] = 1;
+  EXPECT_EQ(compiles.entered(), once);
+}
 
 }  // namespace
 }  // namespace pyc::onnx::test

@@ -33,6 +33,7 @@ inline constexpr int64_t kMatmulSegment = 256;
 
 // What a matmul kernel is made from; all of it follows from the arguments of plan_matmul.
 struct MatmulPlan {
+  static constexpr int64_t kLine = 64;
   enum class Weights : uint8_t {
     kPackedAhead,   // a constant, packed by pack_b when the model is compiled
     kPackedAtRun,   // packed by the kernel's first step into the workspace
@@ -94,6 +95,8 @@ struct MatmulPlan {
   int64_t padded_k() const { return (k + unroll - 1) / unroll * unroll; }
   bool a_placed() const { return rows == Rows::kPackedAhead || rows == Rows::kPackedAtRun; }
   int64_t tasks() const { return batch * m_blocks * n_blocks; }
+  // What a packed constant takes: whole lines, as memory is handed out.
+  static int64_t in_lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 };
 
 // "" when the generator can compute the group, else the reason: "no_contraction", "dtype_not_f32",

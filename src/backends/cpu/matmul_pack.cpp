@@ -13,6 +13,14 @@ std::shared_ptr<AlignedBuffer> floats(int64_t count) {
   return made.ok() ? std::make_shared<AlignedBuffer>(std::move(made).value()) : nullptr;
 }
 
+// For `bytes` of a packed constant, and zeros to the end of the last line.
+std::shared_ptr<AlignedBuffer> packed_floats(int64_t bytes) {
+  std::shared_ptr<AlignedBuffer> made = floats(MatmulPlan::in_lines(bytes) / 4);
+  if (made == nullptr) return nullptr;
+  std::ranges::fill(made->bytes().subspan(static_cast<size_t>(bytes)), std::byte{0});
+  return made;
+}
+
 // A constant operand's buffer as f32, and where its elements lie.
 class Source {
  public:
@@ -68,10 +76,10 @@ class Source {
   const std::byte* data_ = nullptr;  // floats at any address, as they lie in a mapped file
 };
 
-runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer, int64_t bytes) {
+runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer) {
   runtime::Parameter parameter;
   parameter.data = buffer->data();
-  parameter.bytes = bytes;
+  parameter.bytes = static_cast<int64_t>(buffer->size());
   parameter.owner = std::move(buffer);
   return parameter;
 }
@@ -81,7 +89,7 @@ runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer, int64_t b
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data) {
   const Source source(contraction, contraction.b, contraction.n_var, b_data);
-  std::shared_ptr<AlignedBuffer> buffer = floats(plan.packed_bytes / 4);
+  std::shared_ptr<AlignedBuffer> buffer = packed_floats(plan.packed_bytes);
   if (buffer == nullptr || !source.ok()) return {};
   auto* out = reinterpret_cast<float*>(buffer->data());
   for (const int64_t matrix : source.matrices()) {
@@ -94,13 +102,13 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
       }
     }
   }
-  return parameter_of(std::move(buffer), plan.packed_bytes);
+  return parameter_of(std::move(buffer));
 }
 
 runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* a_data) {
   const Source source(contraction, contraction.a, contraction.m_var, a_data);
-  std::shared_ptr<AlignedBuffer> buffer = floats(plan.a_bytes / 4);
+  std::shared_ptr<AlignedBuffer> buffer = packed_floats(plan.a_bytes);
   if (buffer == nullptr || !source.ok()) return {};
   auto* out = reinterpret_cast<float*>(buffer->data());
   std::fill_n(out, plan.a_bytes / 4, 0.0f);
@@ -120,7 +128,7 @@ runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& cont
       out += rows * plan.padded_k();
     }
   }
-  return parameter_of(std::move(buffer), plan.a_bytes);
+  return parameter_of(std::move(buffer));
 }
 
 }  // namespace pyc::cpu

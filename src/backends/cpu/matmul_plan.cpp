@@ -199,8 +199,6 @@ void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
   }
 }
 
-constexpr int64_t kLine = 64;
-
 // Packs long rows. On x86 not measured.
 void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulPlan& p) {
   using Weights = MatmulPlan::Weights;
@@ -212,7 +210,7 @@ void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulP
   const bool b_given = p.weights == Weights::kPackedAhead || p.weights == Weights::kPackedAtRun;
   p.a_slot = static_cast<uint32_t>(group.kernel.buffers.size());
   if (b_given) p.a_slot = std::max(p.a_slot, p.b_slot + 1);
-  if (p.weights == Weights::kPackedAtRun) p.a_workspace = ceil_div(p.packed_bytes, kLine) * kLine;
+  if (p.weights == Weights::kPackedAtRun) p.a_workspace = MatmulPlan::in_lines(p.packed_bytes);
 }
 
 void choose_scratch(MatmulPlan& p) {
@@ -220,7 +218,7 @@ void choose_scratch(MatmulPlan& p) {
     p.scratch_bytes = p.tile_rows * p.padded_k() * 4;
   }
   if (p.weights != MatmulPlan::Weights::kPackedByTask) return;
-  p.b_scratch = ceil_div(p.scratch_bytes, kLine) * kLine;
+  p.b_scratch = MatmulPlan::in_lines(p.scratch_bytes);
   p.scratch_bytes = p.b_scratch + ceil_div(p.panels, p.n_blocks) * p.b_panel_stride * 4;
 }
 
@@ -320,7 +318,8 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   // Tiles take points in an order of their own, but each point's epilogue runs once.
   needs.in_place = loop::pointwise_pairs(group.kernel);
   if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
-    needs.packed.push_back({group.buffer_values[c.b.buffer], plan.packed_bytes,
+    needs.packed.push_back({group.buffer_values[c.b.buffer],
+                            MatmulPlan::in_lines(plan.packed_bytes),
                             fmt::format("f32 panels of {} columns of {}", plan.tile_columns,
                                         operand_text(group, c.b, c.n_var, plan.n))});
   }
@@ -330,7 +329,7 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   }
   if (plan.rows == MatmulPlan::Rows::kPackedAhead) {
     needs.packed.push_back(
-        {group.buffer_values[c.a.buffer], plan.a_bytes,
+        {group.buffer_values[c.a.buffer], MatmulPlan::in_lines(plan.a_bytes),
          fmt::format("f32 tiles, {} of {} rows, by {} of {}", plan.tall_tiles, plan.tile_rows,
                      plan.unroll, operand_text(group, c.a, c.m_var, plan.m))});
   }
