@@ -1,13 +1,17 @@
 // Products in tiles against the interpreter, on the fake driver: every tile at its borders, every
 // kind of operand, and the op cases that have a product.
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 
+#include "backends/cuda/backend.h"
 #include "backends/cuda/generators/product.h"
 #include "cuda/device_runs.h"
 #include "cuda/fake_driver.h"
+#include "cuda/models_on_fake.h"
 
 namespace pyc::test {
 namespace {
@@ -187,6 +191,96 @@ TEST_F(CudaProduct, OpCases) {
     tiles += expect_equal_rows(*runs);
   }
   EXPECT_GT(tiles, 25);
+}
+
+// Whole models, so that weights are packed and read packed, against the reference.
+TEST(CudaProductModels, GiveTheBitsOfTheReference) {
+  const FakesChosen fakes;
+  const auto conv = [](const std::string& x, const std::string& w, const std::string& attributes) {
+    return "graph @g(%x: f32" + x + ") -> (%y) {\n  %w = const f32" + w +
+           " random(seed=1, lo=-1.0, hi=1.0)\n  %c = conv(%x, %w) {" + attributes +
+           "}\n  %y = relu(%c)\n}\n";
+  };
+  for (const std::string& text :
+       {conv("[1,32,14,14]", "[40,32,3,3]", "pads=[1, 1, 1, 1]"),
+        conv("[2,30,12,12]", "[42,30,3,3]", "pads=[1, 0, 2, 1], strides=[2, 1]"),
+        conv("[1,64,10,10]", "[64,32,3,3]", "pads=[1, 1, 1, 1], group=2")}) {
+    auto run = interpret_graph("conv", text);
+    ASSERT_TRUE(run.ok()) << run.status().to_string();
+    const auto backend = backends::make_cuda_backend();
+    const auto candidates =
+        backend->candidates(*run->lowered.graph, run->lowered.groups[0], {.target = "sm_90a"});
+    ASSERT_GE(candidates.size(), 2U);
+    EXPECT_EQ(candidates[0].rejected, "");
+    EXPECT_EQ(candidates[0].needs.packed.size(), 1U);
+    EXPECT_LT(candidates[0].cost_ns, candidates.back().cost_ns) << candidates.back().name;
+    TensorBytes outputs[2];
+    for (const int i : {0, 1}) {
+      auto model = compile_text(text, on_device(i == 0 ? "reference" : "cuda"));
+      ASSERT_TRUE(model.ok()) << model.status().to_string();
+      const Status ran = run_on(**model, ramp_inputs((*model)->inputs()), outputs[i]);
+      ASSERT_TRUE(ran.ok()) << ran.to_string();
+    }
+    EXPECT_TRUE(outputs[0] == outputs[1]) << text;
+  }
+}
+
+// Registers and stack of a cubin's one kernel, from the attributes that its section .nv.info lists:
+// format, number, size, then what the format says; format 4 is a symbol and a number.
+struct CubinFacts {
+  uint32_t registers = 0;
+  uint32_t frame_bytes = 0;
+};
+
+CubinFacts facts_of(const std::string& image) {
+  const auto at = [&](size_t offset, auto& out) {
+    ASSERT_LE(offset + sizeof(out), image.size());
+    memcpy(&out, image.data() + offset, sizeof(out));
+  };
+  CubinFacts facts;
+  Elf64_Ehdr head{};
+  at(0, head);
+  for (size_t i = 0; i < head.e_shnum; ++i) {
+    Elf64_Shdr section{};
+    at(head.e_shoff + i * sizeof(section), section);
+    Elf64_Shdr names{};
+    at(head.e_shoff + head.e_shstrndx * sizeof(names), names);
+    if (std::string(image.c_str() + names.sh_offset + section.sh_name) != ".nv.info") continue;
+    for (size_t p = section.sh_offset; p + 4 <= section.sh_offset + section.sh_size;) {
+      const auto format = static_cast<uint8_t>(image[p]);
+      const auto number = static_cast<uint8_t>(image[p + 1]);
+      uint16_t size = 0;
+      at(p + 2, size);
+      if (format == 4 && number == 0x2f) at(p + 8, facts.registers);
+      if (format == 4 && number == 0x11) at(p + 8, facts.frame_bytes);
+      p += 4 + (format == 4 ? size : 0);
+    }
+  }
+  return facts;
+}
+
+// A spilled accumulator costs more than all else that a tile can win.
+TEST(CudaProductCubins, NoTileNeedsMoreRegistersThanThereAre) {
+  const auto nvrtc = cuda::Nvrtc::load();
+  if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
+  std::vector<CaseRun> runs;
+  add_matmul(runs, 8, 8, 512);
+  const lower::Group& group = runs[0].lowered.groups[0];
+  const auto expect_no_stack = [&](const cuda::KernelText& text, const std::string& name) {
+    const cuda::KernelText* const kernels[] = {&text};
+    const auto image = (*nvrtc)->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a");
+    ASSERT_TRUE(image.ok()) << name << ": " << image.status().to_string();
+    const CubinFacts facts = facts_of(*image);
+    EXPECT_GT(facts.registers, 16U) << name;
+    EXPECT_LE(facts.registers * text.threads, 65536U) << name;
+    EXPECT_EQ(facts.frame_bytes, 0U) << name;
+  };
+  for (const ProductTile& tile : cuda::product_tiles()) {
+    expect_no_stack(cuda::product_text(group, tile, "k", cuda::cuda_dialect(), {}), tile.name());
+  }
+  double cost = 0.0;
+  const cuda::ProductStream stream = cuda::choose_stream(group, &cost);
+  expect_no_stack(cuda::stream_text(group, stream, "k", cuda::cuda_dialect(), {}), stream.name());
 }
 
 }  // namespace

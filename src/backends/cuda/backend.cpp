@@ -157,6 +157,10 @@ Result<std::vector<CompiledGroup>> CudaBackend::compile(const lower::LoweredGrap
       step.operands = part.operands;
       out[g].steps.push_back(std::move(step));
     }
+    for (const cuda::CudaPlan::Packer& pack : cuda_plan(chosen[g]).packers) {
+      PYC_ASSIGN(runtime::Parameter packed, pack(*lowered.graph, lowered.groups[g]));
+      out[g].packed.push_back(std::move(packed));
+    }
   }
   PYC_TRY(on_all_cores(units.size(), [&](size_t i) {
     return compile_cubin(*nvrtc, architecture, units[i])

@@ -3,6 +3,7 @@
 // What computes groups on a GPU. A generator offers candidates, each with the text it would be made
 // of; the chosen text is compiled as it is.
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct CudaPlan final : backends::KernelPlan {
     std::string launch;
   };
   std::vector<Part> parts;
+  // Makes the constants that the parts read packed, in the order of the candidate's needs.
+  using Packer = std::function<Result<runtime::Parameter>(const ir::Graph&, const lower::Group&)>;
+  std::vector<Packer> packers;
 };
 
 class KernelGenerator {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/cuda/generators/product_packing.h"
 #include "backends/cuda/kernel_generator.h"
 
 namespace pyc::cuda {
@@ -9,14 +10,14 @@ namespace {
 
 class Product final : public KernelGenerator {
  public:
-  std::vector<backends::Candidate> candidates(const ir::Graph&,
+  std::vector<backends::Candidate> candidates(const ir::Graph& graph,
                                               const lower::Group& group) const override {
     if (!group.contraction || group.attention) return {};
-    return {tiles(group), stream(group)};
+    return {tiles(graph, group), stream(group)};
   }
 
  private:
-  static backends::Candidate tiles(const lower::Group& group) {
+  static backends::Candidate tiles(const ir::Graph& graph, const lower::Group& group) {
     backends::Candidate c;
     c.name = "f32_product";
     c.rejected = product_rejected(group);
@@ -24,8 +25,25 @@ class Product final : public KernelGenerator {
     const ProductChoice choice = choose_product(group);
     c.name = "f32_product__" + choice.tile.name();
     c.cost_ns = choice.cost_ns;
-    take(c, group,
-         product_text(group, choice.tile, kUnitSymbol, cuda_dialect(), unaligned_buffers(group)));
+    const auto text_of = [&](const lower::Group& read) {
+      return product_text(read, choice.tile, kUnitSymbol, cuda_dialect(), unaligned_buffers(read));
+    };
+    const auto packing = product_packing(graph, group);
+    if (!packing) {
+      take(c, group, text_of(group));
+      return c;
+    }
+    const lower::Group read = with_packing(group, *packing);
+    CudaPlan& plan = take(c, read, text_of(read));
+    for (size_t i = 0; i < plan.parts[0].kernel.buffers.size(); ++i) {
+      if (plan.parts[0].kernel.buffers[i] != packing->buffer) continue;
+      plan.parts[0].operands[i] = {.kind = backends::Operand::Kind::kPacked};
+    }
+    plan.packers.push_back([p = *packing](const ir::Graph& of, const lower::Group& given) {
+      return pack_operand(of, given, p);
+    });
+    c.needs.packed.push_back(
+        {group.buffer_values[packing->buffer], packing->bytes(*group.contraction), packing->text});
     return c;
   }
 
@@ -41,12 +59,13 @@ class Product final : public KernelGenerator {
     return c;
   }
 
-  static void take(backends::Candidate& c, const lower::Group& group, KernelText text) {
+  static CudaPlan& take(backends::Candidate& c, const lower::Group& group, KernelText text) {
     // Points are computed in an order of their own, but each point's epilogue runs once.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);
     auto plan = std::make_shared<CudaPlan>();
     plan->parts.push_back(make_part(std::move(text), group.kernel, group));
-    c.plan = std::move(plan);
+    c.plan = plan;
+    return *plan;
   }
 };
 

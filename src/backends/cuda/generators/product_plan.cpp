@@ -18,47 +18,60 @@ namespace {
 constexpr int64_t kTileSharedBytes = int64_t{48} << 10;
 constexpr int kMostTileThreads = 512;
 
-// Rough facts of the device, for estimates only.
-constexpr double kMultiprocessors = 132.0;
-constexpr double kFlopsPerNs = 500.0;  // of one multiprocessor
-constexpr double kSlabNs = 450.0;      // until a slab of memory is there and joined in
-constexpr double kWarpsToFill = 8.0;   // of a multiprocessor
+// Facts of an H200 and what was measured there, for estimates only.
+constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kRegisters = 65536;
-// A kernel's begin and end, and a join of teams.
-constexpr double kBlockNs = 1500.0;
-constexpr double kJoinNs = 150.0;
+constexpr int64_t kAllSharedBytes = int64_t{227} << 10;
+constexpr double kFmasPerNs = 224.0;  // of one multiprocessor
+constexpr double kSlabNs = 260.0;     // of a block, besides its products
+constexpr double kJoinNs = 150.0;     // of one team's sums
+constexpr double kTileNs = 1700.0;    // a kernel's begin and end
 
 constexpr int64_t kMostExtent = int64_t{1} << 28;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// What share of the device's rate a thread's piece allows: the smaller, the more it loads for each
-// product.
-double efficiency(const ProductTile& t) {
+// What a thread's piece of the tile means: the smaller, the more it loads for each product.
+struct PieceFacts {
+  double efficiency;
+  int64_t registers;
+};
+
+PieceFacts facts_of(const ProductTile& t) {
   const int area = t.thread_rows * t.thread_columns;
-  return area >= 64 ? 0.75 : area >= 32 ? 0.6 : 0.45;
+  if (area >= 64) return {0.88, 208};
+  if (area >= 32) return {0.80, 128};
+  return {0.50, 88};
+}
+
+// An operand that is no matrix with fixed strides costs index arithmetic at every slab.
+double computing_factor(const lower::Contraction& c) {
+  const auto is_linear = [](const lower::Contraction::Operand& o) {
+    return o.form == lower::Contraction::Form::kLinear;
+  };
+  return is_linear(c.a) && is_linear(c.b) ? 1.0 : 1.3;
 }
 
 double time_of(const lower::Contraction& c, const ProductTile& t) {
+  const PieceFacts facts = facts_of(t);
   const int64_t blocks = ceil_div(c.m, t.rows) * ceil_div(c.n, t.columns) * c.batch_size();
-  const int64_t segments = ceil_div(c.k, kProductSegment);
-  const int64_t rounds = ceil_div(segments, t.teams);
+  const int64_t rounds = ceil_div(ceil_div(c.k, kProductSegment), t.teams);
   const int64_t slabs = t.teams == 1 ? ceil_div(c.k, t.depth)
                                      : rounds * ceil_div(std::min(c.k, kProductSegment), t.depth);
-  const double busiest = static_cast<double>(ceil_div(blocks, int64_t(kMultiprocessors)));
-  // Accumulators, totals, fragments and addresses.
-  const int64_t registers = t.thread_rows * t.thread_columns * (t.teams + 1) / t.teams + 48;
-  const double resident =
-      std::min({busiest, static_cast<double>(kRegisters / (registers * t.threads())),
-                static_cast<double>((int64_t{220} << 10) / t.shared_bytes())});
-  const double warps = std::max(resident, 1.0) * t.threads() / 32.0;
-  const double rate = kFlopsPerNs * efficiency(t) * std::min(1.0, warps / kWarpsToFill);
-  const double slab_flops = 2.0 * t.rows * t.columns * t.depth * t.teams;
-  const double all = busiest * static_cast<double>(slabs) * slab_flops / rate;
-  const double waits =
-      std::ceil(busiest / std::max(resident, 1.0)) * static_cast<double>(slabs) * kSlabNs;
+  const int64_t resident = std::max<int64_t>(
+      1,
+      std::min(kRegisters / (facts.registers * t.threads()), kAllSharedBytes / t.shared_bytes()));
+  const double fmas = static_cast<double>(t.teams) * t.rows * t.columns * t.depth;
+  const double work = fmas / (kFmasPerNs * facts.efficiency);
   const double joins = t.teams > 1 ? static_cast<double>(rounds * t.teams) * kJoinNs : 0.0;
-  return kLaunchNs + kBlockNs + std::max(all, waits) + joins;
+  // So many blocks at once on one multiprocessor.
+  const auto together = [&](int64_t count) {
+    const double slab = (kSlabNs + work * static_cast<double>(count)) * computing_factor(c);
+    return count == 0 ? 0.0 : static_cast<double>(slabs) * slab + joins;
+  };
+  const int64_t of_one = ceil_div(blocks, kMultiprocessors);
+  return kLaunchNs + kTileNs + static_cast<double>(of_one / resident) * together(resident) +
+         together(of_one % resident);
 }
 
 }  // namespace
@@ -75,18 +88,20 @@ std::string ProductTile::name() const {
 }
 
 std::vector<ProductTile> product_tiles() {
-  static constexpr std::array<std::array<int, 5>, 13> kShapes = {{{128, 128, 8, 8, 8},
-                                                                  {128, 128, 8, 8, 16},
+  static constexpr std::array<std::array<int, 5>, 15> kShapes = {{{128, 128, 8, 8, 16},
                                                                   {128, 64, 8, 8, 16},
                                                                   {64, 128, 8, 8, 16},
                                                                   {64, 64, 8, 8, 8},
                                                                   {64, 64, 8, 4, 16},
                                                                   {64, 64, 8, 4, 8},
+                                                                  {32, 64, 8, 4, 16},
+                                                                  {64, 32, 8, 4, 16},
+                                                                  {32, 32, 8, 4, 16},
+                                                                  {32, 32, 8, 4, 8},
                                                                   {32, 64, 4, 4, 16},
                                                                   {64, 32, 4, 4, 16},
                                                                   {32, 32, 4, 4, 16},
                                                                   {32, 32, 4, 4, 32},
-                                                                  {32, 64, 4, 4, 32},
                                                                   {16, 64, 4, 4, 16}}};
   std::vector<ProductTile> out;
   for (const auto& [rows, columns, thread_rows, thread_columns, depth] : kShapes) {

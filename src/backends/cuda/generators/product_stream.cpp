@@ -28,13 +28,7 @@ constexpr double kRowsOfChunk = 4.0;
 constexpr double kStreamNs = 1500.0;          // a kernel's begin and end
 constexpr double kStreamFlopsPerNs = 5000.0;  // of the device
 
-int chunk_of(const lower::Contraction& c) {
-  const int most = c.m <= 4 ? 64 : 32;
-  for (int chunk = most; chunk >= 16; chunk /= 2) {
-    if (c.k % chunk == 0) return chunk;
-  }
-  return 16;
-}
+int chunk_of(const lower::Contraction& c) { return c.k % 32 == 0 ? 32 : 16; }
 
 class StreamEmitter {
  public:
@@ -70,7 +64,7 @@ class StreamEmitter {
     return fmt::format("*(PYC_GLOBAL const pyc_v16*)({} + {})", buffer_name(buffer),
                        emitter_.value(emitter_.pool_.node(load).a));
   }
-  void declare_k(loop::VarId var, const std::string& name);
+  void declare_k(loop::VarId var, const std::string& name, const std::string& at);
   std::string filled(const std::string& name, const std::string& value) const {
     return ragged_ ? fmt::format("{}_in ? {} : 0.0f", name, value) : value;
   }
@@ -91,14 +85,14 @@ class StreamEmitter {
 };
 
 // Terms beyond the last are +0 in both operands, which changes no sum.
-void StreamEmitter::declare_k(loop::VarId var, const std::string& name) {
+void StreamEmitter::declare_k(loop::VarId var, const std::string& name, const std::string& at) {
   const std::string type = emitter_.var_type(var);
   if (ragged_) {
-    emitter_.line(fmt::format("const bool {}_in = k0 + j < {};", name, c_.k));
+    emitter_.line(fmt::format("const bool {}_in = {} < {};", name, at, c_.k));
     emitter_.line(
-        fmt::format("const {0} {1} = ({0})({1}_in ? k0 + j : {2});", type, name, c_.k - 1));
+        fmt::format("const {0} {1} = ({0})({1}_in ? {2} : {3});", type, name, at, c_.k - 1));
   } else {
-    emitter_.line(fmt::format("const {0} {1} = ({0})(k0 + j);", type, name));
+    emitter_.line(fmt::format("const {0} {1} = ({0})({2});", type, name, at));
   }
   emitter_.declare(var, name);
 }
@@ -107,12 +101,12 @@ std::string StreamEmitter::read_columns() {
   const loop::VarId k = emitter_.pool_.new_var("wk", DType::kI64, c_.k);
   const ExprId value = renamed(product_.b, k, c_.n_var, emitter_.pool_.var(column_));
   emitter_.open_scope();
-  declare_k(k, "wk");
+  declare_k(k, "wk", "k0 + j");
   if (wide_b_) {
-    emitter_.line(fmt::format("*(pyc_v16*)(w + j) = {};", wide_load(c_.b.buffer, value)));
+    emitter_.line(fmt::format("*(pyc_v16*)(next + j) = {};", wide_load(c_.b.buffer, value)));
   } else {
     const std::string read = emitter_.value(value);
-    emitter_.line(fmt::format("w[j] = {};", filled("wk", read)));
+    emitter_.line(fmt::format("next[j] = {};", filled("wk", read)));
   }
   emitter_.end_statement();
   const std::string body = emitter_.close_scope();
@@ -124,7 +118,7 @@ std::string StreamEmitter::add_products() {
   const loop::VarId k = emitter_.pool_.new_var("xk", DType::kI64, c_.k);
   const int at_once = wide_a_ ? kWide : 1;
   emitter_.open_scope();
-  declare_k(k, "xk");
+  declare_k(k, "xk", fmt::format("k0 - {} + j", s_.chunk));
   emitter_.line(fmt::format("PYC_ALIGN16 float x[{}];", c_.m * at_once));
   for (int64_t i = 0; i < c_.m; ++i) {
     const ExprId value = renamed(product_.a, k, c_.m_var, emitter_.pool_.integer(i));
@@ -162,12 +156,16 @@ void StreamEmitter::emit_round() {
       fmt::format("const i32 first = (round * {0} + team) * {1};\n"
                   "const i32 end = first + {1} < {2} ? first + {1} : {2};",
                   s_.teams, kProductSegment, c_.k));
-  emitter_.open_scope();
   emitter_.line(fmt::format("PYC_ALIGN16 float w[{}];", s_.chunk));
-  emitter_.line(read_columns());
-  emitter_.line(add_products());
+  // While one chunk is summed, the next is on its way.
+  emitter_.open_scope();
+  emitter_.line(fmt::format("PYC_ALIGN16 float next[{}];", s_.chunk));
+  emitter_.line(fmt::format("if (k0 < end) {{\n{}}}", read_columns()));
+  emitter_.line(fmt::format("if (k0 > first) {{\n{}}}", add_products()));
+  emitter_.line(fmt::format("PYC_UNROLL for (i32 j = 0; j < {}; ++j) w[j] = next[j];", s_.chunk));
   const std::string chunk = emitter_.close_scope();
-  emitter_.line(fmt::format("for (i32 k0 = first; k0 < end; k0 += {}) {{\n{}}}", s_.chunk, chunk));
+  emitter_.line(
+      fmt::format("for (i32 k0 = first; k0 < end + {0}; k0 += {0}) {{\n{1}}}", s_.chunk, chunk));
   emitter_.line(fmt::format(
       "PYC_UNROLL for (i32 i = 0; i < {0}; ++i) sums_shared[(team * {0} + i) * {1} + lane] = "
       "acc[i];\npyc_barrier();\n"

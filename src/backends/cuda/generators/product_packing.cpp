@@ -1,0 +1,166 @@
+#include "backends/cuda/generators/product_packing.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/hash.h"
+
+namespace pyc::cuda {
+namespace {
+
+using loop::ExprId;
+using loop::kNone;
+
+const lower::Contraction::Operand& operand_of(const lower::Contraction& c, bool of_a) {
+  return of_a ? c.a : c.b;
+}
+
+loop::VarId row_of(const lower::Contraction& c, bool of_a) { return of_a ? c.m_var : c.n_var; }
+
+bool reads_buffer(const loop::Pool& pool, ExprId e, uint32_t buffer,
+                  std::unordered_set<ExprId>& seen) {
+  if (e == kNone || !seen.insert(e).second) return false;
+  const loop::ExprNode& n = pool.node(e);
+  if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer) return true;
+  return reads_buffer(pool, n.a, buffer, seen) || reads_buffer(pool, n.b, buffer, seen) ||
+         reads_buffer(pool, n.c, buffer, seen);
+}
+
+bool is_read_elsewhere(const lower::Contraction& c, bool of_a) {
+  const uint32_t buffer = operand_of(c, of_a).buffer;
+  std::unordered_set<ExprId> seen;
+  if (reads_buffer(c.kernel->pool, operand_of(c, !of_a).value, buffer, seen)) return true;
+  for (const loop::Store& s : c.kernel->stores) {
+    if (reads_buffer(c.kernel->pool, s.value, buffer, seen)) return true;
+  }
+  return false;
+}
+
+// A constant of f32 that is no matrix with fixed strides.
+bool is_packed(const ir::Graph& graph, const lower::Group& group, bool of_a) {
+  const lower::Contraction& c = *group.contraction;
+  const lower::Contraction::Operand& o = operand_of(c, of_a);
+  if (o.form != lower::Contraction::Form::kDigits || o.load != o.value) return false;
+  if (o.dtype != DType::kF32 || row_of(c, of_a) == kNone) return false;
+  const ir::Value& value = graph.value(group.buffer_values[o.buffer]);
+  return value.kind == ir::ValueKind::kConstant && !is_read_elsewhere(c, of_a);
+}
+
+bool depends_on_batch(const lower::Contraction& c, bool of_a, size_t i) {
+  return loop::depends_on(c.kernel->pool, operand_of(c, of_a).value, c.batch_vars[i]);
+}
+
+// Where the operand's elements lie, along every variable that moves them.
+std::string places_text(const lower::Group& group, bool of_a) {
+  const lower::Contraction& c = *group.contraction;
+  const lower::Contraction::Operand& o = operand_of(c, of_a);
+  std::string text =
+      fmt::format("f32 by terms from {}", group.buffer_offset(o.buffer) + c.base_of(o));
+  const auto along = [&](loop::VarId var) {
+    const std::vector<int64_t> offsets = c.offsets_of(o, var);
+    text += fmt::format(" {}:{}", offsets.size(), hash128(std::as_bytes(std::span(offsets))).hex());
+  };
+  along(row_of(c, of_a));
+  along(c.k_var);
+  for (size_t i = 0; i < c.batch.size(); ++i) {
+    if (depends_on_batch(c, of_a, i)) along(c.batch_vars[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<ProductPacking> product_packing(const ir::Graph& graph, const lower::Group& group) {
+  const lower::Contraction& c = *group.contraction;
+  for (const bool of_a : {true, false}) {
+    if (!is_packed(graph, group, of_a)) continue;
+    ProductPacking p;
+    p.of_a = of_a;
+    p.buffer = operand_of(c, of_a).buffer;
+    p.length = ((of_a ? c.m : c.n) + 3) / 4 * 4;
+    for (size_t i = 0; i < c.batch.size(); ++i) {
+      if (depends_on_batch(c, of_a, i)) p.matrices *= c.batch[i];
+    }
+    p.text = places_text(group, of_a);
+    return p;
+  }
+  return std::nullopt;
+}
+
+lower::Group with_packing(const lower::Group& given, const ProductPacking& packing) {
+  lower::Group group = given;
+  lower::Contraction& c = *group.contraction;
+  auto kernel = std::make_shared<loop::Kernel>(*c.kernel);
+  loop::Pool& pool = kernel->pool;
+  lower::Contraction::Operand o = operand_of(c, packing.of_a);
+  const auto times = [&](loop::VarId var, int64_t stride) {
+    return pool.binary(loop::Op::kMul, pool.var(var), pool.integer(stride));
+  };
+  ExprId at = pool.binary(loop::Op::kAdd, pool.var(row_of(c, packing.of_a)),
+                          times(c.k_var, packing.length));
+  o.form = lower::Contraction::Form::kLinear;
+  o.base = 0;
+  o.row_stride = 1;
+  o.k_stride = packing.length;
+  o.batch_strides.assign(c.batch.size(), 0);
+  int64_t stride = c.k * packing.length;
+  for (size_t i = c.batch.size(); i-- > 0;) {
+    if (!depends_on_batch(c, packing.of_a, i)) continue;
+    o.batch_strides[i] = stride;
+    at = pool.binary(loop::Op::kAdd, at, times(c.batch_vars[i], stride));
+    stride *= c.batch[i];
+  }
+  for (loop::Kernel* k : {kernel.get(), &group.kernel}) {
+    k->buffers[packing.buffer].elements = packing.matrices * c.k * packing.length;
+  }
+  if (packing.buffer < group.buffer_offsets.size()) group.buffer_offsets[packing.buffer] = 0;
+  o.value = pool.load(packing.buffer, DType::kF32, at);
+  o.load = o.value;
+  (packing.of_a ? c.a : c.b) = std::move(o);
+  c.kernel = std::move(kernel);
+  return group;
+}
+
+Result<runtime::Parameter> pack_operand(const ir::Graph& graph, const lower::Group& group,
+                                        const ProductPacking& packing) {
+  const lower::Contraction& c = *group.contraction;
+  const lower::Contraction::Operand& o = operand_of(c, packing.of_a);
+  const int64_t bytes = packing.bytes(c);
+  PYC_ASSIGN(AlignedBuffer made, AlignedBuffer::create(static_cast<size_t>(bytes)));
+  auto buffer = std::make_shared<AlignedBuffer>(std::move(made));
+  auto* out = reinterpret_cast<float*>(buffer->data());
+  std::memset(buffer->data(), 0, static_cast<size_t>(bytes));
+  const std::byte* from = graph.value(group.buffer_values[o.buffer]).constant->bytes.data() +
+                          group.buffer_offset_bytes(o.buffer);
+  std::vector<int64_t> matrices = {c.base_of(o)};
+  for (size_t i = 0; i < c.batch.size(); ++i) {
+    if (!depends_on_batch(c, packing.of_a, i)) continue;
+    std::vector<int64_t> next;
+    for (const int64_t m : matrices) {
+      for (const int64_t part : c.offsets_of(o, c.batch_vars[i])) next.push_back(m + part);
+    }
+    matrices = std::move(next);
+  }
+  const std::vector<int64_t> rows = c.offsets_of(o, row_of(c, packing.of_a));
+  for (const int64_t matrix : matrices) {
+    for (const int64_t k : c.offsets_of(o, c.k_var)) {
+      for (size_t r = 0; r < rows.size(); ++r) {
+        std::memcpy(out + r, from + (matrix + k + rows[r]) * 4, sizeof(float));
+      }
+      out += packing.length;
+    }
+  }
+  runtime::Parameter parameter;
+  parameter.data = buffer->data();
+  parameter.bytes = bytes;
+  parameter.owner = std::move(buffer);
+  return parameter;
+}
+
+}  // namespace pyc::cuda
