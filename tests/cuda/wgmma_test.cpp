@@ -10,12 +10,14 @@
 #include "backends/cuda/generators/wgmma_text.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/convert.h"
+#include "base/files.h"
 #include "base/matrix_unit.h"
 #include "cuda/models_on_fake.h"
 #include "driver/compile.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
 #include "passes/pipeline.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
@@ -332,10 +334,22 @@ TEST(CudaWgmma, OnlyBalancedHasTheUnit) {
   }
 }
 
-// ptxas warns where it has to wait after each product, and the kernel must keep its registers.
+// What a command prints; nothing if it fails.
+std::optional<std::string> printed_by(const std::string& command) {
+  FILE* const pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  if (pipe == nullptr) return std::nullopt;
+  std::string out;
+  char piece[4096];
+  for (size_t n = 0; (n = fread(piece, 1, sizeof(piece), pipe)) > 0;) out.append(piece, n);
+  return pclose(pipe) == 0 ? std::optional(out) : std::nullopt;
+}
+
+// The kernels' sums stay in registers, and the unit computes them.
 TEST(CudaWgmma, BecomesCubinsForHopper) {
   const auto nvrtc = cuda::Nvrtc::load();
   if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
+  const TempFolder folder;
+  bool disassembled = false;
   driver::CompileOptions options = on_device("cuda");
   options.target = "sm_90a";
   for (const ProductShape& s : {ProductShape{512, 1024, 768}, {8192, 8192, 8192}, {1, 768, 3072}}) {
@@ -344,8 +358,17 @@ TEST(CudaWgmma, BecomesCubinsForHopper) {
     auto verified = ir::verify_graph(std::move(*graph));
     ASSERT_TRUE(verified.ok());
     const auto compiled = driver::compile_program(std::move(*verified), options);
-    EXPECT_TRUE(compiled.ok()) << compiled.status().to_string();
+    ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
+    const std::string& image = *compiled->program->steps[0].kernel().object;
+    const std::string file = folder.path() + "/kernel.cubin";
+    ASSERT_TRUE(write_file_atomic(file, std::string_view(image)).ok());
+    const auto code = printed_by("nvdisasm -c " + file);
+    if (!code) continue;
+    disassembled = true;
+    EXPECT_NE(code->find("HGMMA"), std::string::npos);
+    for (const char* spill : {"LDL", "STL"}) EXPECT_EQ(code->find(spill), std::string::npos);
   }
+  if (!disassembled) GTEST_SKIP() << "NOT RUN: no nvdisasm to look at the code with";
 }
 
 }  // namespace

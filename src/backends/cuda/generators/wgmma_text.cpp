@@ -193,13 +193,25 @@ class WgmmaWriter {
                                   symbol_, name, buffer_parameters()));
   }
 
-  // Whether threads side by side had better read neighbours along the rows.
+  // Whether threads side by side had better read neighbours along the rows: a window's pixels lie
+  // so, its channels do not.
   bool neighbours_in_rows(const Side& s) const {
-    const loop::ExprNode& n = kernel_.pool.node(s.value);
-    if (n.op != loop::Op::kLoad || s.var == kNone) return false;
-    const loop::Affine offset = loop::affine_of(kernel_.pool, n.a);
-    return offset.coefficient(kernel_.pool, s.var) == 1 &&
-           offset.coefficient(kernel_.pool, c_.k_var) != 1;
+    if (s.var == kNone) return false;
+    std::vector<ExprId> open = {s.value};
+    std::vector<bool> seen(kernel_.pool.size(), false);
+    while (!open.empty()) {
+      const ExprId e = open.back();
+      open.pop_back();
+      if (e == kNone || seen[e]) continue;
+      seen[e] = true;
+      const loop::ExprNode& n = kernel_.pool.node(e);
+      if (n.op == loop::Op::kLoad &&
+          loop::affine_of(kernel_.pool, n.a).coefficient(kernel_.pool, c_.k_var) == 1) {
+        return false;
+      }
+      open.insert(open.end(), {n.a, n.b, n.c});
+    }
+    return true;
   }
 
   // Rows and k that are not there are read nowhere; an address stays one of the buffer's.
