@@ -305,8 +305,8 @@ static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
   pyc_model_self().copies.open.push_back({to, from, bytes});
 }
 static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
-static inline void pyc_copy_wait_1() {
-  pyc_model_self().copies.wait(1, [](const pyc_model::Copy& c) {
+static inline void pyc_model_copy_wait(size_t open) {
+  pyc_model_self().copies.wait(open, [](const pyc_model::Copy& c) {
     memset(pyc_shared + c.to, 0, 16);
     memcpy(pyc_shared + c.to, c.from, c.bytes);
   });

@@ -10,12 +10,14 @@
 #include "backends/cuda/generators/wgmma_text.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/convert.h"
+#include "base/files.h"
 #include "base/matrix_unit.h"
 #include "cuda/models_on_fake.h"
 #include "driver/compile.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
 #include "passes/pipeline.h"
+#include "support/temp_folder.h"
 
 namespace pyc::test {
 namespace {
@@ -169,28 +171,33 @@ class TileRun {
         .group = lowered.groups.data(), .factors = DType::kBF16, .tile = tile};
     if (!cuda::wgmma_fits(product))
       return Status(Code::kInternal, "such a tile was expected to fit");
-    return run(cuda::wgmma_text(product, "tile"));
+    return run(cuda::wgmma_texts(product, "tile"));
   }
 
  private:
-  Result<std::vector<float>> run(const cuda::KernelText& text) const {
+  Result<std::vector<float>> run(const std::vector<cuda::KernelText>& texts) const {
     PYC_ASSIGN(const auto nvrtc, cuda::Nvrtc::load(kFakeNvrtc));
-    const cuda::KernelText* const kernels[] = {&text};
-    PYC_ASSIGN(const std::string image,
-               nvrtc->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a"));
     PYC_ASSIGN(const auto driver, cuda::Driver::load(kFakeDriver));
     PYC_ASSIGN(const cuda::DevicePtr device, cuda::Device::open(driver));
-    PYC_ASSIGN(const cuda::Module module, cuda::Module::load(device, image));
-    PYC_ASSIGN(const auto function, module.function("tile", text.shared_bytes));
     PYC_ASSIGN(cuda::Stream stream, cuda::Stream::create(device));
     std::vector<float> sums(static_cast<size_t>(s_.m * s_.n));
     PYC_ASSIGN(const cuda::DeviceMemory a, device->allocate(a_.size() * 2));
     PYC_ASSIGN(const cuda::DeviceMemory b, device->allocate(b_.size() * 2));
     PYC_ASSIGN(const cuda::DeviceMemory y, device->allocate(sums.size() * 4));
+    PYC_ASSIGN(const cuda::DeviceMemory workspace,
+               device->allocate(static_cast<size_t>(texts[0].workspace_bytes)));
     PYC_TRY(stream.copy_in(a.get(), std::as_bytes(std::span(a_))));
     PYC_TRY(stream.copy_in(b.get(), std::as_bytes(std::span(b_))));
-    const uint64_t parameters[] = {a.get(), b.get(), y.get(), 0, 0, 0};
-    PYC_TRY(stream.launch(function, {text.blocks, text.threads, text.shared_bytes}, parameters));
+    const uint64_t parameters[] = {a.get(), b.get(), y.get(), workspace.get(), 0, 0};
+    for (const cuda::KernelText& text : texts) {
+      const cuda::KernelText* const kernels[] = {&text};
+      PYC_ASSIGN(const std::string image,
+                 nvrtc->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a"));
+      PYC_ASSIGN(const cuda::Module module, cuda::Module::load(device, image));
+      PYC_ASSIGN(const auto function, module.function("tile", text.shared_bytes));
+      PYC_TRY(stream.launch(function, {text.blocks, text.threads, text.shared_bytes}, parameters));
+      PYC_TRY(stream.synchronize());
+    }
     PYC_TRY(stream.copy_out(std::as_writable_bytes(std::span(sums)), y.get()));
     PYC_TRY(stream.synchronize());
     return sums;
@@ -204,10 +211,12 @@ class TileRun {
 };
 
 TEST(CudaWgmma, TilesNeverChangeBits) {
-  constexpr cuda::WgmmaTile kTiles[] = {{128, 192, false}, {128, 256, false}, {64, 256, true},
-                                        {128, 96, false},  {64, 32, true},    {128, 64, true}};
+  // Wide and narrow, short and long rings, the operands swapped or not.
+  constexpr cuda::WgmmaTile kTiles[] = {{128, 192, false, 5}, {128, 256, false, 4},
+                                        {64, 256, true, 3},   {128, 96, false, 8},
+                                        {64, 32, true, 8},    {128, 64, true, 6}};
   int turned = 0;
-  for (const ProductShape& s : {ProductShape{136, 264, 72}, {131, 67, 75}}) {
+  for (const ProductShape& s : {ProductShape{136, 264, 200}, {131, 67, 75}}) {
     for (const cuda::WgmmaTile& tile : kTiles) {
       const TileRun run(s, (turned & 1) != 0, (turned & 2) != 0);
       ++turned;
@@ -217,10 +226,18 @@ TEST(CudaWgmma, TilesNeverChangeBits) {
           << tile.rows << "x" << tile.columns << " of " << s.m << "," << s.n << "," << s.k;
     }
   }
-  const TileRun segments({130, 72, 2100}, false, false);
-  const auto found = segments.found({128, 192, false});
-  ASSERT_TRUE(found.ok()) << found.status().to_string();
-  EXPECT_TRUE(*found == segments.expected());
+}
+
+TEST(CudaWgmma, SegmentsJoinTheSameTogetherAndApart) {
+  const TileRun run({70, 72, 2100}, false, false);
+  const std::vector<float> expected = run.expected();
+  for (const cuda::WgmmaTile& tile : {cuda::WgmmaTile{128, 192, false, 5, false},
+                                      {64, 64, false, 8, true},
+                                      {64, 16, true, 8, true}}) {
+    const auto found = run.found(tile);
+    ASSERT_TRUE(found.ok()) << found.status().to_string();
+    EXPECT_TRUE(*found == expected) << tile.rows << "x" << tile.columns;
+  }
 }
 
 TEST(CudaWgmma, NumbersOfAnyBits) {
@@ -317,10 +334,22 @@ TEST(CudaWgmma, OnlyBalancedHasTheUnit) {
   }
 }
 
-// ptxas warns where it has to wait after each product, and the kernel must keep its registers.
+// What a command prints; nothing if it fails.
+std::optional<std::string> printed_by(const std::string& command) {
+  FILE* const pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  if (pipe == nullptr) return std::nullopt;
+  std::string out;
+  char piece[4096];
+  for (size_t n = 0; (n = fread(piece, 1, sizeof(piece), pipe)) > 0;) out.append(piece, n);
+  return pclose(pipe) == 0 ? std::optional(out) : std::nullopt;
+}
+
+// The kernels' sums stay in registers, and the unit computes them.
 TEST(CudaWgmma, BecomesCubinsForHopper) {
   const auto nvrtc = cuda::Nvrtc::load();
   if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
+  const TempFolder folder;
+  bool disassembled = false;
   driver::CompileOptions options = on_device("cuda");
   options.target = "sm_90a";
   for (const ProductShape& s : {ProductShape{512, 1024, 768}, {8192, 8192, 8192}, {1, 768, 3072}}) {
@@ -329,8 +358,17 @@ TEST(CudaWgmma, BecomesCubinsForHopper) {
     auto verified = ir::verify_graph(std::move(*graph));
     ASSERT_TRUE(verified.ok());
     const auto compiled = driver::compile_program(std::move(*verified), options);
-    EXPECT_TRUE(compiled.ok()) << compiled.status().to_string();
+    ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
+    const std::string& image = *compiled->program->steps[0].kernel().object;
+    const std::string file = folder.path() + "/kernel.cubin";
+    ASSERT_TRUE(write_file_atomic(file, std::string_view(image)).ok());
+    const auto code = printed_by("nvdisasm -c " + file);
+    if (!code) continue;
+    disassembled = true;
+    EXPECT_NE(code->find("HGMMA"), std::string::npos);
+    for (const char* spill : {"LDL", "STL"}) EXPECT_EQ(code->find(spill), std::string::npos);
   }
+  if (!disassembled) GTEST_SKIP() << "NOT RUN: no nvdisasm to look at the code with";
 }
 
 }  // namespace

@@ -21,11 +21,13 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 constexpr double kClocksPerNs = 1.7;
 constexpr int64_t kMultiprocessors = 132;
 constexpr double kFlops = 4096.0;
-constexpr double kBytes = 48.0;         // from the second-level cache
-constexpr double kElementClocks = 1.0;  // of an operand's element that comes by itself
-constexpr double kLeastStage = 250.0;   // waits for copies, barriers and products
+constexpr double kBytes = 40.0;         // from the second-level cache
+constexpr double kElementClocks = 2.0;  // of an operand's element that comes by itself
+constexpr double kLatency = 850.0;      // of a stage, from its first copy to its product
+constexpr double kLeastStage = 160.0;   // a barrier and a product
 constexpr double kTileClocks = 3000.0;  // before the first stage and after the last
-constexpr double kSumClocks = 0.15;     // of a sum in the epilogue
+constexpr double kSumClocks = 0.1;      // of a sum in the epilogue
+constexpr double kJoinNs = 1500.0;      // a kernel that joins segments, without its launch
 constexpr int64_t kMostResident = 2;
 
 // The type of the product's operands; nothing if no member's order is the unit's.
@@ -63,8 +65,9 @@ double bring_clocks(const WgmmaProduct& p, bool of_b, int64_t rows) {
 double cost_ns(const WgmmaProduct& p) {
   const lower::Contraction& c = p.contraction();
   const WgmmaTile& t = p.tile;
+  const int64_t segments = t.split ? wgmma_segments(p) : 1;
   const int64_t tiles = quotient_up(t.swapped ? c.n : c.m, t.rows) *
-                        quotient_up(t.swapped ? c.m : c.n, t.columns) * c.batch_size();
+                        quotient_up(t.swapped ? c.m : c.n, t.columns) * c.batch_size() * segments;
   const auto sums = static_cast<double>(t.rows * t.columns);
   const double stage = std::max(sums * 128.0 / kFlops, bring_clocks(p, t.swapped, t.rows) +
                                                            bring_clocks(p, !t.swapped, t.columns));
@@ -72,10 +75,13 @@ double cost_ns(const WgmmaProduct& p) {
       std::min({kMostResident, wgmma_resident(t), quotient_up(tiles, kMultiprocessors)});
   const auto together = static_cast<double>(resident);
   const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors * resident));
-  const auto stages = static_cast<double>(quotient_up(c.k, 64));
+  const auto stages = static_cast<double>(quotient_up(t.split ? 1024 : c.k, 64));
+  const double latency = std::max(kLatency / static_cast<double>(t.stages - 2), kLeastStage);
   const double clocks =
-      stages * std::max(stage * together, kLeastStage) + kTileClocks + sums * kSumClocks * together;
-  return kLaunchNs + waves * clocks / kClocksPerNs;
+      stages * std::max(stage * together, latency) + kTileClocks + sums * kSumClocks * together;
+  const double kept_bytes = static_cast<double>(tiles) * sums * sizeof(float);
+  const double join = t.split ? kLaunchNs + kJoinNs + 2.0 * kept_bytes / kDeviceBytesPerNs : 0.0;
+  return kLaunchNs + waves * clocks / kClocksPerNs + join;
 }
 
 Cut best_cut(WgmmaProduct p) {
@@ -83,10 +89,14 @@ Cut best_cut(WgmmaProduct p) {
   for (const bool swapped : {false, true}) {
     for (const int64_t rows : {128, 64}) {
       for (const int64_t columns : {256, 192, 128, 96, 64, 32, 16, 8}) {
-        p.tile = {.rows = rows, .columns = columns, .swapped = swapped};
-        if (!wgmma_fits(p)) continue;
-        const double ns = cost_ns(p);
-        if (ns < best.ns) best = {p.tile, ns};
+        for (const int64_t stages : {8, 6, 5, 4, 3}) {
+          for (const bool split : {false, true}) {
+            p.tile = {rows, columns, swapped, stages, split};
+            if (!wgmma_fits(p)) continue;
+            const double ns = cost_ns(p);
+            if (ns < best.ns) best = {p.tile, ns};
+          }
+        }
       }
     }
   }
@@ -109,14 +119,21 @@ class Wgmma final : public KernelGenerator {
     if (!c.rejected.empty()) return {c};
     WgmmaProduct product{.group = &group, .factors = *factors, .tile = {}};
     const Cut cut = best_cut(product);
+    if (cut.tile.rows == 0) {
+      c.rejected = "too_many_tiles";
+      return {c};
+    }
     product.tile = cut.tile;
-    c.name += fmt::format("__{}x{}{}", cut.tile.rows, cut.tile.columns,
-                          cut.tile.swapped ? "_swapped" : "");
+    c.name += fmt::format("__{}x{}x{}{}{}", cut.tile.rows, cut.tile.columns, cut.tile.stages,
+                          cut.tile.swapped ? "_swapped" : "", cut.tile.split ? "_split" : "");
     c.cost_ns = cut.ns;
     // A thread reads at an element what it needs there before it writes it.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);
     auto plan = std::make_shared<CudaPlan>();
-    plan->parts.push_back(make_part(wgmma_text(product, kUnitSymbol), group.kernel, group));
+    for (KernelText& text : wgmma_texts(product, kUnitSymbol)) {
+      c.needs.workspace_bytes = text.workspace_bytes;
+      plan->parts.push_back(make_part(std::move(text), group.kernel, group));
+    }
     c.plan = std::move(plan);
     return {c};
   }

@@ -13,7 +13,6 @@ PYC_FN void pyc_copy16(u32 to, const void* from, u32 bytes) {
                "l"(from), "r"(bytes) : "memory");
 }
 PYC_FN void pyc_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-PYC_FN void pyc_copy_wait_1() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
 PYC_FN void pyc_shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 PYC_FN u64 pyc_wgmma_place(u32 at, u32 leading, u32 stride) {
   return (u64)((pyc_shared_place(at) & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 |
@@ -45,11 +44,15 @@ std::string wgmma_prelude(const WgmmaInstruction& instruction) {
              "    \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}}, %{5}, %{6}, p, "
              "1, 1, {7}, {8};\\n}}\"\n"
              "    : {3} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n"
+             "PYC_FN void pyc_copy_wait() {{ asm volatile(\"cp.async.wait_group {9};\" ::: "
+             "\"memory\"); }}\n"
              "#else\n"
              "#define pyc_wgmma(d, a, b, keep) "
              "pyc_model_wgmma(d, a, b, keep, {0}, PYC_MODEL_{1}, {7}, {8})\n"
+             "#define pyc_copy_wait() pyc_model_copy_wait({9})\n"
              "#endif\n",
-             instruction.columns, type, registers, operands, count + 2, count, count + 1, a, b);
+             instruction.columns, type, registers, operands, count + 2, count, count + 1, a, b,
+             instruction.open_copies);
 }
 
 }  // namespace pyc::cuda

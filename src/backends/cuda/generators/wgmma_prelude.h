@@ -13,8 +13,8 @@ namespace pyc::cuda {
 //                                    bytes are named by their distance from it
 //   pyc_copy16(to, from, bytes)      begins to copy 16 bytes, of which the first `bytes` are taken
 //                                    and the rest is zero; `to` is a place in pyc_shared
-//   pyc_copy_commit, pyc_copy_wait_N closes a group of copies; waits until all but the last N
-//                                    groups of this thread are done
+//   pyc_copy_commit, pyc_copy_wait   closes a group of copies; waits until all but the last
+//                                    `open_copies` groups of this thread are done
 //   pyc_shared_fence                 what this thread wrote to shared memory is seen by the unit
 //   pyc_wgmma_place(at, leading, stride)  where the unit finds a tile, 128-byte swizzle
 //   pyc_wgmma(d, a, b, keep)         128 threads begin d = a·b + (keep ? d : 0) over 16 of k
@@ -25,6 +25,7 @@ struct WgmmaInstruction {
   int64_t columns = 0;
   bool a_along_rows = false;  // neighbours in shared memory are neighbours along the rows
   bool b_along_rows = false;
+  int64_t open_copies = 0;
 };
 std::string wgmma_prelude(const WgmmaInstruction& instruction);
 

@@ -8,6 +8,7 @@
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "backends/cuda/launch.h"
+#include "backends/cuda/neighbours.h"
 #include "base/matrix_unit.h"
 #include "loop/function.h"
 
@@ -18,10 +19,8 @@ using loop::ExprId;
 using loop::kNone;
 using loop::VarId;
 
-// A stage is filled while the two before it are multiplied and the next one waits.
-constexpr int64_t kStages = 4;
-constexpr int64_t kAhead = kStages - 2;
-static_assert(kAhead == 2, "pyc_copy_wait_1 leaves one group of copies open");
+// A stage is not filled before the product after the one that read it has begun.
+constexpr int64_t kStagesInUse = 2;
 constexpr int64_t kDepth = 64;      // of a stage, along k
 constexpr int64_t kRowBytes = 128;  // of a stage's row, and of the swizzle
 constexpr int64_t kChunk = 8;       // elements of 16 bytes
@@ -32,6 +31,7 @@ constexpr int64_t kBlock = 16;  // of k in one instruction
 constexpr int64_t kPadding = 8;
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
+constexpr double kMostTiles = 1e9;            // blocks are counted in i32
 constexpr int64_t kMostSums = 192;            // in a thread's registers
 
 // One side of the tile.
@@ -70,40 +70,66 @@ bool lies_along(const loop::Pool& pool, const loop::Affine& offset, VarId var, i
 int64_t stage_bytes(const WgmmaTile& tile) { return (tile.rows + tile.columns) * kRowBytes; }
 int64_t sums_row(const WgmmaTile& tile) { return tile.columns + kPadding; }
 int64_t shared_bytes(const WgmmaTile& tile) {
-  return std::max(kStages * stage_bytes(tile), tile.rows * sums_row(tile) * int64_t{4});
+  return std::max(tile.stages * stage_bytes(tile), tile.rows * sums_row(tile) * int64_t{4});
 }
+int64_t segment_of(DType factors) { return find_matrix_unit("sm90", factors)->segment; }
+
+// What of a product a kernel computes.
+enum class Part : uint8_t { kWhole, kSegments, kJoin };
 
 class WgmmaWriter {
  public:
-  WgmmaWriter(const WgmmaProduct& product, std::string symbol)
-      : p_(product), c_(product.contraction()), symbol_(std::move(symbol)), kernel_(*c_.kernel) {
+  WgmmaWriter(const WgmmaProduct& product, Part part, std::string symbol)
+      : p_(product),
+        c_(product.contraction()),
+        part_(part),
+        symbol_(std::move(symbol)),
+        kernel_(*c_.kernel) {
     product_of(kernel_).value = c_.a.value;
     product_of(kernel_).value2 = c_.b.value;
     kernel_ = loop::without_calls(std::move(kernel_));
     rows_ = side(p_.tile.swapped, p_.tile.rows);
     columns_ = side(!p_.tile.swapped, p_.tile.columns);
     out_.symbol = symbol_;
-    out_.form = fmt::format("wgmma {}x{}{}", p_.tile.rows, p_.tile.columns,
-                            p_.tile.swapped ? " swapped" : "");
+    out_.form = fmt::format("wgmma {}x{}{}{}", p_.tile.rows, p_.tile.columns,
+                            p_.tile.swapped ? " swapped" : "", part_ == Part::kJoin ? " join" : "");
     out_.buffers = parameters_of(kernel_);
     out_.threads = static_cast<uint32_t>(p_.tile.rows / kRows * kThreads);
-    out_.blocks = static_cast<uint32_t>(tiles_of(rows_) * tiles_of(columns_) * c_.batch_size());
+    tiles_ = tiles_of(rows_) * tiles_of(columns_) * c_.batch_size();
+    const int64_t segments = wgmma_segments(p_);
+    out_.blocks = static_cast<uint32_t>(part_ == Part::kSegments ? tiles_ * segments : tiles_);
     out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_.tile));
+    if (part_ != Part::kWhole) {
+      out_.workspace_bytes = tiles_ * segments * p_.tile.rows * p_.tile.columns * 4;
+    }
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      unaligned_.push_back(p_.group->buffer_offset_bytes(b) % kBufferAlignment != 0);
+    }
   }
 
   KernelText write() {
     const WgmmaInstruction instruction{.factors = p_.factors,
                                        .columns = p_.tile.columns,
                                        .a_along_rows = rows_.along_rows(),
-                                       .b_along_rows = columns_.along_rows()};
-    out_.text = wgmma_prelude(instruction) + Emitter(kernel_, cuda_dialect(), symbol_).tables() +
-                bring_function(rows_, "rows") + bring_function(columns_, "columns") +
-                kernel_head(out_, kernel_, true) + " {\n" + place() + products() + epilogue() +
-                "}\n";
+                                       .b_along_rows = columns_.along_rows(),
+                                       .open_copies = ahead() - 1};
+    out_.text = wgmma_prelude(instruction) + Emitter(kernel_, cuda_dialect(), symbol_).tables();
+    std::string body = place();
+    if (part_ == Part::kJoin) {
+      body += joined();
+    } else {
+      out_.text += bring_function(rows_, "rows") + bring_function(columns_, "columns");
+      body += products();
+    }
+    body += part_ == Part::kSegments ? kept() : epilogue();
+    out_.text += kernel_head(out_, kernel_, true) + " {\n" + body + "}\n";
     return std::move(out_);
   }
 
  private:
+  int64_t ahead() const { return p_.tile.stages - kStagesInUse; }
+  int64_t sums() const { return p_.tile.columns / 2; }  // of a thread
+
   loop::Reduction& product_of(loop::Kernel& kernel) const {
     const auto inner =
         std::find_if(kernel.loops.begin(), kernel.loops.end(), [&](const loop::Loop& l) {
@@ -167,13 +193,25 @@ class WgmmaWriter {
                                   symbol_, name, buffer_parameters()));
   }
 
-  // Whether threads side by side had better read neighbours along the rows.
+  // Whether threads side by side had better read neighbours along the rows: a window's pixels lie
+  // so, its channels do not.
   bool neighbours_in_rows(const Side& s) const {
-    const loop::ExprNode& n = kernel_.pool.node(s.value);
-    if (n.op != loop::Op::kLoad || s.var == kNone) return false;
-    const loop::Affine offset = loop::affine_of(kernel_.pool, n.a);
-    return offset.coefficient(kernel_.pool, s.var) == 1 &&
-           offset.coefficient(kernel_.pool, c_.k_var) != 1;
+    if (s.var == kNone) return false;
+    std::vector<ExprId> open = {s.value};
+    std::vector<bool> seen(kernel_.pool.size(), false);
+    while (!open.empty()) {
+      const ExprId e = open.back();
+      open.pop_back();
+      if (e == kNone || seen[e]) continue;
+      seen[e] = true;
+      const loop::ExprNode& n = kernel_.pool.node(e);
+      if (n.op == loop::Op::kLoad &&
+          loop::affine_of(kernel_.pool, n.a).coefficient(kernel_.pool, c_.k_var) == 1) {
+        return false;
+      }
+      open.insert(open.end(), {n.a, n.b, n.c});
+    }
+    return true;
   }
 
   // Rows and k that are not there are read nowhere; an address stays one of the buffer's.
@@ -227,9 +265,9 @@ class WgmmaWriter {
     const int64_t down = tiles_of(rows_);
     constexpr int64_t kBand = 8;
     std::string text = fmt::format(
-        "const i32 thread = pyc_thread();\nconst i32 batch = pyc_block() / {0};\n"
-        "const i32 tile = pyc_block() % {0};\n",
-        across * down);
+        "const i32 thread = pyc_thread();\nconst i32 number = pyc_block() % {1};\n"
+        "const i32 batch = number / {0}, tile = number % {0};\n",
+        across * down, tiles_);
     if (down <= kBand) {
       return text + fmt::format(
                         "const i32 first_row = tile % {0} * {1}, "
@@ -246,7 +284,7 @@ class WgmmaWriter {
 
   std::string bring(const std::string& stage) const {
     const std::string to =
-        fmt::format("(u32)(({}) % {} * {})", stage, kStages, stage_bytes(p_.tile));
+        fmt::format("(u32)(({}) % {} * {})", stage, p_.tile.stages, stage_bytes(p_.tile));
     return fmt::format(
         "{0}_rows({1}batch, first_row, ({2}) * {3}, {4});\n"
         "{0}_columns({1}batch, first_column, ({2}) * {3}, {4} + {5}u);\n",
@@ -262,25 +300,33 @@ class WgmmaWriter {
     return s.along_rows() ? kBlock * kRowBytes : kBlock * 2;
   }
 
-  // `total` of each of the thread's elements.
+  // `total` of each of the thread's elements, or of those of the block's segment.
   std::string products() const {
     const int64_t stages = (c_.k + kDepth - 1) / kDepth;
-    const int64_t of_segment = find_matrix_unit("sm90", p_.factors)->segment / kDepth;
-    const int64_t count = p_.tile.columns / 2;
-    const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", count);
+    const int64_t of_segment = segment_of(p_.factors) / kDepth;
+    const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
     std::string text =
-        fmt::format("float sum[{0}], total[{0}];\n{1}total[i] = 0.0f;\n", count, each);
-    text += fmt::format("PYC_UNROLL for (i32 t = 0; t < {}; ++t) {{\n", kAhead);
-    text += fmt::format("if (t < {}) {{\n{}}}\npyc_copy_commit();\n}}\n", stages, bring("t"));
+        fmt::format("float sum[{0}], total[{0}];\n{1}total[i] = 0.0f;\n", sums(), each);
+    if (part_ == Part::kSegments) {
+      text += fmt::format(
+          "const i32 first = pyc_block() / {0} * {1}, last = first + {1} < {2} ? first + {1} : "
+          "{2};\n",
+          tiles_, of_segment, stages);
+    } else {
+      text += fmt::format("const i32 first = 0, last = {};\n", stages);
+    }
+    text += fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", ahead());
+    text +=
+        fmt::format("if (first + i < last) {{\n{}}}\npyc_copy_commit();\n}}\n", bring("first + i"));
     text += fmt::format(
-        "for (i32 begin = 0; begin < {0}; begin += {1}) {{\n"
-        "const i32 end = begin + {1} < {0} ? begin + {1} : {0};\n"
+        "for (i32 begin = first; begin < last; begin += {0}) {{\n"
+        "const i32 end = begin + {0} < last ? begin + {0} : last;\n"
         "for (i32 t = begin; t < end; ++t) {{\n"
-        "pyc_copy_wait_1();\npyc_shared_fence();\npyc_barrier();\n"
-        "const u32 a_at = (u32)(t % {2} * {3} + thread / {4} * {5}), "
-        "b_at = (u32)(t % {2} * {3} + {6});\n"
+        "pyc_copy_wait();\npyc_shared_fence();\npyc_barrier();\n"
+        "const u32 a_at = (u32)(t % {1} * {2} + thread / {3} * {4}), "
+        "b_at = (u32)(t % {1} * {2} + {5});\n"
         "pyc_wgmma_fence();\n",
-        stages, of_segment, kStages, stage_bytes(p_.tile), kThreads, kRows * kRowBytes,
+        of_segment, p_.tile.stages, stage_bytes(p_.tile), kThreads, kRows * kRowBytes,
         rows_.bytes());
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
       text += fmt::format("pyc_wgmma(sum, {}, {}, {});\n",
@@ -289,17 +335,38 @@ class WgmmaWriter {
                           b == 0 ? "t != begin" : "1");
     }
     text += "pyc_wgmma_commit();\n";
-    text += fmt::format("if (t + {0} < {1}) {{\n{2}}}\npyc_copy_commit();\n", kAhead, stages,
-                        bring(fmt::format("t + {}", kAhead)));
+    text += fmt::format("if (t + {0} < last) {{\n{1}}}\npyc_copy_commit();\n", ahead(),
+                        bring(fmt::format("t + {}", ahead())));
     // All groups have left stage t - 1 when they meet again.
     text += "pyc_wgmma_wait_1();\n}\npyc_wgmma_wait_0();\n";
     return text + each + "total[i] = pyc_add_f32(total[i], sum[i]);\n}\n";
   }
 
+  // Where segment `segment` of this tile has the thread's sums in the workspace.
+  std::string kept_at(const std::string& segment) const {
+    return fmt::format("(PYC_GLOBAL float*)workspace + ((i64)({}) * {} + number) * {} + thread",
+                       segment, tiles_, p_.tile.rows * p_.tile.columns);
+  }
+  // A total is +0 plus the segment's sum, so it is what the sum alone is: no sum is −0.
+  std::string kept() const {
+    return fmt::format(
+        "PYC_GLOBAL float* to = {};\nPYC_UNROLL for (i32 i = 0; i < {}; ++i) to[i * {}] = "
+        "total[i];\n",
+        kept_at(fmt::format("pyc_block() / {}", tiles_)), sums(), out_.threads);
+  }
+  std::string joined() const {
+    return fmt::format(
+        "float total[{0}];\nPYC_UNROLL for (i32 i = 0; i < {0}; ++i) total[i] = 0.0f;\n"
+        "for (i32 s = 0; s < {1}; ++s) {{\nPYC_GLOBAL const float* from = {2};\n"
+        "PYC_UNROLL for (i32 i = 0; i < {0}; ++i) total[i] = pyc_add_f32(total[i], from[i * "
+        "{3}]);\n}}\n",
+        sums(), wgmma_segments(p_), kept_at("s"), out_.threads);
+  }
+
   // Sums go to shared memory as the unit leaves them with its threads, and come back by rows.
   std::string epilogue() const {
     const int64_t row = sums_row(p_.tile);
-    std::string text = fmt::format(
+    const std::string text = fmt::format(
         "pyc_barrier();\nPYC_NEAR float* sums = (PYC_NEAR float*)pyc_shared;\n{{\n"
         "PYC_NEAR float* own = sums + (thread / 32 * 16 + thread % 32 / 4) * {0} + thread % 4 * "
         "2;\n"
@@ -308,37 +375,62 @@ class WgmmaWriter {
         "own[i * 8 + {2}] = total[i * 4 + 2];\nown[i * 8 + {2} + 1] = total[i * 4 + 3];\n}}\n}}\n"
         "pyc_barrier();\n",
         row, p_.tile.columns / 8, 8 * row);
-    Emitter e(kernel_, cuda_dialect(), symbol_);
+    loop::Loop over_n{.var = c_.n_var, .extent = c_.n};
+    for (uint32_t s = 0; s < kernel_.stores.size(); ++s) {
+      over_n.body.push_back({loop::StmtKind::kStore, s});
+    }
+    NeighbourEmitter e(kernel_, cuda_dialect(), symbol_, over_n, unaligned_);
     declare_batch(e);
     e.open_scope();
-    // Threads side by side have neighbours along n.
-    if (p_.tile.swapped) {
-      e.line(fmt::format("const i32 r = at % {0}, c = at / {0};", p_.tile.rows));
-    } else {
-      e.line(fmt::format("const i32 r = at / {0}, c = at % {0};", p_.tile.columns));
-    }
+    const int64_t v = e.elements();
+    // Threads side by side have neighbours along n, each v of them.
+    const std::string_view order = p_.tile.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
+                                                   : "const i32 r = at / {0}, c = at % {0} * {1};";
+    const int64_t along = (p_.tile.swapped ? p_.tile.rows : p_.tile.columns) / v;
+    e.line(fmt::format(fmt::runtime(order), along, v));
     e.line(fmt::format("if (first_row + r >= {} || first_column + c >= {}) continue;", rows_.extent,
                        columns_.extent));
-    declare_index(e, rows_.var, "row", "first_row + r");
-    declare_index(e, columns_.var, "column", "first_column + c");
-    e.line(fmt::format("const float result = sums[r * {} + c];", row));
-    e.declare(c_.result, "result");
-    for (const loop::Store& s : kernel_.stores) {
-      e.store(s);
-      e.end_statement();
-    }
+    declare_index(e, c_.m_var, "i", p_.tile.swapped ? "first_column + c" : "first_row + r");
+    store_elements(e, over_n, v);
     const std::string body = e.close_scope();
     e.line(fmt::format("for (i32 at = thread; at < {}; at += {}) {{\n{}}}",
-                       p_.tile.rows * p_.tile.columns, out_.threads, body));
+                       p_.tile.rows * p_.tile.columns / v, out_.threads, body));
     return text + e.close_scope();
+  }
+
+  void store_elements(NeighbourEmitter& e, const loop::Loop& over_n, int64_t v) const {
+    const std::string first = p_.tile.swapped ? "first_row + r" : "first_column + c";
+    const int64_t row = sums_row(p_.tile);
+    if (v == 1) {
+      declare_index(e, over_n.var, "j", first);
+      e.line(fmt::format("const float result = sums[r * {} + c];", row));
+      e.declare(c_.result, "result");
+      e.serial_body(over_n.body);
+      return;
+    }
+    e.line(fmt::format("const {0} j0 = ({0})({1});", e.var_type(over_n.var), first));
+    e.line(fmt::format("PYC_ALIGN16 float results[{}];", v));
+    if (p_.tile.swapped) {
+      e.line(fmt::format(
+          "PYC_UNROLL for (i32 e = 0; e < {}; ++e) results[e] = sums[(r + e) * {} + c];", v, row));
+    }
+    for (int64_t at = 0; at < v && !p_.tile.swapped; at += 2) {
+      e.line(fmt::format(
+          "*(pyc_v8*)(results + {0}) = *(PYC_NEAR const pyc_v8*)(sums + r * {1} + c + {0});", at,
+          row));
+    }
+    e.emit_elements(v, [&] { e.declare(c_.result, "results[e]"); });
   }
 
   const WgmmaProduct& p_;
   const lower::Contraction& c_;
+  Part part_;
   std::string symbol_;
   loop::Kernel kernel_;
   Side rows_;
   Side columns_;
+  int64_t tiles_ = 0;
+  std::vector<bool> unaligned_;
   KernelText out_;
 };
 
@@ -362,19 +454,39 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   return along_rows && rows % kRows == 0 ? WgmmaBring::kAlongRows : WgmmaBring::kElements;
 }
 
+int64_t wgmma_segments(const WgmmaProduct& product) {
+  const int64_t segment = segment_of(product.factors);
+  return (product.contraction().k + segment - 1) / segment;
+}
+
 bool wgmma_fits(const WgmmaProduct& product) {
-  const int64_t segment = find_matrix_unit("sm90", product.factors)->segment;
-  const int64_t sums = product.tile.columns / 2;
-  const int64_t registers = product.contraction().k > segment ? 2 * sums : sums;
-  return shared_bytes(product.tile) <= kMostShared && registers <= kMostSums;
+  const WgmmaTile& tile = product.tile;
+  const int64_t segments = wgmma_segments(product);
+  if (tile.split && segments < 2) return false;
+  const lower::Contraction& c = product.contraction();
+  const double blocks = static_cast<double>(c.m) * static_cast<double>(c.n) *
+                        static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
+                        static_cast<double>(tile.rows * tile.columns);
+  if (blocks > kMostTiles) return false;
+  const int64_t sums = tile.columns / 2;
+  const int64_t registers = segments > 1 && !tile.split ? 2 * sums : sums;
+  return shared_bytes(tile) <= kMostShared && registers <= kMostSums;
 }
 
 int64_t wgmma_resident(const WgmmaTile& tile) {
   return kMostShared / (shared_bytes(tile) + kReservedShared);
 }
 
-KernelText wgmma_text(const WgmmaProduct& product, const std::string& symbol) {
-  return WgmmaWriter(product, symbol).write();
+std::vector<KernelText> wgmma_texts(const WgmmaProduct& product, const std::string& symbol) {
+  std::vector<KernelText> out;
+  const auto add = [&](Part part) { out.push_back(WgmmaWriter(product, part, symbol).write()); };
+  if (!product.tile.split) {
+    add(Part::kWhole);
+    return out;
+  }
+  add(Part::kSegments);
+  add(Part::kJoin);
+  return out;
 }
 
 }  // namespace pyc::cuda

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/kernel_text.h"
 #include "lower/types.h"
@@ -22,6 +23,8 @@ struct WgmmaTile {
   int64_t rows = 0;     // 64 for each 128 threads
   int64_t columns = 0;  // 8 … 256
   bool swapped = false;
+  int64_t stages = 4;  // of the ring, at least 3
+  bool split = false;  // each segment of k has blocks of its own; another kernel joins them
 };
 
 // How an operand comes into shared memory.
@@ -46,8 +49,11 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b);
 bool wgmma_fits(const WgmmaProduct& product);
 // How many blocks a multiprocessor has room for.
 int64_t wgmma_resident(const WgmmaTile& tile);
+// Of k, in the unit's order.
+int64_t wgmma_segments(const WgmmaProduct& product);
 
-// Requires wgmma_fits and a contraction of at least one element.
-KernelText wgmma_text(const WgmmaProduct& product, const std::string& symbol);
+// The kernels that compute it, in order: one, or where the tile is split two that share a
+// workspace. Requires wgmma_fits and a contraction of at least one element.
+std::vector<KernelText> wgmma_texts(const WgmmaProduct& product, const std::string& symbol);
 
 }  // namespace pyc::cuda

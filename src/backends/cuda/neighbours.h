@@ -1,0 +1,48 @@
+#pragma once
+
+// Text of a loop's body for one thread that has several neighbours along the loop: what lies side
+// by side in memory is read and written up to 16 bytes at a time.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/emitter.h"
+
+namespace pyc::cuda {
+
+class NeighbourEmitter : public Emitter {
+ public:
+  // `unaligned` marks buffers that may begin anywhere.
+  NeighbourEmitter(const loop::Kernel& kernel, const Dialect& dialect, const std::string& symbol,
+                   const loop::Loop& l, const std::vector<bool>& unaligned)
+      : Emitter(kernel, dialect, symbol), loop_(l), unaligned_(unaligned) {}
+
+  // How many neighbours along the loop one thread can have: 1 if there is something to keep it
+  // from them.
+  int64_t elements();
+
+  // The loop's statements at j0 … j0 + v - 1, where element e is at j0 + e. `declare_more` declares
+  // what else an element has.
+  void emit_elements(int64_t v, const std::function<void()>& declare_more = {});
+
+ private:
+  std::optional<loop::Affine> aligned_base(uint32_t buffer, loop::ExprId offset, int64_t v);
+  bool all_stores_fit(int64_t v);
+  std::string moves(const std::string& array, uint32_t buffer, const std::string& offset, int64_t v,
+                    bool to_buffer);
+  std::string place(const loop::Affine& base);
+  void read_side_by_side(loop::ExprId e, int64_t v);
+  std::string store_side_by_side(const loop::Store& s, int64_t v);
+  void mark_used();
+  void mark(loop::ExprId e);
+
+  const loop::Loop loop_;
+  const std::vector<bool>& unaligned_;
+  std::string reads_;
+  std::vector<bool> used_;
+  int stored_ = 0;
+};
+
+}  // namespace pyc::cuda
