@@ -2,7 +2,7 @@
 # src/ops/support/ and are not listed. Further arguments are stems to list beside those. The file is touched only when its
 # content changes.
 function(pyc_write_op_list output)
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/ops/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*.cpp")
   set(stems ${ARGN})
   foreach(source IN LISTS sources)
     get_filename_component(stem ${source} NAME_WE)
@@ -22,7 +22,7 @@ endfunction()
 # Writes `output`: one line PYC_GENERATOR(<stem>) for each src/backends/cpu/generators/<stem>.cpp, sorted by bytes; further
 # arguments are stems to list beside those.
 function(pyc_write_generator_list output)
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/backends/cpu/generators/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backends/cpu/generators/*.cpp")
   set(stems ${ARGN})
   foreach(source IN LISTS sources)
     get_filename_component(stem ${source} NAME_WE)

@@ -1,7 +1,7 @@
 # Writes `output`: the files of src/report/page/ joined, as two C++ strings, what stands before the data of a report and what
 # stands after it. Nothing is taken from anywhere else. The file is touched only when its content changes.
 function(pyc_write_report_page output)
-  set(page ${CMAKE_SOURCE_DIR}/src/report/page)
+  set(page ${PROJECT_SOURCE_DIR}/src/report/page)
   file(READ ${page}/page.html html)
   file(READ ${page}/style.css style)
   set(script "")

@@ -14,6 +14,7 @@
 #include "pyc/report.h"
 #include "pyc/results.h"
 #include "pyc/runtime_allocator.h"
+#include "pyc/trace.h"
 #include "pyc/train.h"
 
 #endif

@@ -69,6 +69,11 @@ class CompileOptions {
     check([&](pyc_error** e) { return pyc_compile_options_contract(get(), text.c_str(), e); });
     return *this;
   }
+  // Records what is compiled with them, and its runs; null: nothing.
+  CompileOptions& trace(pyc_trace* trace) {
+    check([&](pyc_error** e) { return pyc_compile_options_trace(get(), trace, e); });
+    return *this;
+  }
   // The items of a list are lines.
   std::string text(const std::string& name) const {
     return take_text([&](char** value, pyc_error** e) {
@@ -79,6 +84,24 @@ class CompileOptions {
 
  private:
   Handle<pyc_compile_options, pyc_compile_options_destroy> handle_;
+};
+
+// What compiles and runs did, for Perfetto: CompileOptions().trace(trace.get()).
+class Trace {
+ public:
+  Trace() {
+    check([&](pyc_error** e) { return pyc_trace_create(handle_.put(), e); });
+  }
+  void stop() {
+    check([&](pyc_error** e) { return pyc_trace_stop(get(), e); });
+  }
+  std::string json() const {
+    return take_text([&](char** text, pyc_error** e) { return pyc_trace_json(get(), text, e); });
+  }
+  pyc_trace* get() const { return handle_.get(); }
+
+ private:
+  Handle<pyc_trace, pyc_trace_destroy> handle_;
 };
 
 // A graph: built with ModelBuilder, read from text or a file.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/fp_state.h"
@@ -48,6 +49,31 @@ Result<lower::LowerOptions> options_of(const CompileOptions& o, const backends::
   return out;
 }
 
+// By group, the nodes that the user gave and what became of them there. What a node becomes has its
+// location, or its name where it has none.
+std::map<std::string, std::vector<TraceNode>> traced_nodes(const Front& front) {
+  std::map<std::string_view, std::string> given;  // by location
+  for (const ir::Node& node : front.given->nodes) {
+    const std::string& name = front.given->value(node.outputs[0]).name;
+    if (!node.loc.empty()) given.emplace(node.loc, fmt::format("{} ({})", name, node.loc));
+  }
+  std::map<std::string, std::vector<TraceNode>> out;
+  const ir::Graph& graph = *front.lowered.graph;
+  for (const lower::Group& group : front.lowered.groups) {
+    std::vector<TraceNode>& nodes = out[group.name];
+    for (const ir::NodeId n : group.members) {
+      const ir::Node& node = graph.nodes[n];
+      const auto known = given.find(node.loc);
+      const std::string& own = node.loc.empty() ? graph.value(node.outputs[0]).name : node.loc;
+      const std::string& name = known == given.end() ? own : known->second;
+      if (nodes.empty() || nodes.back().name != name) nodes.push_back({name, ""});
+      std::string& ops = nodes.back().ops;
+      ops += (ops.empty() ? "" : " ") + std::string(node.op->name);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const TimeLimit& limit) {
@@ -68,23 +94,26 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                     "the option, or choose the device cpu",
                     o.device));
   }
-  const backends::BackendOptions backend_options{
-      .threads = thread_count(o), .lanes = o.lanes, .target = o.target, .store = o.store.get()};
+  const backends::BackendOptions backend_options{.threads = thread_count(o),
+                                                 .lanes = o.lanes,
+                                                 .target = o.target,
+                                                 .store = o.store.get(),
+                                                 .trace = o.trace.get()};
 
   runtime::CompileBreakdown times;
-  Lap lap;
+  Lap lap(o.trace.get());
   PYC_ASSIGN(ir::VerifiedGraph canonical,
              passes::run_pipeline(given, ops::all_ops(),
                                   {.off = o.passes_off, .precision = o.precision}, &log));
-  times.passes_ns = lap();
+  times.passes_ns = lap("passes");
   PYC_TRY(limit.check("passes"));
   PYC_ASSIGN(const lower::LowerOptions lowering, options_of(o, *backend, backend_options));
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
-  times.lower_ns = lap();
+  times.lower_ns = lap("lower");
   PYC_TRY(limit.check("lower"));
   PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,
                                                  o.determinism == Determinism::kFast));
-  times.select_ns = lap();
+  times.select_ns = lap("select");
   PYC_TRY(limit.check("select"));
   PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
                                                         {.threads = backend_options.threads,
@@ -93,7 +122,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                                                          .mode = mode_of(o),
                                                          .states = std::move(states)}));
   plan::state_in_place(plan, lowered);
-  times.plan_ns = lap();
+  times.plan_ns = lap("plan");
   PYC_TRY(limit.check("plan"));
 
   for (DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
@@ -120,16 +149,17 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o, limit));
   PYC_TRY(check_latency(o, front.log));
   backends::CompileStats stats;
-  Lap lap;
+  Lap lap(o.trace.get());
   PYC_ASSIGN(
       std::vector<backends::CompiledGroup> groups,
       front.backend->compile(front.lowered, front.selection.chosen, front.backend_options, &stats));
-  front.times.code_ns = lap();
+  front.times.code_ns = lap("code");
   PYC_TRY(limit.check("code"));
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups,
                       {.backend = std::string(front.backend->name()), .target = o.target}));
-  front.times.assemble_ns = lap();
+  front.times.assemble_ns = lap("assemble");
+  if (o.trace != nullptr) o.trace->add_nodes(program, traced_nodes(front));
   front.times.kernels = stats.kernels;
   front.times.distinct_kernels = stats.distinct;
   front.times.generated_kernels = stats.generated;
@@ -155,15 +185,17 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
                   .times = front.times};
 }
 
-Status load(Compiled& compiled) {
-  Lap lap;
+Status load(Compiled& compiled, Trace* trace) {
+  Lap lap(trace);
   PYC_ASSIGN(compiled.engine, runtime::load_engine(compiled.program, loaders()));
-  compiled.times.code_ns += lap();
+  compiled.times.code_ns += lap("load");
   return {};
 }
 
 runtime::RunContract run_contract(const CompileOptions& options) {
-  return {.strict_views = options.strict_views, .memory_budget = options.memory_budget};
+  return {.strict_views = options.strict_views,
+          .memory_budget = options.memory_budget,
+          .trace = options.trace};
 }
 
 Result<ir::Graph> parse_model(std::string_view text) { return ir::parse(text, ops::all_ops()); }

@@ -15,6 +15,9 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
+namespace pyc {
+class Trace;
+}
 namespace pyc::backends {
 struct CodeStore;
 }
@@ -53,6 +56,8 @@ struct CompileOptions {
   std::shared_ptr<backends::CodeStore> store = {};
   // What contracts asked for.
   std::vector<ContractClause> clauses = {};
+  // Where compiles and the runs of what they make are recorded; null: nowhere.
+  std::shared_ptr<Trace> trace = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.

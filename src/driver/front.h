@@ -10,6 +10,7 @@
 #include "backends/backend.h"
 #include "base/clock.h"
 #include "base/decision.h"
+#include "base/trace.h"
 #include "driver/compile_options.h"
 #include "driver/select.h"
 #include "ir/graph.h"
@@ -31,15 +32,19 @@ struct Front {
   runtime::CompileBreakdown times;
 };
 
-// Nanoseconds since the last call.
+// Nanoseconds since the last call: those of a stage, which goes into the trace.
 class Lap {
  public:
-  int64_t operator()() {
-    const int64_t before = std::exchange(last_, now_ns());
+  explicit Lap(Trace* trace) : trace_(trace) {}
+  int64_t operator()(const char* stage) {
+    const int64_t before = last_;
+    if (trace_ != nullptr) trace_->add_span(stage, before);
+    last_ = now_ns();
     return last_ - before;
   }
 
  private:
+  Trace* trace_;
   int64_t last_ = now_ns();
 };
 

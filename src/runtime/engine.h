@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 #include "runtime/program.h"
 #include "runtime/tensor_view.h"
 
@@ -41,6 +42,9 @@ struct RunStats {
 struct StepTimes {
   Clock* clock = nullptr;
   std::span<int64_t> ns = {};  // one per step; empty: not asked
+  // As many as there are threads for each step; empty: not asked. Engines that are not of the
+  // host's threads leave them as they are.
+  std::span<TracePart> parts = {};
 };
 
 // The memory of one run. One run at a time.

@@ -94,6 +94,20 @@ struct StepCall {
   }
 };
 
+// The same, with the time of each part.
+struct TimedCall {
+  StepCall call;
+  Clock& clock;
+  TracePart* parts;
+
+  static void run_part(void* self, int thread, int64_t begin, int64_t end) {
+    TimedCall& timed = *static_cast<TimedCall*>(self);
+    const int64_t start = timed.clock.now_ns();
+    StepCall::run_part(&timed.call, thread, begin, end);
+    timed.parts[thread] = {trace_thread(), start, timed.clock.now_ns()};
+  }
+};
+
 Status fault_status(const Step& step, int32_t code, void* const* buffers) {
   if (code == kFaultOutOfBounds) {
     return {Code::kInternal, fmt::format("step '{}': out of bounds access", step.name)};
@@ -147,8 +161,8 @@ class HostLane final : public Lane {
   }
 
  private:
-  // The fault of the lowest thread that has one, or 0.
-  int32_t run_step(const BoundStep& step);
+  // The fault of the lowest thread that has one, or 0. `parts` is null, or one for each thread.
+  int32_t run_step(const BoundStep& step, Clock* clock, TracePart* parts);
 
   const HostEngine& engine_;
   ThreadPool& threads_;
@@ -229,7 +243,8 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
   const FpStateGuard fp_state;
   for (size_t s = 0; s < engine_.steps.size(); ++s) {
     const int64_t start = times.ns.empty() ? 0 : times.clock->now_ns();
-    const int32_t fault = run_step(engine_.steps[s]);
+    TracePart* parts = times.parts.empty() ? nullptr : times.parts.data() + s * faults_.size();
+    const int32_t fault = run_step(engine_.steps[s], times.clock, parts);
     if (fault != 0) {
       return fault_status(engine_.program().steps[s], fault,
                           pointers_.data() + engine_.steps[s].first);
@@ -241,11 +256,16 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
   return {};
 }
 
-int32_t HostLane::run_step(const BoundStep& step) {
+int32_t HostLane::run_step(const BoundStep& step, Clock* clock, TracePart* parts) {
   const int64_t* dims = step.has_dims ? engine_.dims.data() + step.first_dim : nullptr;
   StepCall call{step.function,     pointers_.data() + step.first, dims, scratch_, faults_,
                 threads_.threads()};
-  threads_.parallel_for(step.points, StepCall::run_part, &call);
+  if (parts == nullptr) {
+    threads_.parallel_for(step.points, StepCall::run_part, &call);
+  } else {
+    TimedCall timed{call, *clock, parts};
+    threads_.parallel_for(step.points, TimedCall::run_part, &timed);
+  }
   return take_fault(faults_);
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/exceptions.h"
@@ -67,6 +69,51 @@ class StateLease {
   bool lent_ = false;
 };
 
+// One run on its way into a trace.
+class RunRecord {
+ public:
+  RunRecord(Trace& trace, Clock& clock, const Program& program, const PooledLane& lane,
+            size_t threads)
+      : trace_(trace), clock_(clock) {
+    run_.program = &program;
+    run_.lane = &lane;
+    run_.lane_bytes = lane.lane->memory_bytes();
+    run_.thread = trace_thread();
+    run_.threads = threads;
+    run_.parts.resize(program.steps.size() * threads);
+    run_.start_ns = clock_.now_ns();
+  }
+  ~RunRecord() {
+    run_.end_ns = clock_.now_ns();
+    trace_.add_run(std::move(run_));
+  }
+  RunRecord(const RunRecord&) = delete;
+  RunRecord& operator=(const RunRecord&) = delete;
+  std::span<TracePart> parts() { return run_.parts; }
+
+ private:
+  Trace& trace_;
+  Clock& clock_;
+  TraceRun run_;
+};
+
+// The program's steps and the kernels that the log says were chosen for them.
+std::vector<TraceStep> traced_steps(const Program& program, const DecisionLog& log) {
+  std::map<std::string_view, std::string_view> kernels;
+  constexpr std::string_view kPrefix = "kernel:";
+  for (const Decision& d : log) {
+    if (d.what.starts_with(kPrefix)) {
+      kernels[std::string_view(d.what).substr(kPrefix.size())] = d.chosen;
+    }
+  }
+  std::vector<TraceStep> steps;
+  for (const Step& step : program.steps) {
+    const auto kernel = kernels.find(step.name);
+    steps.push_back({step.name, std::string(kernel == kernels.end() ? "" : kernel->second)});
+  }
+  return steps;
+}
+
 }  // namespace
 
 struct Model::Impl {
@@ -78,7 +125,7 @@ struct Model::Impl {
         log(std::move(decisions)),
         memory(report),
         clock(std::move(c)),
-        contract(terms),
+        contract(std::move(terms)),
         states(program),
         lanes(*engine, *pool, states) {}
 
@@ -165,7 +212,13 @@ Status Model::Impl::execute(std::span<const TensorView> inputs, std::span<const 
   PYC_TRY(state.take());
   PYC_ASSIGN(PooledLane * acquired, lanes.acquire(measured.allocations));
   const Lease lease(lanes, acquired);
-  const StepTimes times{clock.get(), step_ns};
+  StepTimes times{.clock = clock.get(), .ns = step_ns};
+  std::optional<RunRecord> record;
+  const auto threads = static_cast<size_t>(pool->threads());
+  if (contract.trace != nullptr && contract.trace->wants_run(program.steps.size() * threads)) {
+    record.emplace(*contract.trace, *clock, program, *acquired, threads);
+    times.parts = record->parts();
+  }
   const auto run_lane = [&](std::span<const TensorView> in, std::span<const TensorView> out) {
     state.whole = false;
     Status status = lease->lane->run(in, out, measured, times);
@@ -225,9 +278,13 @@ Result<std::unique_ptr<Model>> Model::create(std::shared_ptr<const Engine> engin
   if (pool == nullptr) return Status(Code::kNullPointer, "model: no thread pool");
   if (clock == nullptr) clock = std::make_shared<MonotonicClock>();
   auto impl = std::make_unique<Impl>(std::move(engine), std::move(pool), std::move(log), memory,
-                                     std::move(clock), contract);
+                                     std::move(clock), std::move(contract));
   PYC_TRY(impl->make_states());
   PYC_TRY(impl->make_first_lane());
+  if (impl->contract.trace != nullptr) {
+    impl->contract.trace->add_steps({impl->engine, &impl->program},
+                                    traced_steps(impl->program, impl->log));
+  }
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
 

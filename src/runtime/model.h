@@ -14,6 +14,7 @@
 #include "base/decision.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 #include "runtime/engine.h"
 #include "runtime/program.h"
 #include "runtime/states.h"
@@ -65,6 +66,8 @@ struct ModelStats {
 struct RunContract {
   bool strict_views = false;  // views that are not plain are refused
   int64_t memory_budget = 0;  // bytes for the peak and staging of one run; 0: no limit
+  // Where runs are recorded, which allocates; null: nowhere.
+  std::shared_ptr<Trace> trace = {};
 };
 
 class Model {

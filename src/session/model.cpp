@@ -78,7 +78,7 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o)
     if (!named.target.empty()) return build_on_disk(given, named, Store(folder));
   }
   PYC_ASSIGN(Compiled compiled, driver::compile_program(std::move(given), o));
-  PYC_TRY(driver::load(compiled));
+  PYC_TRY(driver::load(compiled, o.trace.get()));
   return compiled;
 }
 

@@ -1,4 +1,5 @@
-// The shared library as others see it. PYC_UPDATE_GOLDEN=1 rewrites the list of symbols.
+// The shared library as others see it. PYC_UPDATE_GOLDEN=1 rewrites the lists of symbols and
+// layouts.
 
 #include <gtest/gtest.h>
 
@@ -23,6 +24,15 @@ std::string output_of(const std::string& command, int* exit) {
   return text;
 }
 
+// The same as in the file of that name, which is written anew on demand.
+void expect_as_listed(const std::string& found, const std::string& name, const char* rule) {
+  const std::string path = std::string(PYC_SOURCE_DIR) + "/tests/capi/" + name;
+  if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << found;
+  std::ostringstream expected;
+  expected << std::ifstream(path).rdbuf();
+  EXPECT_EQ(found, expected.str()) << rule;
+}
+
 TEST(SharedLibrary, ExportsTheListedSymbolsAlone) {
   int exit = -1;
   std::istringstream lines(
@@ -37,11 +47,15 @@ TEST(SharedLibrary, ExportsTheListedSymbolsAlone) {
   }
   std::string found;
   for (const std::string& name : names) found += name + "\n";
-  const std::string path = std::string(PYC_SOURCE_DIR) + "/tests/capi/exported_symbols.txt";
-  if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << found;
-  std::ostringstream expected;
-  expected << std::ifstream(path).rdbuf();
-  EXPECT_EQ(found, expected.str()) << "symbols are added, never removed";
+  expect_as_listed(found, "exported_symbols.txt", "symbols are added, never removed");
+}
+
+TEST(SharedLibrary, StructsAndNumbersAreAsListed) {
+  int exit = -1;
+  const std::string found = output_of(PYC_CAPI_LAYOUTS, &exit);
+  ASSERT_EQ(exit, 0);
+  expect_as_listed(found, "struct_layouts.txt",
+                   "structs grow at their end, numbers are added; nothing else changes");
 }
 
 TEST(SharedLibrary, RunsTheCExample) {

@@ -54,10 +54,12 @@ class Bench final : public Command {
     options.integer("--runs", runs_, "Runs to measure; 0: as many as --seconds allows", 0,
                     100'000'000);
     options.number("--seconds", seconds_, "Time to measure for");
+    trace_.declare(options);
   }
 
   int run() override {
     model_.finish();
+    trace_.begin(model_.compile);
     const Progress progress("measuring " + model_.model);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
@@ -76,6 +78,7 @@ class Bench final : public Command {
       measure([&] { return model.run(in_, out_).wall_ns; });
       profile(model);
     }
+    trace_.write();
     json ? print_json(model) : print_text(model);
     return kExitOk;
   }
@@ -92,6 +95,7 @@ class Bench final : public Command {
   void measure(RunOnce run_once) {
     using Clock = std::chrono::steady_clock;
     for (int64_t i = 0; i < warmup_; ++i) run_once();
+    trace_.stop();  // what is measured is not recorded
     const auto start = Clock::now();
     const auto elapsed = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
@@ -238,6 +242,7 @@ class Bench final : public Command {
 
   ModelOptions model_;
   InputOptions inputs_;
+  TraceFlag trace_;
   int64_t warmup_ = 3;
   int64_t runs_ = 0;
   double seconds_ = 1.0;

@@ -230,6 +230,25 @@ void compile_settled(const ModelFile& file, CompileOptions& compile, const std::
 // The model as one graph with the shapes of `options`; nothing when parts of it are no tensor code.
 std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& options);
 
+// --trace FILE: what the command compiles and runs, for Perfetto.
+class TraceFlag {
+ public:
+  void declare(Options& options);
+  // To be called behind ModelOptions::finish and before anything is compiled.
+  void begin(CompileOptions& compile);
+  // From here on nothing is recorded.
+  void stop();
+  // Writes the file, if one is asked for.
+  void write() const;
+
+ private:
+  std::string path_;
+  std::optional<Trace> trace_;
+};
+
+// Writes a file; `flag` is what named it.
+void write_file(const std::string& flag, const std::string& path, const std::string& text);
+
 // By name alone: no device is looked for, since a GPU's driver would take its time and survives no
 // fork.
 std::vector<std::string> device_names();

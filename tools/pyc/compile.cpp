@@ -20,6 +20,7 @@ class Compile final : public Command {
   void declare(Options& options) override {
     model_.declare(options, ModelOptions::Offer::kAhead);
     options.text("-o,--output", output_, "The file to write");
+    trace_.declare(options);
   }
 
   int run() override {
@@ -27,8 +28,10 @@ class Compile final : public Command {
       throw Error(PYC_STATUS_INVALID_ARGUMENT, "no file to write is given: -o FILE.pycm", "");
     }
     model_.finish();
+    trace_.begin(model_.compile);
     const Progress progress("compiling " + model_.model);
     compile_settled(ModelFile::load(model_.model), model_.compile, output_);
+    trace_.write();
     const Artifact artifact(output_);
     const pyc_artifact_info info = artifact.info();
     if (json) {
@@ -52,6 +55,7 @@ class Compile final : public Command {
 
  private:
   ModelOptions model_;
+  TraceFlag trace_;
   std::string output_;
 };
 

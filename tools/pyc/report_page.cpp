@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "command.h"
@@ -10,13 +9,6 @@
 
 namespace pyc::tool {
 namespace {
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw Error(PYC_STATUS_IO_ERROR, fmt::format("-o: cannot write {}", path), "");
-}
 
 class Report final : public Command {
  public:
@@ -69,7 +61,7 @@ class Report final : public Command {
     };
     if (!output_.empty()) {
       const std::string page = text(PYC_REPORT_HTML);
-      write_file(output_, page);
+      write_file("-o", output_, page);
       progress.reset();
       if (!quiet_ && !json) {
         say("{}: {}, {} steps, {} runs measured; open it in a browser\n", output_,

@@ -39,6 +39,7 @@ class Run final : public Command {
            "  pyc run model.onnx --dim batch=4 --shape ids=4,128\n"
            "  pyc run tests/models/decoder_step.ir --state keys=keys.next --state "
            "values=values.next --repeat 8\n"
+           "  pyc run tests/models/mlp.ir --repeat 20 --trace trace.json\n"
            "  pyc run model.ir --device reference --determinism strict --seed 7\n";
   }
   void declare(Options& options) override {
@@ -47,11 +48,13 @@ class Run final : public Command {
     options.text("--output-dir", output_dir_,
                  "Folder to write each output to, as NAME.npy; made where it is not there");
     options.integer("--repeat", repeat_, "Runs; the median time is shown", 1, 1'000'000);
+    trace_.declare(options);
     options.flag("--explain", explain_, "Print the main decisions too");
   }
 
   int run() override {
     model_.finish();
+    trace_.begin(model_.compile);
     const Progress progress("running " + model_.model);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
@@ -67,6 +70,7 @@ class Run final : public Command {
     std::sort(times.begin(), times.end());
     const double run_us = static_cast<double>(times[times.size() / 2]) / 1e3;
     if (!output_dir_.empty()) save(model, outputs);
+    trace_.write();
     json ? print_json(model, outputs, run_us, stats)
          : print_text(model, outputs, run_us, times.size(), stats);
     return kExitOk;
@@ -144,6 +148,7 @@ class Run final : public Command {
 
   ModelOptions model_;
   InputOptions inputs_;
+  TraceFlag trace_;
   std::string output_dir_;
   int64_t repeat_ = 1;
   bool explain_ = false;

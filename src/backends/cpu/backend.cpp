@@ -16,6 +16,8 @@
 #include "backends/cpu/loader.h"
 #include "backends/cpu/registers.h"
 #include "base/all_cores.h"
+#include "base/clock.h"
+#include "base/trace.h"
 
 namespace pyc::backends {
 namespace {
@@ -43,6 +45,7 @@ struct Unit {
   std::string source;         // what the store knows the code by
   bool any_size = false;
   int64_t ns = 0;  // thread_ns it took
+  Trace* trace = nullptr;
 };
 
 // Time this thread was running: what other programs take from it is not the kernel's.
@@ -62,9 +65,11 @@ Result<std::string> emit_unit(const cpu::CodegenTarget& target, Unit& unit, cpu:
 
 Status compile_unit(const cpu::CodegenTarget& target, Unit& unit) {
   const int64_t start = thread_ns();
+  const int64_t began = now_ns();
   PYC_ASSIGN(std::string object, emit_unit(target, unit, cpu::Form::kObject));
   unit.object = std::make_shared<const std::string>(std::move(object));
   unit.ns = thread_ns() - start;
+  if (unit.trace != nullptr) unit.trace->add_span("generate " + unit.group->name, began);
   return {};
 }
 
@@ -234,6 +239,7 @@ class CpuBackend final : public Backend {
         units.emplace_back();
         units.back().group = &group;
         units.back().plan = &plan;
+        units.back().trace = options.trace;
         if (store == nullptr) {
           units.back().symbol = fmt::format("pyc_k{}", it->second);
         } else {

@@ -46,8 +46,9 @@ Result<const Generator*> load_from(const std::string& path) {
 Result<const Generator*> load() {
   const std::string folder = folder_of(own_path());
   std::string reasons;
-  for (const char* place : {"", "../lib/"}) {
-    auto made = load_from(fmt::format("{}/{}{}", folder, place, kLibrary));
+  // The last is found as the system finds libraries: a program with PyC in it may be anywhere.
+  for (const std::string& place : {folder + "/", folder + "/../lib/", std::string()}) {
+    auto made = load_from(place + kLibrary);
     if (made.ok()) return made;
     reasons += (reasons.empty() ? "" : "; ") + made.status().message();
   }

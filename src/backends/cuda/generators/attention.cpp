@@ -22,11 +22,11 @@ namespace {
 
 using lower::Attention;
 
-constexpr int64_t kThreads = 128;
+constexpr int64_t kAttentionThreads = 128;
 constexpr int64_t kKeys = 128;       // of a block, as lower/ cuts them
 constexpr int64_t kMostDepth = 256;  // one segment of a chain
 constexpr int64_t kMostColumns = 256;
-constexpr int64_t kChunk = 32;          // of the depth, at a time in shared memory
+constexpr int64_t kDepthChunk = 32;          // of the depth, at a time in shared memory
 constexpr int64_t kChunkFloats = 4096;  // keys or values of a chunk
 constexpr int64_t kRowGroups = 8;       // threads that share rows, by sixteen
 constexpr int64_t kColumnGroups = 16;
@@ -71,10 +71,10 @@ class Writer {
     names_.push_back(fmt::arg("VECTORS", columns_ / 64));
     names_.push_back(fmt::arg("CP", columns_));
     // A power of two, so that chunks of a block end where it ends.
-    names_.push_back(fmt::arg("VC", columns_ * kChunk <= kChunkFloats ? kChunk : kChunk / 2));
-    names_.push_back(fmt::arg("QP", kChunk + 4));
+    names_.push_back(fmt::arg("VC", columns_ * kDepthChunk <= kChunkFloats ? kDepthChunk : kDepthChunk / 2));
+    names_.push_back(fmt::arg("QP", kDepthChunk + 4));
     names_.push_back(fmt::arg("SP", kKeys + 4));
-    names_.push_back(fmt::arg("CHUNK", kChunk));
+    names_.push_back(fmt::arg("CHUNK", kDepthChunk));
     names_.push_back(fmt::arg("DEPTH", a_.depth));
     names_.push_back(fmt::arg("KEYS", a_.keys));
     names_.push_back(fmt::arg("QUERIES", a_.queries));
@@ -417,7 +417,7 @@ KernelText Writer::text() {
                  .form = in("attention of {R} rows"),
                  .text = "",
                  .buffers = parameters_of(kernel_)};
-  out.threads = kThreads;
+  out.threads = kAttentionThreads;
   out.blocks = static_cast<uint32_t>(a_.batch_size() * tiles());
   const std::string body = head() + in(R"(float m[{R} / 4];
 float l[{R} / 4];

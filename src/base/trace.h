@@ -1,0 +1,99 @@
+#pragma once
+
+// What compiles and runs did, when, and on which thread. A compile that is given a Trace records
+// its stages there and hands it to the models it makes, which record their runs. Any number of
+// threads may write to one.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace pyc {
+
+// A number for the calling thread, the same for as long as it lives.
+int trace_thread();
+
+// What one thread did for a step of a run.
+struct TracePart {
+  int thread = -1;  // none: the part was empty or never began
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// A stage of a compile, or a kernel that was made.
+struct TraceSpan {
+  std::string name;
+  int thread = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// A node of the model as the user gave it.
+struct TraceNode {
+  std::string name;
+  std::string ops;  // of the canonical graph, what it became: "sub exp reduce_sum"
+};
+
+struct TraceStep {
+  std::string name;    // its group
+  std::string kernel;  // the candidate that was chosen
+};
+
+struct TraceProgram {
+  std::shared_ptr<const void> owner;  // keeps its address from being another's
+  std::vector<TraceStep> steps;
+  std::map<std::string, std::vector<TraceNode>>
+      nodes;  // by group; none for a program that was kept
+};
+
+struct TraceRun {
+  const void* program = nullptr;  // of TraceRecord::programs
+  const void* lane = nullptr;     // whose memory it has
+  int64_t lane_bytes = 0;
+  int thread = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  size_t threads = 1;
+  std::vector<TracePart> parts;  // `threads` for each step
+};
+
+struct TraceRecord {
+  std::vector<TraceSpan> spans;
+  std::map<const void*, TraceProgram> programs;
+  std::vector<TraceRun> runs;
+  int64_t runs_left_out = 0;
+};
+
+class Trace {
+ public:
+  // Of all runs together; runs beyond it are counted and not recorded.
+  static constexpr size_t kMostParts = size_t{1} << 20;
+
+  // By the calling thread, which did it from `start_ns` to now. Without memory nothing is recorded.
+  void add_span(std::string name, int64_t start_ns) noexcept;
+  // What is known of a program; the address is its name.
+  void add_steps(std::shared_ptr<const void> program, std::vector<TraceStep> steps);
+  void add_nodes(std::shared_ptr<const void> program,
+                 std::map<std::string, std::vector<TraceNode>> nodes);
+  // Whether a run of so many parts is to be recorded.
+  bool wants_run(size_t parts) noexcept;
+  void add_run(TraceRun run) noexcept;
+  // From here on nothing is recorded.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  TraceRecord record() const;
+
+ private:
+  std::atomic<bool> stopped_{false};
+  mutable std::mutex mutex_;  // guards what is below
+  size_t parts_ = 0;
+  TraceRecord record_;
+};
+
+}  // namespace pyc
