@@ -144,6 +144,18 @@ TEST(Cli, ConformanceRunsOnAllDevicesButWhatIsIgnored) {
       << no_reason.text;
 }
 
+TEST(Cli, ConformanceOfSeveralCasesAProcess) {
+  const TempFolder folder;
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    std::filesystem::create_directories(folder.file(std::string("cases/") + name));
+    const std::string model = folder.file(std::string("cases/") + name + "/model.onnx");
+    ASSERT_EQ(pyc("export " + kModels + "linear_relu.ir -o " + model).exit, 0);
+  }
+  const Outcome three = pyc("conformance " + folder.file("cases") + " --per-process 3 --jobs 2");
+  EXPECT_TRUE(has(three, "0 passed, 5 failed, 0 refused\n")) << three.text;
+  EXPECT_FALSE(has(three, "[crash]")) << three.text;
+}
+
 TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {
   const std::string mlp = kModels + "mlp.ir";
   EXPECT_TRUE(has(pyc("rnu " + mlp), "did you mean 'run'?"));

@@ -32,6 +32,7 @@ struct Request {
   std::string explained;  // file: case, tab, reason
   std::string ignored;    // file: device, tab, case, tab, reason
   int64_t jobs = 2;
+  int64_t per_process = 1;
   int64_t time_limit = 600;
 };
 
@@ -108,8 +109,8 @@ void load_compiler(const Request& command) {
   });
 }
 
-// The work of one child process: the result as a line of JSON.
-void run_child(const std::string& folder, const Request& command, int out) {
+// One case of a child process: the result as a line of JSON.
+void run_case(const std::string& folder, const Request& command, int out) {
   const std::string text = take_text([&](char** json, pyc_error** error) {
                              return pyc_conformance_case(folder.c_str(), command.compile.get(),
                                                          &command.tolerance, json, error);
@@ -160,15 +161,18 @@ std::map<std::string, std::string> read_ignored(const std::string& path,
   return reasons;
 }
 
+// A process and the cases it runs one after another.
 struct Child {
   pid_t pid = -1;
   int pipe = -1;
-  size_t index = 0;
-  Clock::time_point start;
-  std::string text;
+  std::vector<size_t> cases;
+  size_t done = 0;          // of them
+  Clock::time_point start;  // of the one after these
+  std::string text;         // of it, so far
 };
 
-Child start_child(const std::string& folder, const Request& command, size_t index) {
+Child start_child(const std::vector<std::string>& folders, std::vector<size_t> cases,
+                  const Request& command) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
   const pid_t pid = ::fork();
@@ -176,22 +180,23 @@ Child start_child(const std::string& folder, const Request& command, size_t inde
   if (pid == 0) {
     ::close(ends[0]);
     int code = 0;
-    try {
-      run_child(folder, command, ends[1]);
-    } catch (const std::exception& e) {
-      say(stderr, "{}: {}\n", folder, e.what());
-      code = 70;
+    for (const size_t i : cases) {
+      try {
+        run_case(folders[i], command, ends[1]);
+      } catch (const std::exception& e) {
+        say(stderr, "{}: {}\n", folders[i], e.what());
+        code = 70;
+        break;
+      }
     }
     ::_exit(code);
   }
   ::close(ends[1]);
-  return {pid, ends[0], index, Clock::now(), ""};
+  return {pid, ends[0], std::move(cases), 0, Clock::now(), ""};
 }
 
-Json finish(const Child& child, int status, bool timed_out) {
-  std::optional<Json> r = Json::parse(child.text);
-  const bool answered = r.has_value() && r->kind() == Json::Kind::kObject;
-  if (!timed_out && WIFEXITED(status) && WEXITSTATUS(status) == 0 && answered) return *r;
+// Of a case whose process ended without an answer.
+Json unanswered(int status, bool timed_out) {
   const std::string detail = timed_out             ? "over the time limit"
                              : WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
                                                    : fmt::format("exit {}", WEXITSTATUS(status));
@@ -205,11 +210,13 @@ class Pool {
       : command_(command), cases_(cases), results_(cases.size()) {}
 
   std::vector<Json> run() {
-    size_t next = 0;
-    while (next < cases_.size() || !children_.empty()) {
-      while (next < cases_.size() && children_.size() < static_cast<size_t>(command_.jobs)) {
-        children_.push_back(start_child(cases_[next], command_, next));
-        ++next;
+    for (size_t i = 0; i < cases_.size(); ++i) waiting_.push_back(i);
+    while (!waiting_.empty() || !children_.empty()) {
+      while (!waiting_.empty() && children_.size() < static_cast<size_t>(command_.jobs)) {
+        const size_t count = std::min(waiting_.size(), static_cast<size_t>(command_.per_process));
+        children_.push_back(start_child(
+            cases_, {waiting_.begin(), waiting_.begin() + static_cast<int64_t>(count)}, command_));
+        waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(count));
       }
       wait_a_little();
     }
@@ -231,28 +238,45 @@ class Pool {
     }
   }
 
-  static bool drain(Child& c) {
+  // Takes what there is; false at the end.
+  bool drain(Child& c) {
     char buffer[4096];
     const ssize_t n = ::read(c.pipe, buffer, sizeof buffer);
     if (n <= 0) return false;
     c.text.append(buffer, static_cast<size_t>(n));
+    for (size_t line = 0; (line = c.text.find('\n')) != std::string::npos;) {
+      std::optional<Json> r = Json::parse(c.text.substr(0, line));
+      c.text.erase(0, line + 1);
+      c.start = Clock::now();
+      if (c.done == c.cases.size() || !r || r->kind() != Json::Kind::kObject) continue;
+      note(c.cases[c.done++], std::move(*r));
+    }
     return true;
   }
 
+  void note(size_t at, Json result) {
+    results_[at] = std::move(result);
+    ++done_;
+    if (::isatty(STDERR_FILENO) != 0) say(stderr, "\r{} of {}", done_, cases_.size());
+  }
+
+  // The case it was at has failed; those behind it wait again.
   void end(size_t i, bool timed_out) {
     const Child child = std::move(children_[i]);
     children_.erase(children_.begin() + static_cast<int64_t>(i));
     ::close(child.pipe);
     int status = 0;
     ::waitpid(child.pid, &status, 0);
-    results_[child.index] = finish(child, status, timed_out);
-    ++done_;
-    if (::isatty(STDERR_FILENO) != 0) say(stderr, "\r{} of {}", done_, cases_.size());
+    if (child.done == child.cases.size()) return;
+    note(child.cases[child.done], unanswered(status, timed_out));
+    waiting_.insert(waiting_.end(), child.cases.begin() + static_cast<int64_t>(child.done) + 1,
+                    child.cases.end());
   }
 
   const Request& command_;
   const std::vector<std::string>& cases_;
   std::vector<Json> results_;
+  std::vector<size_t> waiting_;
   std::vector<Child> children_;
   size_t done_ = 0;
 };
@@ -311,7 +335,7 @@ class Conformance final : public Command {
   }
   void declare(Options& options) override {
     options.positional("folder", request_.folder,
-                       "Searched for cases, each run in its own process");
+                       "Searched for cases, run in processes of their own");
     options.choice("--device", device_, "Device to run on; all: one after the other",
                    device_words());
     options.integer("--threads", threads_, "Threads per case; 0: one per core", 0, 1024);
@@ -325,6 +349,9 @@ class Conformance final : public Command {
                  "File of cases not to run: device, tab, case, tab, reason");
     options.text("--filter", request_.filter, "Only cases with this in their path");
     options.integer("--jobs", request_.jobs, "Cases at a time", 1, 256);
+    options.integer("--per-process", request_.per_process,
+                    "Cases that a process runs one after another; starting a GPU takes its time", 1,
+                    100000);
     options.integer("--time-limit", request_.time_limit, "Seconds per case", 1, 86400);
   }
   int run() override;
