@@ -265,6 +265,9 @@ class Updates {
                                  StateValue::Role::kOptimizer, of_model.type, 0.0));
     }
     if (!c_.status().ok()) return;
+    // So that nothing of the update is computed before the norm is known, and then all of it at
+    // once: gradient, parameter and kept values are read one time.
+    gradient = if_good(gradient, c_.scalar_like(gradient, 0.0));
     const std::vector<ValueId> kept(before.begin() + 1, before.end());
     const auto changed = update(c_, spec_.optimizer, p.value, gradient, kept, rate, number);
     for (size_t i = 0; i < changed.size(); ++i) new_state.push_back(if_good(changed[i], before[i]));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "cli/program.h"
 
@@ -158,6 +159,21 @@ TEST_F(Training, ExplainsItsStep) {
        {"step: loss_scale 65536", "group g0 ", "state:w1 -> in_place", "operands in f16"}) {
     EXPECT_TRUE(has(o, words)) << words << "\n" << o.text;
   }
+}
+
+TEST_F(Training, WritesItsStepAsAModel) {
+  const std::string path = folder_.file("step.ir");
+  ASSERT_EQ(pyc("train " + kBlobs + " --loss cross_entropy --write-step " + path).exit, 0);
+  const std::string text = content("step.ir");
+  EXPECT_TRUE(text.starts_with("# --state step=")) << text.substr(0, 100);
+  std::istringstream lines(text);
+  std::string states;
+  for (std::string line; std::getline(lines, line) && line.starts_with("# ");) {
+    states += line.substr(1);
+  }
+  const Outcome o = pyc("explain " + path + states);
+  EXPECT_TRUE(has(o, "state:w2 -> in_place")) << o.text;
+  EXPECT_EQ(pyc("train " + kBlobs + " --loss cross_entropy --write-step /nowhere/s.ir").exit, 9);
 }
 
 TEST_F(Training, PrintsJson) {

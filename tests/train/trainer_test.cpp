@@ -100,7 +100,14 @@ TEST_P(EveryRule, ChangesItsStateWhereItLies) {
     ASSERT_TRUE(result.ok()) << result.status().to_string();
     EXPECT_EQ(result->copied_bytes, 0) << parts;
     int64_t bytes = 0;
-    for (const StateValue& value : trainer->state()) bytes += (value.type.bytes() + 63) / 64 * 64;
+    for (size_t i = 0; i < trainer->state().size(); ++i) {
+      const StateValue& value = trainer->state()[i];
+      bytes += (value.type.bytes() + 63) / 64 * 64;
+      // A parameter and what is kept of it are written by one kernel.
+      const auto& specs = trainer->program().state_specs();
+      if (value.role != StateValue::Role::kOptimizer) continue;
+      EXPECT_EQ(specs[i].first_write, specs[i - 1].first_write) << value.name;
+    }
     EXPECT_EQ(trainer->program().memory().measured_state_bytes, bytes);
   }
 }

@@ -104,18 +104,22 @@ class Train final : public Command {
     options.text("--metrics", metrics_file_, "A file of one JSON line a step");
     options.flag("--explain", explain_,
                  "Show the groups and every decision of the step's compile, and train nothing");
+    options.text("--write-step", step_file_,
+                 "Write the step's graph as text, with its states as comments, and train nothing");
     options.text("--export", export_, "Write the trained model: .onnx, or .pycm compiled");
   }
 
   int run() override {
-    if (!explain_) require_options();
+    if (!explain_ && step_file_.empty()) require_options();
     const Graph graph = load();
     TrainOptions options;
     flags_.finish([&](const std::string& n, const std::string& v) { options.set(n, v); });
     auto compiling = std::make_unique<Progress>("compiling " + model_.model);
     Trainer trainer(graph, options, model_.compile);
     compiling.reset();
+    if (!step_file_.empty()) write_step(trainer);
     if (explain_) return explain(trainer);
+    if (!step_file_.empty()) return kExitOk;
     check_batch(trainer);
     TrainData data(trainer, data_, static_cast<uint64_t>(seed_));
     if (!eval_data_.empty()) eval_ = std::make_unique<TrainData>(trainer, eval_data_);
@@ -165,6 +169,19 @@ class Train final : public Command {
     if (batch_ == 0 || (first.rank > 0 && first.shape[0] == batch_)) return;
     refuse(fmt::format("--batch {}: the model's input '{}' is {}", batch_, first.name,
                        type_text(first)));
+  }
+
+  // With the options that other commands take it with.
+  void write_step(const Trainer& trainer) const {
+    std::string pairs;
+    const Graph graph = trainer.step_graph(0, pairs);
+    std::ofstream file(step_file_);
+    std::istringstream lines(pairs);
+    for (std::string pair; std::getline(lines, pair);) file << "# --state " << pair << "\n";
+    file << graph.print();
+    if (!file.flush()) {
+      throw Error(PYC_STATUS_IO_ERROR, fmt::format("cannot write '{}'", step_file_), "");
+    }
   }
 
   // What `pyc explain` shows of a model, of each graph that a step runs.
@@ -286,6 +303,7 @@ class Train final : public Command {
   std::string metrics_file_;
   std::string export_;
   bool explain_ = false;
+  std::string step_file_;
 
   std::unique_ptr<TrainData> eval_;
   Metrics metrics_;
