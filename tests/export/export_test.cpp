@@ -68,6 +68,30 @@ TEST(Export, AWideProductOfThreeIsRefusedByName) {
             "is joined first");
 }
 
+// As ONNX Runtime takes it.
+TEST(Export, AMaskHasTwoDimsAtLeast) {
+  auto graph = ir::parse(
+      "graph @g(%q: f32[1,2,3,4], %k: f32[1,2,5,4], %v: f32[1,2,5,4], %m: f32[5]) -> (%y) {\n"
+      "  %y, %key, %value, %qk = attention(%q, %k, %v, %m) {with=\"mask\"}\n}\n",
+      ops::all_ops());
+  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  const auto bytes = onnx::export_model(*graph);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().to_string();
+  auto again = import_again(*bytes);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  bool found = false;
+  for (const ir::Node& node : again->nodes) {
+    if (node.inputs.size() < 4) continue;
+    EXPECT_EQ(again->type(node.inputs[3]).shape, (ir::Shape{1, 5}));
+    found = true;
+  }
+  EXPECT_TRUE(found);
+  const auto before = outputs_of(std::move(*graph));
+  const auto after = outputs_of(std::move(*again));
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_EQ(*before, *after);
+}
+
 TEST(Export, OutputsThatAreInputsConstantsOrNamedTwiceStay) {
   const ir::Graph graph = parsed(
       "graph @g(%x: f32[2]) -> (%x, %k, %y, %y) {\n"

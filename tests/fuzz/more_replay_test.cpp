@@ -74,7 +74,7 @@ Seeds artifact_seeds() {
 
 Seeds text_seeds() {
   Seeds seeds = {Bytes(kGraph)};
-  for (const char* folder : {"/tests/models", "/tests/lower"}) {
+  for (const char* folder : {"/tests/models", "/tests/lower", "/tests/open_models"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(std::string(PYC_SOURCE_DIR) + folder)) {
       if (entry.path().extension() != ".ir" || entry.file_size() > 4096) continue;
@@ -82,6 +82,9 @@ Seeds text_seeds() {
       seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
       const size_t end = seeds.back().find("--- expect");
       if (end != Bytes::npos) seeds.back().resize(end);
+      const bool small = ir::parse(seeds.back(), ops::all_ops(), kMaxTextConstants).ok() ||
+                         open::parse_open(seeds.back(), onnx::open_ops(), kMaxTextConstants).ok();
+      if (!small) seeds.pop_back();
     }
   }
   return seeds;
@@ -151,7 +154,7 @@ Bytes stateful_calls() {
 Seeds call_seeds() {
   std::mt19937_64 random(1);
   Seeds seeds;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 240; ++i) {
     Bytes bytes(512 + static_cast<size_t>(random() % 1024), '\0');
     for (char& c : bytes) c = static_cast<char>(random() % 256);
     seeds.push_back(bytes);
@@ -197,7 +200,7 @@ std::vector<Target> targets() {
       {"npz", npz_seeds, always([](const Bytes& b) { fuzz_npz(b); }), 3000},
       {"safetensors", safetensors_seeds, always([](const Bytes& b) { fuzz_safetensors(b); }),
        10000},
-      {"calls", call_seeds, always(count_calls), 20},
+      {"calls", call_seeds, always(count_calls), 10},
       {"compiled", onnx_seeds, fuzz_compiled, 2},
   };
 }

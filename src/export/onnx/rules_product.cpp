@@ -31,10 +31,20 @@ void add_window(Emitter& e, NodeAttrs& attrs) {
   attrs.emplace_back("right_window_size", e.integer("right_window"));
 }
 
+// A mask of fewer than two dims means the same with dims of 1 in front; ONNX Runtime takes no
+// other.
+void lift_mask(Emitter& e, Names& in) {
+  if (in.size() <= 3 || in[3].empty() || e.in_type(3).shape.size() >= 2) return;
+  ir::Shape shape = e.in_type(3).shape;
+  shape.insert(shape.begin(), 2 - shape.size(), 1);
+  in[3] = e.make("Reshape", {in[3], e.int_list(shape)});
+}
+
 void attention(Emitter& e) {
   NodeAttrs attrs = e.attrs("is_causal=causal softcap qk_matmul_output_mode=qk_output");
   if (e.real("scale") != 0.0) attrs.emplace_back("scale", static_cast<float>(e.real("scale")));
-  const Names in = e.optional_inputs(3, "mask past_key past_value nonpad_kv_seqlen");
+  Names in = e.optional_inputs(3, "mask past_key past_value nonpad_kv_seqlen");
+  lift_mask(e, in);
   if (in.size() == 7) e.need(24);
   add_window(e, attrs);
   e.write("Attention", in, e.read_outputs(), attrs);
@@ -55,6 +65,7 @@ void attend(Emitter& e) {
   Names in = e.optional_inputs(3, "mask past_key past_value lengths");
   for (size_t i = 0; i < 3; ++i) in[i] = e.wide_in(i);
   if (in.size() > 3 && !in[3].empty()) in[3] = e.wide_in(3);
+  lift_mask(e, in);
   if (in.size() == 7) e.need(24);
   add_window(e, attrs);
   e.write("Attention", in, e.read_outputs(), attrs);
