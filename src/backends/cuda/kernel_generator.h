@@ -51,6 +51,7 @@ std::vector<bool> unaligned_buffers(const lower::Group& group);
 CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group);
 
 // Rough rates of the device, for estimates only.
+inline constexpr int64_t kMultiprocessors = 132;
 inline constexpr double kLaunchNs = 750.0;
 inline constexpr double kDeviceBytesPerNs = 3000.0;
 inline constexpr double kGenericFlopsPerNs = 2000.0;

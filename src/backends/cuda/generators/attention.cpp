@@ -26,11 +26,11 @@ constexpr int64_t kAttentionThreads = 128;
 constexpr int64_t kKeys = 128;       // of a block, as lower/ cuts them
 constexpr int64_t kMostDepth = 256;  // one segment of a chain
 constexpr int64_t kMostColumns = 256;
-constexpr int64_t kDepthChunk = 32;          // of the depth, at a time in shared memory
+constexpr int64_t kDepthChunk = 32;     // of the depth, at a time in shared memory
 constexpr int64_t kChunkFloats = 4096;  // keys or values of a chunk
 constexpr int64_t kRowGroups = 8;       // threads that share rows, by sixteen
 constexpr int64_t kColumnGroups = 16;
-constexpr int64_t kEnoughBlocks = 264;  // two a multiprocessor of the largest devices
+
 constexpr double kAttentionFlopsPerNs = 15000.0;
 
 bool is_f32(const std::optional<Attention::Operand>& x) { return x && x->dtype == DType::kF32; }
@@ -55,7 +55,7 @@ std::string rejected(const lower::Group& group) {
 
 int64_t rows_of(const Attention& a) {
   if (a.queries <= 8) return 8;
-  return a.batch_size() * ((a.queries + 31) / 32) >= kEnoughBlocks ? 32 : 16;
+  return a.batch_size() * ((a.queries + 31) / 32) >= 2 * kMultiprocessors ? 32 : 16;
 }
 
 class Writer {
@@ -71,7 +71,8 @@ class Writer {
     names_.push_back(fmt::arg("VECTORS", columns_ / 64));
     names_.push_back(fmt::arg("CP", columns_));
     // A power of two, so that chunks of a block end where it ends.
-    names_.push_back(fmt::arg("VC", columns_ * kDepthChunk <= kChunkFloats ? kDepthChunk : kDepthChunk / 2));
+    names_.push_back(
+        fmt::arg("VC", columns_ * kDepthChunk <= kChunkFloats ? kDepthChunk : kDepthChunk / 2));
     names_.push_back(fmt::arg("QP", kDepthChunk + 4));
     names_.push_back(fmt::arg("SP", kKeys + 4));
     names_.push_back(fmt::arg("CHUNK", kDepthChunk));

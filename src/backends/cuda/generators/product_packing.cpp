@@ -17,7 +17,7 @@ namespace {
 using loop::ExprId;
 using loop::kNone;
 
-const lower::Contraction::Operand& operand_of(const lower::Contraction& c, bool of_a) {
+const lower::Contraction::Operand& packed_operand(const lower::Contraction& c, bool of_a) {
   return of_a ? c.a : c.b;
 }
 
@@ -33,9 +33,9 @@ bool reads_buffer(const loop::Pool& pool, ExprId e, uint32_t buffer,
 }
 
 bool is_read_elsewhere(const lower::Contraction& c, bool of_a) {
-  const uint32_t buffer = operand_of(c, of_a).buffer;
+  const uint32_t buffer = packed_operand(c, of_a).buffer;
   std::unordered_set<ExprId> seen;
-  if (reads_buffer(c.kernel->pool, operand_of(c, !of_a).value, buffer, seen)) return true;
+  if (reads_buffer(c.kernel->pool, packed_operand(c, !of_a).value, buffer, seen)) return true;
   for (const loop::Store& s : c.kernel->stores) {
     if (reads_buffer(c.kernel->pool, s.value, buffer, seen)) return true;
   }
@@ -45,7 +45,7 @@ bool is_read_elsewhere(const lower::Contraction& c, bool of_a) {
 // A constant of f32 that is no matrix with fixed strides.
 bool is_packed(const ir::Graph& graph, const lower::Group& group, bool of_a) {
   const lower::Contraction& c = *group.contraction;
-  const lower::Contraction::Operand& o = operand_of(c, of_a);
+  const lower::Contraction::Operand& o = packed_operand(c, of_a);
   if (o.form != lower::Contraction::Form::kDigits || o.load != o.value) return false;
   if (o.dtype != DType::kF32 || row_of(c, of_a) == kNone) return false;
   const ir::Value& value = graph.value(group.buffer_values[o.buffer]);
@@ -53,13 +53,13 @@ bool is_packed(const ir::Graph& graph, const lower::Group& group, bool of_a) {
 }
 
 bool depends_on_batch(const lower::Contraction& c, bool of_a, size_t i) {
-  return loop::depends_on(c.kernel->pool, operand_of(c, of_a).value, c.batch_vars[i]);
+  return loop::depends_on(c.kernel->pool, packed_operand(c, of_a).value, c.batch_vars[i]);
 }
 
 // Where the operand's elements lie, along every variable that moves them.
 std::string places_text(const lower::Group& group, bool of_a) {
   const lower::Contraction& c = *group.contraction;
-  const lower::Contraction::Operand& o = operand_of(c, of_a);
+  const lower::Contraction::Operand& o = packed_operand(c, of_a);
   std::string text =
       fmt::format("f32 by terms from {}", group.buffer_offset(o.buffer) + c.base_of(o));
   const auto along = [&](loop::VarId var) {
@@ -82,7 +82,7 @@ std::optional<ProductPacking> product_packing(const ir::Graph& graph, const lowe
     if (!is_packed(graph, group, of_a)) continue;
     ProductPacking p;
     p.of_a = of_a;
-    p.buffer = operand_of(c, of_a).buffer;
+    p.buffer = packed_operand(c, of_a).buffer;
     p.length = ((of_a ? c.m : c.n) + 3) / 4 * 4;
     for (size_t i = 0; i < c.batch.size(); ++i) {
       if (depends_on_batch(c, of_a, i)) p.matrices *= c.batch[i];
@@ -98,7 +98,7 @@ lower::Group with_packing(const lower::Group& given, const ProductPacking& packi
   lower::Contraction& c = *group.contraction;
   auto kernel = std::make_shared<loop::Kernel>(*c.kernel);
   loop::Pool& pool = kernel->pool;
-  lower::Contraction::Operand o = operand_of(c, packing.of_a);
+  lower::Contraction::Operand o = packed_operand(c, packing.of_a);
   const auto times = [&](loop::VarId var, int64_t stride) {
     return pool.binary(loop::Op::kMul, pool.var(var), pool.integer(stride));
   };
@@ -130,7 +130,7 @@ lower::Group with_packing(const lower::Group& given, const ProductPacking& packi
 Result<runtime::Parameter> pack_operand(const ir::Graph& graph, const lower::Group& group,
                                         const ProductPacking& packing) {
   const lower::Contraction& c = *group.contraction;
-  const lower::Contraction::Operand& o = operand_of(c, packing.of_a);
+  const lower::Contraction::Operand& o = packed_operand(c, packing.of_a);
   const int64_t bytes = packing.bytes(c);
   PYC_ASSIGN(AlignedBuffer made, AlignedBuffer::create(static_cast<size_t>(bytes)));
   auto buffer = std::make_shared<AlignedBuffer>(std::move(made));

@@ -19,7 +19,6 @@ constexpr int64_t kTileSharedBytes = int64_t{48} << 10;
 constexpr int kMostTileThreads = 512;
 
 // Facts of an H200 and what was measured there, for estimates only.
-constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kRegisters = 65536;
 constexpr int64_t kAllSharedBytes = int64_t{227} << 10;
 constexpr double kFmasPerNs = 224.0;  // of one multiprocessor

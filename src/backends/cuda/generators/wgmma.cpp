@@ -19,15 +19,14 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 
 // An H100 or H200, roughly, in clocks of a multiprocessor.
 constexpr double kClocksPerNs = 1.7;
-constexpr int64_t kMultiprocessors = 132;
 constexpr double kFlops = 4096.0;
-constexpr double kBytes = 40.0;         // from the second-level cache
-constexpr double kElementClocks = 2.0;  // of an operand's element that comes by itself
-constexpr double kLatency = 850.0;      // of a stage, from its first copy to its product
-constexpr double kLeastStage = 160.0;   // a barrier and a product
-constexpr double kTileClocks = 3000.0;  // before the first stage and after the last
-constexpr double kSumClocks = 0.1;      // of a sum in the epilogue
-constexpr double kJoinNs = 1500.0;      // a kernel that joins segments, without its launch
+constexpr double kBytes = 40.0;           // from the second-level cache
+constexpr double kElementClocks = 2.0;    // of an operand's element that comes by itself
+constexpr double kLatency = 850.0;        // of a stage, from its first copy to its product
+constexpr double kLeastStage = 160.0;     // a barrier and a product
+constexpr double kTileClocks = 3000.0;    // before the first stage and after the last
+constexpr double kSumClocks = 0.1;        // of a sum in the epilogue
+constexpr double kJoinKernelNs = 1500.0;  // a kernel that joins segments, without its launch
 constexpr int64_t kMostResident = 2;
 
 // The type of the product's operands; nothing if no member's order is the unit's.
@@ -80,7 +79,8 @@ double cost_ns(const WgmmaProduct& p) {
   const double clocks =
       stages * std::max(stage * together, latency) + kTileClocks + sums * kSumClocks * together;
   const double kept_bytes = static_cast<double>(tiles) * sums * sizeof(float);
-  const double join = t.split ? kLaunchNs + kJoinNs + 2.0 * kept_bytes / kDeviceBytesPerNs : 0.0;
+  const double join =
+      t.split ? kLaunchNs + kJoinKernelNs + 2.0 * kept_bytes / kDeviceBytesPerNs : 0.0;
   return kLaunchNs + waves * clocks / kClocksPerNs + join;
 }
 
