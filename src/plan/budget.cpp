@@ -111,8 +111,9 @@ class BudgetSearch {
         below = middle;
       }
     }
-    for (int i = 0; i < kSteps && best; ++i) {
-      std::optional<Found> found = try_below(best->draft.placement.arena_bytes - kAlignment);
+    for (int i = 0; i < kSteps; ++i) {
+      const int64_t fits = best ? best->draft.placement.arena_bytes : all;
+      std::optional<Found> found = try_below(fits - kAlignment);
       if (!found) break;
       best = std::move(found);
     }

@@ -383,18 +383,25 @@ class Search {
     drop_dead();
   }
 
-  // Removes steps whose results nothing reads.
+  // Removes steps whose results nothing reads; every group keeps one.
   void drop_dead() {
-    for (bool found = true; found;) {
+    std::vector<uint32_t> runs(task_.lowered.groups.size(), 0);
+    for (const Step& step : plan_.steps) ++runs[step.group];
+    while (true) {
       std::vector<bool> read(plan_.instances.size(), false);
       for (const Step& step : plan_.steps) {
         for (const uint32_t i : step.reads) read[i] = true;
       }
-      found = std::erase_if(plan_.steps, [&](const Step& step) {
-                return std::all_of(step.writes.begin(), step.writes.end(), [&](uint32_t i) {
-                  return plan_.instances[i].cls == BufferClass::kTemporary && !read[i];
-                });
-              }) > 0;
+      const auto is_dead = [&](const Step& step) {
+        return runs[step.group] > 1 &&
+               std::all_of(step.writes.begin(), step.writes.end(), [&](uint32_t i) {
+                 return plan_.instances[i].cls == BufferClass::kTemporary && !read[i];
+               });
+      };
+      const auto dead = std::find_if(plan_.steps.begin(), plan_.steps.end(), is_dead);
+      if (dead == plan_.steps.end()) return;
+      --runs[dead->group];
+      plan_.steps.erase(dead);
     }
   }
 
