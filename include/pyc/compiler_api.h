@@ -54,6 +54,7 @@ typedef struct pyc_run_stats {
   int64_t staged_views;     /* inputs and outputs that were copied: not row-major, or not aligned */
   int64_t staged_bytes;     /* of their elements */
   int64_t copied_bytes;     /* of states that no kernel could write where they lie */
+  int64_t recomputed_steps; /* of `steps`: run again so that the memory budget is kept */
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and

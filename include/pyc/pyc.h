@@ -11,6 +11,7 @@
 #include "pyc/kernel_registry.h"
 #include "pyc/model_file.h"
 #include "pyc/pass_manager.h"
+#include "pyc/predict.h"
 #include "pyc/report.h"
 #include "pyc/results.h"
 #include "pyc/runtime_allocator.h"

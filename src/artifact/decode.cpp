@@ -213,6 +213,7 @@ class ProgramReader {
       const auto kind = in_.number<uint8_t>();
       if (kind >= kStepKinds) return damaged(fmt::format("step {} is of kind {}", i, kind));
       runtime::Step step;
+      step.again = kind == kAgainStep;
       step.name = in_.text();
       step.place = in_.number<uint32_t>();
       step.bytes_moved = in_.number<int64_t>();

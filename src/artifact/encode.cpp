@@ -114,7 +114,7 @@ void write_kernel(ByteWriter& out, const runtime::Kernel& kernel, const Objects&
 
 void write_step(ByteWriter& out, const runtime::Step& step, const Objects& objects) {
   const runtime::Copy* copy = step.copy();
-  out.number<uint8_t>(copy == nullptr ? kKernelStep : kCopyStep);
+  out.number<uint8_t>(copy != nullptr ? kCopyStep : step.again ? kAgainStep : kKernelStep);
   out.text(step.name);
   out.number(step.place);
   out.number(step.bytes_moved);

@@ -31,7 +31,8 @@ inline constexpr std::array<std::string_view, kSections> kSectionNames = {
     "program", "decision", "open", "code", "weights"};
 
 // What a step is, as its first byte says.
-enum StepKind : uint8_t { kKernelStep, kCopyStep, kStepKinds };
+// kAgainStep: a kernel that computes what an earlier step did.
+enum StepKind : uint8_t { kKernelStep, kCopyStep, kAgainStep, kStepKinds };
 
 inline constexpr size_t kAlignment = 64;
 inline constexpr size_t kFormatAt = 8;

@@ -43,6 +43,7 @@ Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
   out.staged_views = measured.staged_views;
   out.staged_bytes = measured.staged_bytes;
   out.copied_bytes = measured.copied_bytes;
+  out.recomputed_steps = measured.recomputed_steps;
   write_struct(stats, out);
   return {};
 }

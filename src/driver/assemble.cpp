@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/in_place.h"
+#include "plan/recompute.h"
 
 namespace pyc::driver {
 namespace {
@@ -61,7 +62,9 @@ class Assembler {
     program.arena_bytes = plan_.host().arena_bytes;
     program.scratch_bytes = plan_.host().scratch_bytes;
     add_constants(program);
-    for (const plan::Step& step : plan_.steps) {
+    const std::vector<bool> again = plan::runs_again(plan_);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const plan::Step& step = plan_.steps[i];
       note_writes(step, program);
       if (step.kind == plan::StepKind::kCopy) {
         program.steps.push_back(make_copy(step));
@@ -71,6 +74,7 @@ class Assembler {
       add_packed(step, compiled, program);
       for (const backends::CompiledStep& s : compiled.steps) {
         program.steps.push_back(make_step(step, compiled, s));
+        program.steps.back().again = again[i];
       }
     }
   }

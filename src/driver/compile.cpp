@@ -28,7 +28,14 @@ int64_t budget_or_none(const CompileOptions& o) {
 }
 
 plan::PlanMode mode_of(const CompileOptions& o) {
-  return o.mode == kMemoryFirst ? plan::PlanMode::kMemoryFirst : plan::PlanMode::kBalanced;
+  if (o.mode == kMemoryFirst) return plan::PlanMode::kMemoryFirst;
+  return o.mode == kLatencyFirst ? plan::PlanMode::kLatencyFirst : plan::PlanMode::kBalanced;
+}
+
+std::vector<double> costs_of(const Selection& selection) {
+  std::vector<double> costs;
+  for (const backends::Candidate& c : selection.chosen) costs.push_back(c.cost_ns);
+  return costs;
 }
 
 // The device kind whose named order products of halves have: only balanced promises one.
@@ -120,6 +127,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                                                          .memory_budget = budget_or_none(o),
                                                          .reuse = o.reuse,
                                                          .mode = mode_of(o),
+                                                         .group_ns = costs_of(selection),
                                                          .states = std::move(states)}));
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap("plan");

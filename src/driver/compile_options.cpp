@@ -27,7 +27,7 @@ std::vector<std::string_view> precision_names() {
   return {dtype_name(DType::kF32), dtype_name(DType::kBF16), dtype_name(DType::kF16)};
 }
 std::vector<std::string_view> fallback_names() { return {"refuse", kFallbackAllowed}; }
-std::vector<std::string_view> mode_names() { return {"balanced", kMemoryFirst}; }
+std::vector<std::string_view> mode_names() { return {"balanced", kMemoryFirst, kLatencyFirst}; }
 std::vector<std::string_view> unit_names() {
   std::vector<std::string_view> names = matrix_unit_names();
   names.insert(names.begin(), kNoMatrixUnit);

@@ -37,6 +37,7 @@ using InputShapes = std::map<std::string, std::vector<int64_t>>;
 inline constexpr std::string_view kFallbackAllowed = "allow";
 inline constexpr std::string_view kNoMatrixUnit = "none";
 inline constexpr std::string_view kMemoryFirst = "memory_first";
+inline constexpr std::string_view kLatencyFirst = "latency_first";
 inline constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 
 // A clause of a contract (driver/contract.h).

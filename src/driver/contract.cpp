@@ -93,7 +93,7 @@ Status add_contract(CompileOptions& options, std::string_view text) {
 double predicted_ns(const DecisionLog& log) {
   double sum = 0;
   for (const Decision& d : log) {
-    if (!d.what.starts_with("kernel:")) continue;
+    if (!d.what.starts_with("kernel:") && !d.what.starts_with("recompute:")) continue;
     const auto chosen = std::ranges::find_if(d.alternatives, [&](const Alternative& a) {
       return a.name == d.chosen && a.rejected.empty();
     });

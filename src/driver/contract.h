@@ -21,8 +21,8 @@ namespace pyc::driver {
 // twice or that an option set otherwise contradicts. A refusal changes nothing.
 Status add_contract(CompileOptions& options, std::string_view text);
 
-// The estimated time of one run: the costs of the kernels that the log says were chosen. -1 where
-// one of them has none.
+// The estimated time of one run: the costs of the kernels that the log says were chosen, and of
+// those that run again. -1 where one of them has none.
 double predicted_ns(const DecisionLog& log);
 
 // Refuses a program whose predicted time is above the option latency_target_us.

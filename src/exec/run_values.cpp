@@ -36,6 +36,7 @@ Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynV
   PYC_TRY(model.run(in, out, &one));
   measured.steps += one.steps;
   measured.copied_bytes += one.copied_bytes;
+  measured.recomputed_steps += one.recomputed_steps;
   measured.allocations += one.allocations + static_cast<int64_t>(results.size());
   return results;
 }

@@ -52,10 +52,27 @@ class Execution {
                        fmt::format("group '{}' never runs", lowered_.groups[g].name));
       }
     }
+    PYC_TRY(check_one_code());
     return finish();
   }
 
  private:
+  // A group has one code for all of its steps, made for the pairs of one.
+  Status check_one_code() const {
+    std::vector<uint32_t> runs(lowered_.groups.size(), 0);
+    for (const Step& step : plan_.steps) {
+      if (step.kind == StepKind::kRun) ++runs[step.group];
+    }
+    for (uint32_t s = 0; s < plan_.steps.size(); ++s) {
+      const Step& step = plan_.steps[s];
+      if (step.in_place.empty() || runs[step.group] == 1) continue;
+      return refusal(
+          "false_in_place",
+          fmt::format("{} writes in place, but its group runs more than once", step_name(s)));
+    }
+    return {};
+  }
+
   // Every state is an input and an output of one type, and no other's.
   Status check_pairs() {
     for (uint32_t v = 0; v < graph_.inputs.size(); ++v) given_.push_back(v);

@@ -107,10 +107,14 @@ bool cover_alike(const lower::Group& group, const loop::InPlacePair& buffers) {
 std::vector<std::vector<loop::InPlacePair>> possible_pairs(
     const lower::LoweredGraph& lowered, std::span<const lower::KernelNeeds> needs,
     const ExecutionPlan& plan) {
+  std::vector<uint32_t> runs(lowered.groups.size(), 0);
+  for (const Step& step : plan.steps) {
+    if (step.kind == StepKind::kRun) ++runs[step.group];
+  }
   std::vector<std::vector<loop::InPlacePair>> pairs(plan.steps.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
-    if (step.kind != StepKind::kRun) continue;
+    if (step.kind != StepKind::kRun || runs[step.group] > 1) continue;
     pairs[s] = pairs_of_step(lowered.groups[step.group], needs[step.group], plan, step);
   }
   return pairs;
@@ -121,15 +125,20 @@ std::vector<loop::InPlacePair> disjoint_pairs(std::span<const loop::InPlacePair>
   return PairMatching(pairs).match();
 }
 
+std::vector<loop::InPlacePair> saving_pairs(std::span<const loop::InPlacePair> possible,
+                                            const ExecutionPlan& plan, uint32_t step) {
+  std::vector<loop::InPlacePair> saving;
+  for (const loop::InPlacePair& p : possible) {
+    const bool last_read = plan.instances[p.read].uses.back() == step;
+    if (last_read && plan.instances[p.written].uses.front() == step) saving.push_back(p);
+  }
+  return disjoint_pairs(saving);
+}
+
 void choose_in_place(std::span<const std::vector<loop::InPlacePair>> possible,
                      ExecutionPlan& plan) {
   for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-    std::vector<loop::InPlacePair> saving;
-    for (const loop::InPlacePair& p : possible[s]) {
-      const bool last_read = plan.instances[p.read].uses.back() == s;
-      if (last_read && plan.instances[p.written].uses.front() == s) saving.push_back(p);
-    }
-    const std::vector<loop::InPlacePair> chosen = disjoint_pairs(saving);
+    const std::vector<loop::InPlacePair> chosen = saving_pairs(possible[s], plan, s);
     std::vector<loop::InPlacePair>& in_place = plan.steps[s].in_place;  // holds those of states
     in_place.insert(in_place.end(), chosen.begin(), chosen.end());
   }

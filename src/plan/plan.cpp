@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "plan/allocate.h"
+#include "plan/budget.h"
+#include "plan/draft.h"
 #include "plan/in_place.h"
 #include "plan/instances.h"
 #include "plan/liveness.h"
@@ -19,52 +20,6 @@ namespace {
 
 // What looking for an order may cost (least_memory_order).
 constexpr int64_t kOrderWork = 200'000;
-
-using Needs = std::span<const lower::KernelNeeds>;
-
-struct Draft {
-  ExecutionPlan plan;
-  Placement placement;
-  int64_t lower_bound = 0;   // of the arena in this order, results in place or not
-  int64_t copied_bytes = 0;  // to bring states home
-
-  bool better_than(const Draft& other) const {
-    if (copied_bytes != other.copied_bytes) return copied_bytes < other.copied_bytes;
-    return placement.arena_bytes < other.placement.arena_bytes;
-  }
-};
-
-// What drafts of one plan have in common.
-struct Drafting {
-  const lower::LoweredGraph& lowered;
-  Needs needs;
-  const ExecutionPlan& unordered;
-  PairsOfSteps pairs;  // of the unordered plan
-
-  // The steps in the given order, with results in place where that makes the arena smaller.
-  Draft draft(const StepOrder& order, bool reuse) const {
-    Draft out{unordered, {}, order.peak_bytes};
-    PairsOfSteps ordered_pairs;
-    for (size_t s = 0; s < order.steps.size(); ++s) {
-      out.plan.steps[s] = unordered.steps[order.steps[s]];
-      ordered_pairs.push_back(pairs[order.steps[s]]);
-    }
-    if (!unordered.states.empty()) {
-      out.copied_bytes = place_states(lowered, needs, out.plan, reuse);
-      // Outputs that are copied home are temporaries now.
-      ordered_pairs = possible_pairs(lowered, needs, out.plan);
-      out.lower_bound = program_order(out.plan, ordered_pairs).peak_bytes;
-    }
-    set_uses(out.plan);
-    out.placement = place_instances(out.plan, 0, reuse);
-    if (!reuse || out.placement.arena_bytes <= out.lower_bound) return out;
-    ExecutionPlan in_place = out.plan;
-    choose_in_place(ordered_pairs, in_place);
-    const Placement placement = place_instances(in_place, 0, reuse);
-    if (placement.arena_bytes >= out.placement.arena_bytes) return out;
-    return {std::move(in_place), placement, out.lower_bound, out.copied_bytes};
-  }
-};
 
 // Takes the order instead if the draft it makes copies less for states or has a smaller arena.
 void try_order(const Drafting& drafting, const StepOrder& order, Draft& best, Decision& decision) {
@@ -189,13 +144,26 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
   }
   PYC_ASSIGN(ExecutionPlan unordered, make_instances(lowered, needs, options.states));
   if (options.reuse) order_for_states(lowered, needs, unordered);
-  Draft draft =
-      choose_order({lowered, needs, unordered, possible_pairs(lowered, needs, unordered)}, options);
+  const Drafting drafting{lowered, needs, unordered, possible_pairs(lowered, needs, unordered)};
+  Draft draft = choose_order(drafting, options);
+  const int64_t scratch = scratch_per_thread(needs);
+  const auto peak = [&] { return measure(draft.plan, 0).peak_bytes + scratch * options.threads; };
+  const bool smallest = options.memory_budget == kSmallestBudget;
+  const int64_t budget = smallest ? 0 : options.memory_budget;
+  if (options.reuse && budget >= 0 && peak() > budget) {
+    PlanOptions least = options;
+    least.mode = PlanMode::kMemoryFirst;
+    if (options.mode != least.mode) draft = choose_order(drafting, least);
+    const int64_t limit = budget - (peak() - draft.placement.arena_bytes);
+    if (peak() > budget && options.mode != PlanMode::kLatencyFirst) {
+      draft = fit_arena(drafting, std::move(draft), options.group_ns, limit);
+    }
+  }
   ExecutionPlan& plan = draft.plan;
-  plan.places[0].budget = options.memory_budget;
+  plan.places[0].budget = smallest ? -1 : budget;
   plan.host() = measure(plan, 0);
-  plan.host().scratch_bytes = scratch_per_thread(needs);
-  plan.host().peak_bytes += plan.host().scratch_bytes * options.threads;
+  plan.host().scratch_bytes = scratch;
+  plan.host().peak_bytes += scratch * options.threads;
   log_placement(draft, options.reuse);
   PYC_TRY(verify_schedule(lowered, plan));
   PYC_TRY(verify_allocation(plan));

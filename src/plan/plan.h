@@ -9,19 +9,29 @@ namespace pyc::plan {
 
 // What a plan gives up for what. Neither changes bits.
 enum class PlanMode : uint8_t {
-  kBalanced,     // the order of the groups, or a greedy one where its arena is smaller
-  kMemoryFirst,  // the order with the smallest arena that a search finds
+  kBalanced,      // the order of the groups, or a greedy one where its arena is smaller
+  kMemoryFirst,   // the order with the smallest arena that a search finds
+  kLatencyFirst,  // as kBalanced; a budget that needs steps run again is refused
 };
+
+// A budget of as little as is found to work.
+inline constexpr int64_t kSmallestBudget = -2;
 
 struct PlanOptions {
   int threads = 1;
-  int64_t memory_budget = -1;  // of the host: bytes of metrics.peak_bytes; -1: none
-  bool reuse = true;           // off: every arena instance gets memory of its own
+  // Of the host: bytes of metrics.peak_bytes; -1: none; kSmallestBudget.
+  int64_t memory_budget = -1;
+  bool reuse = true;  // off: every arena instance gets memory of its own
   PlanMode mode = PlanMode::kBalanced;
+  // Per group: the estimated time of one run; what is run again for the budget is chosen by it.
+  // Empty or 0: by the bytes that the group moves.
+  std::vector<double> group_ns = {};
   std::vector<StatePair> states = {};  // inputs and outputs of one type, each in one pair at most
 };
 
-// Orders the groups' steps, assigns offsets and accounts for every byte.
+// Orders the groups' steps, assigns offsets and accounts for every byte. A plan that is over the
+// budget gets the order of kMemoryFirst, then steps that run again (recompute.h). One that is still
+// over it is refused with the smallest budget that was found to do; that one does.
 // `needs[i]` is what the candidate chosen for group i asks for. The
 // result passed verify_schedule, verify_allocation and check_budgets.
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,

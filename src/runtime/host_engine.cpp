@@ -38,6 +38,7 @@ struct BoundStep {
   int64_t points = 0;
   size_t first = 0;
   int64_t copied_bytes = 0;
+  bool again = false;
   size_t first_dim = 0;
   bool has_dims = false;
 };
@@ -190,8 +191,8 @@ class HostEngine final : public Engine {
     const Copy* copy = step.copy();
     const std::vector<int64_t> sizes =
         copy == nullptr ? host_dims(step.kernel().launch) : std::vector<int64_t>{};
-    steps.push_back({function, points, pointers, copy == nullptr ? 0 : copy->bytes, dims.size(),
-                     !sizes.empty()});
+    steps.push_back({function, points, pointers, copy == nullptr ? 0 : copy->bytes, step.again,
+                     dims.size(), !sizes.empty()});
     dims.insert(dims.end(), sizes.begin(), sizes.end());
     for (const BufferRef& ref : step.buffers()) {
       if (ref.where == Where::kInput) inputs.push_back({pointers, ref.index, ref.offset});
@@ -252,6 +253,7 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
     if (!times.ns.empty()) times.ns[s] = times.clock->now_ns() - start;
     ++stats.steps;
     stats.copied_bytes += engine_.steps[s].copied_bytes;
+    stats.recomputed_steps += engine_.steps[s].again ? 1 : 0;
   }
   return {};
 }

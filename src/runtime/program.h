@@ -90,6 +90,7 @@ struct Step {
   std::variant<Kernel, Copy> work = {};
   int64_t bytes_moved = 0;  // read and written at least, for reports
   double flops = 0.0;
+  bool again = false;  // it computes what an earlier step did, so that nobody had to keep it
 
   // Of a kernel step only.
   const Kernel& kernel() const { return std::get<Kernel>(work); }

@@ -1,4 +1,4 @@
-// Plans that no planner makes yet: a group that runs twice, values that are copied to another place
+// Plans made by hand: a group that runs twice, values that are copied to another place
 // and back on a queue of their own, results in place. They are accepted as they are and refused
 // with any part of them spoilt.
 
@@ -346,6 +346,19 @@ TEST_F(InPlace, RefusesPairsOfOtherMemoryOrOtherInstances) {
   EXPECT_EQ(verdict(),
             "[false_in_place] step 0 (g0) writes i1 'a' in place of i0 'x': only temporaries and "
             "states may be");
+}
+
+// The code of c's group is made for memory that it shares.
+TEST_F(InPlace, RefusesAGroupThatAlsoRunsElsewhere) {
+  const uint32_t b2 = temporary("b again", b_, 512);
+  const uint32_t c2 = temporary("c again", c_, 768);
+  run(1, {a}, b2);
+  run(2, {b2}, c2);
+  EXPECT_EQ(verdict(),
+            "[false_in_place] step 2 (g2) writes in place, but its group runs more than once");
+  plan_.steps[2].in_place.clear();
+  plan_.instances[c].offset = 1024;
+  EXPECT_EQ(verdict(), "");
 }
 
 TEST_F(InPlace, RefusesWhatIsReadAgain) {

@@ -210,5 +210,35 @@ TEST(RandomPlans, KeepEveryPromise) {
   RecordProperty("arena_per_mille_of_bound", static_cast<int>(arenas * 1000 / bounds));
 }
 
+TEST(RandomPlans, KeepBudgetsByRunningStepsAgain) {
+  int64_t again = 0;
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomCase random(seed);
+    const lower::LoweredGraph lowered = random.make();
+    const auto plan = [&](int64_t budget) {
+      return build_plan(lowered, random.builder.needs, {.memory_budget = budget});
+    };
+    const auto free = plan(-1);
+    const auto least = plan(kSmallestBudget);
+    ASSERT_TRUE(free.ok() && least.ok()) << least.status().to_string();
+    ASSERT_LE(least->host().peak_bytes, free->host().peak_bytes);
+    play(*least);
+    ASSERT_FALSE(HasFailure());
+    again += static_cast<int64_t>(least->steps.size() - free->steps.size());
+    const int64_t smallest = least->host().peak_bytes;
+    if (smallest == free->host().peak_bytes) continue;
+    for (const int64_t budget : {smallest, (smallest + free->host().peak_bytes) / 2}) {
+      const auto tight = plan(budget);
+      ASSERT_TRUE(tight.ok()) << tight.status().to_string();
+      ASSERT_LE(tight->host().peak_bytes, budget);
+      play(*tight);
+      ASSERT_FALSE(HasFailure());
+    }
+    ASSERT_EQ(plan(smallest - 1).status().code(), Code::kBudgetExceeded);
+  }
+  EXPECT_GT(again, 100);
+}
+
 }  // namespace
 }  // namespace pyc::plan

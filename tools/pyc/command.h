@@ -73,6 +73,7 @@ std::unique_ptr<Command> make_compile();
 std::unique_ptr<Command> make_cache();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_report();
+std::unique_ptr<Command> make_what_if();
 std::unique_ptr<Command> make_dump();
 std::unique_ptr<Command> make_opt();
 std::unique_ptr<Command> make_export();

@@ -108,6 +108,7 @@ class Run final : public Command {
     report["memory"] = memory_json(model.memory());
     report["values"] = {{"bytes", last.value_bytes}, {"peak_bytes", last.value_peak_bytes}};
     report["copied_bytes"] = last.copied_bytes;
+    report["recomputed_steps"] = last.recomputed_steps;
     report["log"] = Json::parse(model.decision_log()).value();
     print(report);
   }
@@ -120,6 +121,9 @@ class Run final : public Command {
     say("time    compile {:.1f} ms, run {:.1f} us (median of {})\n",
         static_cast<double>(model.stats().compile_ns) / 1e6, run_us, runs);
     print_memory(model.memory());
+    if (last.recomputed_steps > 0) {
+      say("again   {} of {} steps, for the memory budget\n", last.recomputed_steps, last.steps);
+    }
     if (model.state_count() > 0) {
       say("state   {} B kept, {} B copied in the last run\n", model.memory().state_bytes,
           last.copied_bytes);

@@ -258,6 +258,7 @@ Status CudaLane::run(Views inputs, Views outputs, runtime::RunStats& stats,
     return status;
   }
   stats.steps = static_cast<int64_t>(engine_.steps.size());
+  stats.recomputed_steps = std::ranges::count(engine_.program().steps, true, &runtime::Step::again);
   if (!times.ns.empty()) {
     PYC_ASSIGN(const std::vector<int64_t> ns, step_times());
     std::copy(ns.begin(), ns.end(), times.ns.begin());

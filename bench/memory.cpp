@@ -1,0 +1,167 @@
+// Budgets met by running steps again, as a table for bench/results/memory.md:
+//   build/release/pyc_bench_memory [MODEL.onnx …]   (in the root of the repository)
+// Graphs with long lives under half of what their peak has above their largest step: predicted and
+// measured time and the bits of the reference. Then the smallest budgets of the models named, each
+// compiled and run with just that. Exits 1 where a bit differs or a budget is not kept.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "driver/compile.h"
+#include "driver/contract.h"
+#include "driver/predict.h"
+#include "driver/stages.h"
+#include "model_file/load.h"
+#include "plan/liveness.h"
+#include "session/model.h"
+#include "support/long_lives.h"
+#include "tooling/seeded_run.h"
+
+namespace pyc {
+namespace {
+
+constexpr int kThreads = 2;
+constexpr int kRuns = 15;
+
+driver::CompileOptions options_with(int64_t budget) {
+  driver::CompileOptions options;
+  options.threads = kThreads;
+  options.memory_budget = budget;
+  options.cache = false;
+  return options;
+}
+
+// The arena bytes that the largest single step names.
+int64_t floor_of(const plan::ExecutionPlan& plan) {
+  int64_t most = 0;
+  for (const plan::Step& step : plan.steps) {
+    int64_t bytes = 0;
+    for (const uint32_t i : plan::named_by(step)) {
+      if (plan::in_arena(plan.instances[i])) bytes += plan::arena_size(plan.instances[i]);
+    }
+    for (const loop::InPlacePair& p : step.in_place) {
+      bytes -= plan::arena_size(plan.instances[p.written]);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+// A model that ran: what its outputs are, how many steps ran again, and how long runs take.
+struct Ran {
+  std::vector<Digest> outputs;
+  runtime::RunStats stats;
+  int64_t peak_bytes = 0;
+  double median_us = 0;
+};
+
+Result<Ran> run(const ir::Graph& graph, const driver::CompileOptions& options, int runs) {
+  PYC_ASSIGN(const std::unique_ptr<runtime::Model> model, session::compile(graph, options));
+  PYC_ASSIGN(const tooling::SeededRun seeded, tooling::SeededRun::create(*model, 5));
+  Ran out;
+  std::vector<int64_t> ns;
+  for (int i = 0; i < runs; ++i) {
+    PYC_TRY(model->run(seeded.inputs(), seeded.outputs(), &out.stats));
+    ns.push_back(out.stats.wall_ns);
+  }
+  std::sort(ns.begin(), ns.end());
+  out.median_us = static_cast<double>(ns[ns.size() / 2]) / 1e3;
+  for (size_t i = 0; i < seeded.outputs().size(); ++i) out.outputs.push_back(seeded.digest(i));
+  out.peak_bytes = model->memory().peak_bytes;
+  return out;
+}
+
+Status report_half(const std::string& name, const ir::VerifiedGraph& graph) {
+  PYC_ASSIGN(const driver::Stages stages, driver::stages(graph, options_with(0)));
+  PYC_ASSIGN(const driver::Prediction free, driver::predict(graph, options_with(0)));
+  const int64_t floor = floor_of(stages.plan);
+  const int64_t half = free.peak_bytes - (free.arena_bytes - floor) / 2;
+  PYC_ASSIGN(const driver::Prediction tight, driver::predict(graph, options_with(half)));
+  PYC_ASSIGN(const driver::Prediction least, driver::predict(graph, options_with(0), true));
+  driver::CompileOptions reference = options_with(0);
+  reference.device = "reference";
+  PYC_ASSIGN(const Ran wanted, run(*graph, reference, 1));
+  PYC_ASSIGN(const Ran before, run(*graph, options_with(0), kRuns));
+  PYC_ASSIGN(const Ran after, run(*graph, options_with(half), kRuns));
+  PYC_ASSIGN(const Ran smallest, run(*graph, options_with(least.peak_bytes), 1));
+  const bool equal = after.outputs == wanted.outputs && before.outputs == wanted.outputs &&
+                     smallest.outputs == wanted.outputs;
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {:+.1f} % | {:+.1f} % | {} | {:+.1f} % | {} |\n",
+             name, free.steps, free.peak_bytes, free.arena_bytes, floor, half,
+             after.stats.recomputed_steps, 100 * (tight.run_ns / free.run_ns - 1),
+             100 * (after.median_us / before.median_us - 1), least.peak_bytes,
+             100 * (least.run_ns / free.run_ns - 1), equal ? "equal" : "DIFFER");
+  if (!equal || after.peak_bytes > half) return {Code::kInternal, name + ": not kept"};
+  return {};
+}
+
+Status report_smallest(const std::string& path) {
+  PYC_ASSIGN(const model_file::LoadedModel file, model_file::load_model_file(path));
+  PYC_ASSIGN(ir::Graph graph, model_file::graph_of(file, {}));
+  PYC_ASSIGN(const ir::VerifiedGraph verified, ir::verify_graph(graph));
+  PYC_ASSIGN(const driver::Prediction free, driver::predict(verified, options_with(0)));
+  PYC_ASSIGN(const driver::Prediction least, driver::predict(verified, options_with(0), true));
+  PYC_ASSIGN(const Ran before, run(graph, options_with(0), 1));
+  PYC_ASSIGN(const Ran after, run(graph, options_with(least.peak_bytes), 1));
+  const auto refused = [&](int64_t budget) {
+    return driver::predict(verified, options_with(budget)).status().code() == Code::kBudgetExceeded;
+  };
+  const bool equal = before.outputs == after.outputs && refused(least.peak_bytes - 1);
+  fmt::print("| {} | {} | {} | {} | {} | {} | {:+.1f} % | {} |\n", path.substr(path.rfind('/') + 1),
+             free.peak_bytes, free.arena_bytes, least.peak_bytes, least.arena_bytes,
+             after.stats.recomputed_steps, 100 * (least.run_ns / free.run_ns - 1),
+             equal ? "works, equal" : "FAILS");
+  if (!equal) return {Code::kInternal, path + ": not kept"};
+  return {};
+}
+
+Result<ir::VerifiedGraph> unet_step() {
+  PYC_ASSIGN(const model_file::LoadedModel file,
+             model_file::load_model_file("tests/models/unet.ir"));
+  return test::with_gradients(*file.graph);
+}
+Result<ir::VerifiedGraph> dense_step() {
+  PYC_ASSIGN(ir::Graph graph, driver::parse_model(test::dense_block(40, 8, 8)));
+  return test::with_gradients(std::move(graph));
+}
+Result<ir::VerifiedGraph> residual_step() {
+  PYC_ASSIGN(ir::Graph graph, driver::parse_model(test::residual_step(16, 128, 64)));
+  return ir::verify_graph(std::move(graph));
+}
+
+Status report(const std::vector<std::string>& models) {
+  fmt::print(
+      "| graph | steps | peak | arena | largest step | budget | steps again | predicted time | "
+      "measured time | smallest budget | its predicted time | bits |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  struct Row {
+    const char* name;
+    Result<ir::VerifiedGraph> (*make)();
+  };
+  for (const Row& row : {Row{"U-Net and its gradients", unet_step},
+                         Row{"dense block of 40 layers and its gradients", dense_step},
+                         Row{"16 residual layers, forward and backward in IR", residual_step}}) {
+    PYC_ASSIGN(const ir::VerifiedGraph graph, row.make());
+    PYC_TRY(report_half(row.name, graph));
+  }
+  if (models.empty()) return {};
+  fmt::print(
+      "\n| model | peak | arena | smallest budget | its arena | steps again | predicted time | "
+      "compiled and run with it |\n|---|---|---|---|---|---|---|---|\n");
+  for (const std::string& path : models) PYC_TRY(report_smallest(path));
+  return {};
+}
+
+}  // namespace
+}  // namespace pyc
+
+int main(int argc, char** argv) {
+  const pyc::Status status = pyc::report({argv + 1, argv + argc});
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}\n", status.to_string());
+  return 1;
+}

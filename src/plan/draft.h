@@ -1,0 +1,37 @@
+#pragma once
+
+// Plans on the way to one: an order of steps with its offsets.
+
+#include <span>
+#include <vector>
+
+#include "plan/allocate.h"
+#include "plan/order.h"
+
+namespace pyc::plan {
+
+struct Draft {
+  ExecutionPlan plan;
+  std::vector<size_t> order;  // of the unordered plan's steps
+  Placement placement;
+  int64_t lower_bound = 0;   // of the arena in this order, results in place or not
+  int64_t copied_bytes = 0;  // to bring states home
+
+  bool better_than(const Draft& other) const {
+    if (copied_bytes != other.copied_bytes) return copied_bytes < other.copied_bytes;
+    return placement.arena_bytes < other.placement.arena_bytes;
+  }
+};
+
+// What drafts of one plan have in common.
+struct Drafting {
+  const lower::LoweredGraph& lowered;
+  std::span<const lower::KernelNeeds> needs;
+  const ExecutionPlan& unordered;
+  PairsOfSteps pairs;  // of the unordered plan
+
+  // The steps in the given order, with results in place where that makes the arena smaller.
+  Draft draft(const StepOrder& order, bool reuse) const;
+};
+
+}  // namespace pyc::plan
