@@ -103,6 +103,16 @@ TEST(Commands, ErrorsAreJsonToo) {
   EXPECT_EQ(json_of("run " + kMlp + " --memory-budget 1", 6)["error"]["code"], "budget_exceeded");
 }
 
+TEST(Commands, BenchTakesAModelThatKeepsState) {
+  const std::string path = write_model("sum.ir",
+                                       "graph @sum(%x: f32[4], %past: f32[4]) -> (%next) {\n"
+                                       "  %next = add(%past, %x)\n"
+                                       "}\n");
+  const Json r = json_of("bench " + path + " --state past=next --runs 3");
+  EXPECT_EQ(r["runs"], 3);
+  EXPECT_EQ(r["steps"].size(), 1U);
+}
+
 TEST(Commands, Bench) {
   const Json r = json_of("bench " + kMlp + " --runs 20");
   EXPECT_EQ(r["runs"], 20);

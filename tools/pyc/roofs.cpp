@@ -19,7 +19,9 @@ int64_t fastest_run(Model& model, int runs) {
 
 Roofs probe_roofs(const CompileOptions& asked) {
   CompileOptions options = asked;
-  options.reset("memory_budget");  // of the model, not of the probe
+  // Of the model, not of the probe.
+  options.reset("memory_budget");
+  options.reset("state");
   const bool generated = options.text("device") == "cpu";
   const int64_t n = generated ? 384 : 48;
   const int64_t elements = generated ? int64_t{8} << 20 : int64_t{1} << 15;
