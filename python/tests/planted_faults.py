@@ -271,6 +271,64 @@ def builder():
     yield build(lambda b, x: b.compile()), ["output"]
 
 
+def stepping():
+    """A builder: total.next = total + x."""
+    b = pyc.ModelBuilder("counter")
+    total = b.input("total", "f32", (2, 8))
+    b.output(b.add(total, b.input("x", "f32", (2, 8)), name="total.next"))
+    b.output(b.matmul(total, b.constant("w", np.ones((8, 3), np.float32)), name="y"))
+    return b
+
+
+def states():
+    b = stepping()
+    for pair, words in [
+        ({"totl": "total.next"}, ["totl"]),
+        ({"total": "total.nxt"}, ["total.nxt"]),
+        ({"total": "y"}, ["total", "[2,3]"]),
+        ({"w": "total.next"}, ["'w'"]),
+    ]:
+        yield lambda pair=pair: b.compile(state=pair), ["state", *words]
+    model = b.compile(state={"total": "total.next"})
+    yield lambda: model(ROW, ROW), ["2", "1"]
+    yield lambda: model(total=ROW), ["total", "x"]
+    yield lambda: model.set_state("total", ROW[:, :7]), ["total", "[2,8]", "[2,7]"]
+    yield lambda: model.set_state("total", ROW.astype("f8")), ["total", "f32", "f64"]
+    yield lambda: model.get_state("totl"), ["totl", "did you mean 'total'"]
+
+
+def contracts():
+    b = stepping()
+    for contract, words in [
+        ({"memory_budget": 8}, ["memory_budget", "8"]),
+        ({"memory_buget": 8}, ["memory_buget", "memory_budget"]),
+        ({"threads": "two"}, ["threads", "two"]),
+        ({"determinism": "strickt"}, ["determinism", "strickt", "strict"]),
+        ({"device": "gpu"}, ["device", "gpu"]),
+        ({"latency_target_us": -3}, ["latency_target_us", "-3"]),
+    ]:
+        yield lambda contract=contract: b.compile(contract=contract), words
+
+
+def training():
+    b = pyc.ModelBuilder("line")
+    b.output(b.input("x", "f32", (2, 8)) @ b.constant("w", np.ones((8, 3), np.float32)), "y")
+    for options, words in [
+        ({"los": "mse"}, ["los", "loss"]),
+        ({"loss": "msee"}, ["loss", "msee", "mse"]),
+        ({"optimizer": "adm"}, ["optimizer", "adm", "adamw"]),
+        ({"lr": -1}, ["lr", "-1"]),
+    ]:
+        yield lambda options=options: pyc.Trainer(b, **options), words
+    target = np.ones((2, 3), np.float32)
+    trainer = pyc.Trainer(b, loss="mse")
+    yield lambda: trainer.step(ROW[:, :7], target), ["x", "[2,8]", "[2,7]"]
+    yield lambda: trainer.step(ROW, target[:1]), ["target", "[2,3]", "[1,3]"]
+    yield lambda: trainer.step(ROW), ["2", "1"]
+    yield lambda: trainer.set_state({"v": target}), ["'v'", "w"]
+    yield lambda: trainer.data("no/rows.npz"), ["no/rows.npz"]
+
+
 FAMILIES = [
     shapes_at_a_node,
     unknown_ops,
@@ -284,4 +342,7 @@ FAMILIES = [
     arrays,
     run_time,
     builder,
+    states,
+    contracts,
+    training,
 ]
