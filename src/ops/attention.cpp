@@ -354,7 +354,8 @@ const ir::OpDef& op_attention() {
                 wide_result_attr()},
       .infer = infer_attention,
       .decompose = decompose_attention,
-      .traits = {.product = true, .factors = 3},
+      // Precision leaves it alone: on a matrix unit it has generic kernels only, which are slow.
+      .traits = {.product = true},
       .gradient_form = gradient_form_attention,
       .draw = {.node = draw_attention},
   };
