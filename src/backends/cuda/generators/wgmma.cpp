@@ -20,13 +20,13 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 // An H100 or H200, roughly, in clocks of a multiprocessor.
 constexpr double kClocksPerNs = 1.7;
 constexpr double kFlops = 4096.0;
-constexpr double kBytes = 40.0;           // from the second-level cache
-constexpr double kElementClocks = 2.0;    // of an operand's element that comes by itself
-constexpr double kLatency = 850.0;        // of a stage, from its first copy to its product
-constexpr double kLeastStage = 160.0;     // a barrier and a product
-constexpr double kTileClocks = 3000.0;    // before the first stage and after the last
-constexpr double kSumClocks = 0.1;        // of a sum in the epilogue
-constexpr double kJoinKernelNs = 1500.0;  // a kernel that joins segments, without its launch
+constexpr double kBytes = 45.0;         // from the second-level cache
+constexpr double kElementClocks = 2.0;  // of an operand's element that comes by itself
+constexpr double kLatency = 850.0;      // of a stage, from its first copy to its product
+constexpr double kLeastStage = 160.0;   // a barrier and a product
+constexpr double kTileClocks = 2200.0;  // before the first stage and after the last
+constexpr double kSumClocks = 0.25;     // of a sum in the epilogue
+constexpr double kJoinBytes = 20.0;     // of sums of segments, written and read
 constexpr int64_t kMostResident = 2;
 
 // The type of the product's operands; nothing if no member's order is the unit's.
@@ -61,6 +61,14 @@ double bring_clocks(const WgmmaProduct& p, bool of_b, int64_t rows) {
                                                        : elements * 2.0 / kBytes;
 }
 
+// Of the kernel that joins segments, and of what it joins.
+double join_ns(const WgmmaProduct& p, int64_t tiles) {
+  if (!p.tile.split) return 0.0;
+  const auto kept_bytes = static_cast<double>(wgmma_segments(p) * p.tile.rows * p.tile.columns * 4);
+  const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors));
+  return kLaunchNs + waves * (kTileClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
+}
+
 double cost_ns(const WgmmaProduct& p) {
   const lower::Contraction& c = p.contraction();
   const WgmmaTile& t = p.tile;
@@ -71,17 +79,14 @@ double cost_ns(const WgmmaProduct& p) {
   const double stage = std::max(sums * 128.0 / kFlops, bring_clocks(p, t.swapped, t.rows) +
                                                            bring_clocks(p, !t.swapped, t.columns));
   const int64_t resident =
-      std::min({kMostResident, wgmma_resident(t), quotient_up(tiles, kMultiprocessors)});
-  const auto together = static_cast<double>(resident);
+      std::min({kMostResident, wgmma_resident(p), quotient_up(tiles, kMultiprocessors)});
   const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors * resident));
-  const auto stages = static_cast<double>(quotient_up(t.split ? 1024 : c.k, 64));
+  const auto stages = static_cast<double>(quotient_up(std::min(c.k, t.split ? 1024 : c.k), 64));
   const double latency = std::max(kLatency / static_cast<double>(t.stages - 2), kLeastStage);
-  const double clocks =
-      stages * std::max(stage * together, latency) + kTileClocks + sums * kSumClocks * together;
-  const double kept_bytes = static_cast<double>(tiles) * sums * sizeof(float);
-  const double join =
-      t.split ? kLaunchNs + kJoinKernelNs + 2.0 * kept_bytes / kDeviceBytesPerNs : 0.0;
-  return kLaunchNs + waves * clocks / kClocksPerNs + join;
+  // Of two blocks one multiplies while the other begins or ends.
+  const double clocks = stages * std::max(stage * static_cast<double>(resident), latency) +
+                        kTileClocks + sums * kSumClocks;
+  return kLaunchNs + waves * clocks / kClocksPerNs + join_ns(p, tiles / segments);
 }
 
 Cut best_cut(WgmmaProduct p) {

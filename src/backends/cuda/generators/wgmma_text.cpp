@@ -32,7 +32,9 @@ constexpr int64_t kPadding = 8;
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
 constexpr double kMostTiles = 1e9;            // blocks are counted in i32
-constexpr int64_t kMostSums = 192;            // in a thread's registers
+constexpr int64_t kMostRegisters = 256;       // of a thread
+constexpr int64_t kRegisters = 1 << 16;       // of a multiprocessor
+constexpr int64_t kOtherRegisters = 64;       // besides sums
 
 // One side of the tile.
 struct Side {
@@ -76,6 +78,12 @@ int64_t segment_of(DType factors) { return find_matrix_unit("sm90", factors)->se
 
 // What of a product a kernel computes.
 enum class Part : uint8_t { kWhole, kSegments, kJoin };
+
+// Of a thread, roughly: sums, totals where segments follow one another, and addresses.
+int64_t registers_of(const WgmmaProduct& product) {
+  const int64_t sums = product.tile.columns / 2;
+  return kOtherRegisters + (wgmma_segments(product) > 1 && !product.tile.split ? 2 : 1) * sums;
+}
 
 class WgmmaWriter {
  public:
@@ -165,30 +173,28 @@ class WgmmaWriter {
     e.declare(v, name);
   }
 
-  // A function that brings rows first … and k0 … of one operand to a place in shared memory.
+  // A function that brings rows first … and k0 … of one operand to a place in shared memory, 16
+  // bytes a thread and round.
   std::string bring_function(const Side& s, const std::string& name) const {
     Emitter e(kernel_, cuda_dialect(), symbol_);
     declare_batch(e);
     const bool elements = s.bring == WgmmaBring::kElements;
-    const int64_t of_row = s.along_rows() ? s.rows / kChunk : elements ? kDepth : kDepth / kChunk;
-    const int64_t count = s.rows * kDepth / (elements ? 1 : kChunk);
+    const int64_t count = s.rows * kDepth / kChunk;
     e.open_scope();
     e.line(fmt::format("const i32 at = i * {} + pyc_thread();", out_.threads));
     if (count % out_.threads != 0) e.line(fmt::format("if (at >= {}) break;", count));
-    if (elements && neighbours_in_rows(s)) {
-      e.line(fmt::format("const i32 r = at % {0}, d = at / {0};", s.rows));
-    } else if (s.along_rows()) {
-      e.line(fmt::format("const i32 r = at % {0} * {1}, d = at / {0};", of_row, kChunk));
+    if (s.along_rows()) {
+      e.line(fmt::format("const i32 r = at % {0} * {1}, d = at / {0};", s.rows / kChunk, kChunk));
+    } else if (elements && neighbours_in_rows(s)) {
+      e.line(fmt::format("const i32 r = at % {0}, d = at / {0} * {1};", s.rows, kChunk));
     } else {
-      e.line(fmt::format("const i32 r = at / {0}, d = at % {0}{1};", of_row,
-                         elements ? "" : fmt::format(" * {}", kChunk)));
+      e.line(fmt::format("const i32 r = at / {0}, d = at % {0} * {1};", kDepth / kChunk, kChunk));
     }
-    e.line(fmt::format("const bool there = first + r < {} && k0 + d < {};", s.extent, c_.k));
-    elements ? bring_element(e, s) : bring_chunk(e, s);
+    elements ? bring_elements(e, s) : bring_chunk(e, s);
     const std::string body = e.close_scope();
     const int64_t rounds = (count + out_.threads - 1) / out_.threads;
-    e.line(fmt::format("{} for (i32 i = 0; i < {}; ++i) {{\n{}}}",
-                       elements ? "PYC_UNROLL4" : "PYC_UNROLL", rounds, body));
+    e.line(fmt::format("{}for (i32 i = 0; i < {}; ++i) {{\n{}}}", elements ? "" : "PYC_UNROLL ",
+                       rounds, body));
     return e.finished(fmt::format("PYC_FN void {}_{}({}i32 batch, i32 first, i32 k0, u32 to)",
                                   symbol_, name, buffer_parameters()));
   }
@@ -214,33 +220,43 @@ class WgmmaWriter {
     return true;
   }
 
-  // Rows and k that are not there are read nowhere; an address stays one of the buffer's.
+  // What is not there is read nowhere, and its address is one of the buffer's.
   void bring_chunk(Emitter& e, const Side& s) const {
+    e.line(fmt::format("const bool there = first + r < {} && k0 + d < {};", s.extent, c_.k));
     declare_index(e, s.var, "row", "there ? first + r : 0");
     declare_index(e, c_.k_var, "k", "there ? k0 + d : 0");
     const loop::ExprNode load = e.pool_.node(s.value);
     const std::string from =
         fmt::format("{} + {}", buffer_name(static_cast<uint32_t>(load.imm)), e.value(load.a));
-    const std::string place =
-        s.along_rows() ? fmt::format("r / {0} * {1} + d * {2} + ((r % {0} / {3} ^ d % 8) << 4)",
-                                     kRows, kDepth * kRowBytes, kRowBytes, kChunk)
-                       : fmt::format("r * {} + ((d / {} ^ r % 8) << 4)", kRowBytes, kChunk);
-    e.line(fmt::format("pyc_copy16(to + (u32)({}), {}, there ? 16u : 0u);", place, from));
+    e.line(fmt::format("pyc_copy16(to + (u32)({}), {}, there ? 16u : 0u);", place_of(s), from));
   }
 
-  void bring_element(Emitter& e, const Side& s) const {
-    e.line("u16 x = 0;");
+  // What follows from the row alone is computed once for all of its elements.
+  void bring_elements(Emitter& e, const Side& s) const {
+    e.line(fmt::format("const bool there = first + r < {};", s.extent));
+    declare_index(e, s.var, "row", "there ? first + r : 0");
     e.open_scope();
-    declare_index(e, s.var, "row", "first + r");
-    declare_index(e, c_.k_var, "k", "k0 + d");
-    e.line(fmt::format("x = {};", e.value(s.value)));
+    e.open_scope();
+    declare_index(e, c_.k_var, "k", "k0 + d + e");
+    e.line(fmt::format("x[e] = {};", e.value(s.value)));
     e.end_statement();
+    const std::string element = e.close_scope();
+    e.line("x[e] = 0;");
+    e.line(fmt::format("if (there && k0 + d + e < {}) {{\n{}}}", c_.k, element));
     const std::string body = e.close_scope();
-    e.line("if (there) {\n" + body + "}");
+    e.line(fmt::format("PYC_ALIGN16 u16 x[{}];", kChunk));
+    e.line(fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\n{}}}", kChunk, body));
     e.line(
-        fmt::format("*(PYC_NEAR u16*)(pyc_shared + to + (r * {} + ((d / {} ^ r % 8) << 4) + "
-                    "d % {} * 2)) = x;",
-                    kRowBytes, kChunk, kChunk));
+        fmt::format("*(PYC_NEAR pyc_v16*)(pyc_shared + to + ({})) = *(pyc_v16*)x;", place_of(s)));
+  }
+
+  // Of the 16 bytes at (r, d), swizzled.
+  static std::string place_of(const Side& s) {
+    if (!s.along_rows()) {
+      return fmt::format("r * {} + ((d / {} ^ r % 8) << 4)", kRowBytes, kChunk);
+    }
+    return fmt::format("r / {0} * {1} + d * {2} + ((r % {0} / {3} ^ d % 8) << 4)", kRows,
+                       kDepth * kRowBytes, kRowBytes, kChunk);
   }
 
   std::string buffer_parameters() const {
@@ -393,7 +409,8 @@ class WgmmaWriter {
     declare_index(e, c_.m_var, "i", p_.tile.swapped ? "first_column + c" : "first_row + r");
     store_elements(e, over_n, v);
     const std::string body = e.close_scope();
-    e.line(fmt::format("for (i32 at = thread; at < {}; at += {}) {{\n{}}}",
+    // Several at once hide what one waits for.
+    e.line(fmt::format("PYC_UNROLL4 for (i32 at = thread; at < {}; at += {}) {{\n{}}}",
                        p_.tile.rows * p_.tile.columns / v, out_.threads, body));
     return text + e.close_scope();
   }
@@ -436,6 +453,11 @@ class WgmmaWriter {
 
 }  // namespace
 
+int64_t wgmma_segments(const WgmmaProduct& product) {
+  const int64_t segment = segment_of(product.factors);
+  return (product.contraction().k + segment - 1) / segment;
+}
+
 WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   const lower::Contraction& c = product.contraction();
   const lower::Contraction::Operand& o = operand_of(product, of_b);
@@ -454,11 +476,6 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   return along_rows && rows % kRows == 0 ? WgmmaBring::kAlongRows : WgmmaBring::kElements;
 }
 
-int64_t wgmma_segments(const WgmmaProduct& product) {
-  const int64_t segment = segment_of(product.factors);
-  return (product.contraction().k + segment - 1) / segment;
-}
-
 bool wgmma_fits(const WgmmaProduct& product) {
   const WgmmaTile& tile = product.tile;
   const int64_t segments = wgmma_segments(product);
@@ -467,14 +484,14 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const double blocks = static_cast<double>(c.m) * static_cast<double>(c.n) *
                         static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
                         static_cast<double>(tile.rows * tile.columns);
-  if (blocks > kMostTiles) return false;
-  const int64_t sums = tile.columns / 2;
-  const int64_t registers = segments > 1 && !tile.split ? 2 * sums : sums;
-  return shared_bytes(tile) <= kMostShared && registers <= kMostSums;
+  return blocks <= kMostTiles && shared_bytes(tile) <= kMostShared &&
+         registers_of(product) <= kMostRegisters;
 }
 
-int64_t wgmma_resident(const WgmmaTile& tile) {
-  return kMostShared / (shared_bytes(tile) + kReservedShared);
+int64_t wgmma_resident(const WgmmaProduct& product) {
+  const int64_t threads = product.tile.rows / kRows * kThreads;
+  return std::min(kMostShared / (shared_bytes(product.tile) + kReservedShared),
+                  kRegisters / (threads * registers_of(product)));
 }
 
 std::vector<KernelText> wgmma_texts(const WgmmaProduct& product, const std::string& symbol) {

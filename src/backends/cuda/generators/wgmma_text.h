@@ -48,7 +48,7 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b);
 // Whether a block has the shared memory and its threads the registers for such tiles.
 bool wgmma_fits(const WgmmaProduct& product);
 // How many blocks a multiprocessor has room for.
-int64_t wgmma_resident(const WgmmaTile& tile);
+int64_t wgmma_resident(const WgmmaProduct& product);
 // Of k, in the unit's order.
 int64_t wgmma_segments(const WgmmaProduct& product);
 
