@@ -33,9 +33,10 @@ add_library(pyc_xxhash INTERFACE)
 target_include_directories(pyc_xxhash SYSTEM INTERFACE ${PYC_XXHASH_INCLUDE})
 target_compile_definitions(pyc_xxhash INTERFACE XXH_INLINE_ALL=)
 
-# Defines pyc_llvm: LLVM's headers (as system headers, they warn) and the shared libLLVM.
+# Defines pyc_llvm: LLVM's headers (as system headers, they warn) and the shared libLLVM; and what version it is.
 function(pyc_find_llvm)
   add_library(pyc_llvm INTERFACE)
+  set(PYC_LLVM_VERSION 16 PARENT_SCOPE)
   if(PYC_LLVM_INCLUDE OR PYC_LLVM_LIBRARY)
     if(NOT EXISTS "${PYC_LLVM_INCLUDE}/llvm/Config/llvm-config.h")
       message(FATAL_ERROR "PYC_LLVM_INCLUDE='${PYC_LLVM_INCLUDE}' does not hold llvm/Config/llvm-config.h")
@@ -56,6 +57,7 @@ function(pyc_find_llvm)
   target_compile_options(pyc_llvm INTERFACE ${definitions})
   target_include_directories(pyc_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
   target_link_libraries(pyc_llvm INTERFACE LLVM)
+  set(PYC_LLVM_VERSION ${LLVM_PACKAGE_VERSION} PARENT_SCOPE)
 endfunction()
 
 # Defines pyc_host_libraries: libraries that host functions use where they are there. What needs one that is missing is

@@ -38,6 +38,8 @@ extern "C" {
 PYC_API int32_t pyc_abi_version(void);
 /* "0.1.0" */
 PYC_API const char* pyc_version(void);
+/* How the library was built, a fact a line: "compiler GNU 12.2.0". For people. */
+PYC_API const char* pyc_build_facts(void);
 
 /* The numbers are fixed for ever; docs/errors.md explains each. */
 typedef int32_t pyc_status;

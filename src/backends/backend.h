@@ -30,7 +30,7 @@ struct BackendOptions {
   int lanes = 0;               // vector width in f32 lanes; 0: the target's own
   std::string target;          // what code is made for, by name; "": this machine
   CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
-  Trace* trace = nullptr;      // where the kernels that are made are recorded; null: nowhere
+  TraceLog* trace = nullptr;   // where the kernels that are made are recorded; null: nowhere
 };
 
 struct Capabilities {

@@ -13,7 +13,7 @@ int trace_thread() {
   return number;
 }
 
-void Trace::add_span(std::string name, int64_t start_ns) noexcept {
+void TraceLog::add_span(std::string name, int64_t start_ns) noexcept {
   if (stopped()) return;
   const int64_t end_ns = now_ns();
   try {
@@ -24,22 +24,22 @@ void Trace::add_span(std::string name, int64_t start_ns) noexcept {
   }
 }
 
-void Trace::add_steps(std::shared_ptr<const void> program, std::vector<TraceStep> steps) {
+void TraceLog::add_steps(std::shared_ptr<const void> program, std::vector<TraceStep> steps) {
   const std::scoped_lock lock(mutex_);
   TraceProgram& entry = record_.programs[program.get()];
   entry.owner = std::move(program);
   entry.steps = std::move(steps);
 }
 
-void Trace::add_nodes(std::shared_ptr<const void> program,
-                      std::map<std::string, std::vector<TraceNode>> nodes) {
+void TraceLog::add_nodes(std::shared_ptr<const void> program,
+                         std::map<std::string, std::vector<TraceNode>> nodes) {
   const std::scoped_lock lock(mutex_);
   TraceProgram& entry = record_.programs[program.get()];
   entry.owner = std::move(program);
   entry.nodes = std::move(nodes);
 }
 
-bool Trace::wants_run(size_t parts) noexcept {
+bool TraceLog::wants_run(size_t parts) noexcept {
   if (stopped()) return false;
   const std::scoped_lock lock(mutex_);
   if (parts_ + parts > kMostParts) {
@@ -50,7 +50,7 @@ bool Trace::wants_run(size_t parts) noexcept {
   return true;
 }
 
-void Trace::add_run(TraceRun run) noexcept {
+void TraceLog::add_run(TraceRun run) noexcept {
   const std::scoped_lock lock(mutex_);
   try {
     record_.runs.push_back(std::move(run));
@@ -59,7 +59,7 @@ void Trace::add_run(TraceRun run) noexcept {
   }
 }
 
-TraceRecord Trace::record() const {
+TraceRecord TraceLog::record() const {
   const std::scoped_lock lock(mutex_);
   return record_;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What compiles and runs did, when, and on which thread. A compile that is given a Trace records
+// What compiles and runs did, when, and on which thread. A compile that is given a TraceLog records
 // its stages there and hands it to the models it makes, which record their runs. Any number of
 // threads may write to one.
 
@@ -69,7 +69,7 @@ struct TraceRecord {
   int64_t runs_left_out = 0;
 };
 
-class Trace {
+class TraceLog {
  public:
   // Of all runs together; runs beyond it are counted and not recorded.
   static constexpr size_t kMostParts = size_t{1} << 20;

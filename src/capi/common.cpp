@@ -120,6 +120,16 @@ using namespace pyc::capi;
 
 int32_t pyc_abi_version(void) { return PYC_ABI_VERSION; }
 const char* pyc_version(void) { return PYC_VERSION; }
+const char* pyc_build_facts(void) {
+#ifdef NDEBUG
+#define PYC_BUILD_ASSERTIONS "off"
+#else
+#define PYC_BUILD_ASSERTIONS "on"
+#endif
+  return "compiler " PYC_BUILD_COMPILER "\nbuild " PYC_BUILD_TYPE
+         ", assertions " PYC_BUILD_ASSERTIONS "\nllvm " PYC_BUILD_LLVM "\nsystem " PYC_BUILD_SYSTEM
+         "\n";
+}
 
 const char* pyc_status_name(pyc_status status) {
   return code_name(static_cast<Code>(status)).data();

@@ -21,7 +21,7 @@ using namespace pyc;
 using namespace pyc::capi;
 
 struct pyc_trace {
-  std::shared_ptr<Trace> trace = std::make_shared<Trace>();
+  std::shared_ptr<TraceLog> trace = std::make_shared<TraceLog>();
 };
 
 namespace {

@@ -193,7 +193,7 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
                   .times = front.times};
 }
 
-Status load(Compiled& compiled, Trace* trace) {
+Status load(Compiled& compiled, TraceLog* trace) {
   Lap lap(trace);
   PYC_ASSIGN(compiled.engine, runtime::load_engine(compiled.program, loaders()));
   compiled.times.code_ns += lap("load");

@@ -30,7 +30,7 @@ Result<ir::Graph> parse_model(std::string_view text);
 Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& options);
 
 // Loads the program's code into this process; `trace` may be null.
-Status load(Compiled& compiled, Trace* trace = nullptr);
+Status load(Compiled& compiled, TraceLog* trace = nullptr);
 
 // The log with what these options chose in front: a program that was kept may have been made by a
 // call that asked for what this one left to the default.

@@ -16,7 +16,7 @@
 #include "base/status.h"
 
 namespace pyc {
-class Trace;
+class TraceLog;
 }
 namespace pyc::backends {
 struct CodeStore;
@@ -58,7 +58,7 @@ struct CompileOptions {
   // What contracts asked for.
   std::vector<ContractClause> clauses = {};
   // Where compiles and the runs of what they make are recorded; null: nowhere.
-  std::shared_ptr<Trace> trace = {};
+  std::shared_ptr<TraceLog> trace = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.

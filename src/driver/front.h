@@ -35,7 +35,7 @@ struct Front {
 // Nanoseconds since the last call: those of a stage, which goes into the trace.
 class Lap {
  public:
-  explicit Lap(Trace* trace) : trace_(trace) {}
+  explicit Lap(TraceLog* trace) : trace_(trace) {}
   int64_t operator()(const char* stage) {
     const int64_t before = last_;
     if (trace_ != nullptr) trace_->add_span(stage, before);
@@ -44,7 +44,7 @@ class Lap {
   }
 
  private:
-  Trace* trace_;
+  TraceLog* trace_;
   int64_t last_ = now_ns();
 };
 

@@ -72,7 +72,7 @@ class StateLease {
 // One run on its way into a trace.
 class RunRecord {
  public:
-  RunRecord(Trace& trace, Clock& clock, const Program& program, const PooledLane& lane,
+  RunRecord(TraceLog& trace, Clock& clock, const Program& program, const PooledLane& lane,
             size_t threads)
       : trace_(trace), clock_(clock) {
     run_.program = &program;
@@ -92,7 +92,7 @@ class RunRecord {
   std::span<TracePart> parts() { return run_.parts; }
 
  private:
-  Trace& trace_;
+  TraceLog& trace_;
   Clock& clock_;
   TraceRun run_;
 };

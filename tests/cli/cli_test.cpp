@@ -171,15 +171,23 @@ TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {
 
 TEST(Cli, HelpShowsExamplesAndThePageListsTheCommand) {
   const Outcome page = shell("cat " + std::string(PYC_SOURCE_DIR) + "/docs/cli.md");
-  for (const char* command : {"run", "bench", "explain", "report", "inspect", "compare", "dump",
-                              "opt", "export", "ops", "errors", "doctor", "capabilities"}) {
+  for (const char* command :
+       {"run", "bench", "explain", "report", "inspect", "compare", "dump", "opt", "export", "ops",
+        "errors", "doctor", "capabilities", "completion", "man"}) {
     const Outcome o = pyc(std::string(command) + " --help");
     EXPECT_EQ(o.exit, 0);
     EXPECT_TRUE(has(o, "Examples:\n  pyc " + std::string(command))) << o.text;
     EXPECT_TRUE(has(pyc("--help"), std::string("\n  ") + command)) << command;
     EXPECT_TRUE(has(page, "| `pyc " + std::string(command))) << command;
   }
-  EXPECT_EQ(pyc("--version").text, "0.1.0\n");
+}
+
+TEST(Cli, VersionHasTheFactsOfTheBuild) {
+  const Outcome o = pyc("--version");
+  EXPECT_TRUE(o.text.starts_with("pyc 0.1.0\nabi ")) << o.text;
+  for (const char* fact : {"\ncompiler ", "\nbuild ", "\nllvm 16", "\nsystem "}) {
+    EXPECT_TRUE(has(o, fact)) << fact;
+  }
 }
 
 }  // namespace

@@ -33,8 +33,11 @@ def main():
         prefix.parent.mkdir()
         first.rename(prefix)  # nothing may know where it was installed
         env = without_library_path()
-        version = run(prefix / "bin" / "pyc", "--version", env=env).strip()
+        version = run(prefix / "bin" / "pyc", "--version", env=env).splitlines()[0]
         found = {"program": version}
+        for name in ("man/man1/pyc.1", "bash-completion/completions/pyc"):
+            if "pyc" not in (prefix / "share" / name).read_text(encoding="utf-8"):
+                sys.exit(f"share/{name} has nothing of the program")
 
         for name in ("shared", "static", "c_only"):
             work = Path(folder) / name

@@ -51,6 +51,7 @@ class Bench final : public Command {
     model_.declare(options);
     inputs_.declare(options);
     options.integer("--warmup", warmup_, "Runs before measuring", 0, 1'000'000);
+    options.integer("--warmup-ms", warmup_ms_, "Milliseconds of more such runs", 0, 600'000);
     options.integer("--runs", runs_, "Runs to measure; 0: as many as --seconds allows", 0,
                     100'000'000);
     options.number("--seconds", seconds_, "Time to measure for");
@@ -96,10 +97,12 @@ class Bench final : public Command {
     using Clock = std::chrono::steady_clock;
     for (int64_t i = 0; i < warmup_; ++i) run_once();
     trace_.stop();  // what is measured is not recorded
-    const auto start = Clock::now();
+    auto start = Clock::now();
     const auto elapsed = [&] {
       return std::chrono::duration<double>(Clock::now() - start).count();
     };
+    while (elapsed() * 1e3 < static_cast<double>(warmup_ms_)) run_once();
+    start = Clock::now();
     constexpr size_t kMostSamples = 10'000'000;
     while (runs_ > 0 ? times_.size() < static_cast<size_t>(runs_)
                      : times_.empty() || (elapsed() < seconds_ && times_.size() < kMostSamples)) {
@@ -244,6 +247,7 @@ class Bench final : public Command {
   InputOptions inputs_;
   TraceFlag trace_;
   int64_t warmup_ = 3;
+  int64_t warmup_ms_ = 0;
   int64_t runs_ = 0;
   double seconds_ = 1.0;
   double cold_ms_ = 0.0;

@@ -24,11 +24,21 @@ inline constexpr int kExitDifferent =
     1;  // compare found a difference, doctor or cache something broken
 int exit_code(pyc_status status);
 
+// An option as completions and the manual show it.
+struct OptionText {
+  std::vector<std::string> names;  // "-o", "--output"
+  std::string help;
+  std::vector<std::string> words = {};  // what it takes, where that is a choice
+  bool takes_value = true;
+  bool repeated = false;
+};
+
 // The options of one command, declared by it and filled from the command line.
 class Options {
  public:
   Options(const std::string& command, const std::string& summary, const std::string& examples);
   ~Options();
+  Options(Options&&) noexcept;
 
   void positional(const std::string& name, std::string& value, const std::string& help);
   void text(const std::string& name, std::string& value, const std::string& help);
@@ -44,6 +54,9 @@ class Options {
                int64_t hi);
   void number(const std::string& name, double& value, const std::string& help);
   void flag(const std::string& name, bool& value, const std::string& help);
+
+  // What was declared, but positional arguments.
+  const std::vector<OptionText>& texts() const;
 
   // False: help was asked for and shown. Throws PYC_STATUS_UNKNOWN_OPTION or _INVALID_ARGUMENT.
   bool parse(std::vector<std::string> arguments);
@@ -64,6 +77,16 @@ class Command {
 
   bool json = false;
 };
+
+// All commands, in the order that help shows them in.
+std::vector<std::unique_ptr<Command>> all_commands();
+// The options of a command, those that all have included.
+std::vector<OptionText> declared_options(Command& command);
+
+// Arguments as other programs spell them (trtexec, benchmark_app, onnxruntime_perf_test) in words
+// that the command has; `declared` are its options. docs/cli.md lists them.
+std::vector<std::string> in_our_words(const std::vector<std::string>& arguments,
+                                      const std::vector<std::string>& declared);
 
 // One maker per file of a command.
 std::unique_ptr<Command> make_run();
@@ -86,6 +109,8 @@ std::unique_ptr<Command> make_ops();
 std::unique_ptr<Command> make_options();
 std::unique_ptr<Command> make_errors();
 std::unique_ptr<Command> make_capabilities();
+std::unique_ptr<Command> make_completion();
+std::unique_ptr<Command> make_man();
 
 struct InputOptions;
 

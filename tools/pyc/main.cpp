@@ -10,17 +10,16 @@ namespace pyc::tool {
 namespace {
 
 using Maker = std::unique_ptr<Command> (*)();
-constexpr Maker kCommands[] = {make_run,     make_train,  make_bench,        make_compile,
-                               make_explain, make_report, make_what_if,      make_inspect,
-                               make_compare, make_dump,   make_opt,          make_export,
-                               make_reduce,  make_ops,    make_options,      make_errors,
-                               make_doctor,  make_cache,  make_capabilities, make_conformance};
+constexpr Maker kCommands[] = {
+    make_run,          make_train,       make_bench,      make_compile, make_explain, make_report,
+    make_what_if,      make_inspect,     make_compare,    make_dump,    make_opt,     make_export,
+    make_reduce,       make_ops,         make_options,    make_errors,  make_doctor,  make_cache,
+    make_capabilities, make_conformance, make_completion, make_man};
 
 void print_overview() {
   say("PyC {}: compiles and runs machine-learning models\n\nUsage: pyc COMMAND …\n\n",
       pyc_version());
-  for (const Maker make : kCommands) {
-    const auto command = make();
+  for (const auto& command : all_commands()) {
     say("  {:<13} {}\n", command->name(), command->summary());
   }
   say("\nExamples:\n"
@@ -32,13 +31,19 @@ void print_overview() {
 
 std::unique_ptr<Command> find_command(const std::string& name) {
   std::vector<std::string> names;
-  for (const Maker make : kCommands) {
-    auto command = make();
-    if (command->name() == name) return command;
+  for (auto& command : all_commands()) {
+    if (command->name() == name) return std::move(command);
     names.push_back(command->name());
   }
   throw Error(PYC_STATUS_UNKNOWN_OPTION,
               fmt::format("there is no command '{}'{}", name, did_you_mean(name, names)), "");
+}
+
+Options options_of(Command& command) {
+  Options options(command.name(), command.summary(), command.examples());
+  command.declare(options);
+  options.flag("--json", command.json, "Print JSON");
+  return options;
 }
 
 int run_command(std::vector<std::string> arguments) {
@@ -48,13 +53,11 @@ int run_command(std::vector<std::string> arguments) {
     return kExitOk;
   }
   if (first == "--version") {
-    say("{}\n", pyc_version());
+    say("pyc {}\nabi {}\n{}", pyc_version(), pyc_abi_version(), Lines{pyc_build_facts()});
     return kExitOk;
   }
   const auto command = find_command(first);
-  Options options(command->name(), command->summary(), command->examples());
-  command->declare(options);
-  options.flag("--json", command->json, "Print JSON");
+  Options options = options_of(*command);
   arguments.erase(arguments.begin());
   return options.parse(std::move(arguments)) ? command->run() : kExitOk;
 }
@@ -75,6 +78,15 @@ int report(const Error& e, bool json) {
 }
 
 }  // namespace
+
+std::vector<std::unique_ptr<Command>> all_commands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  for (const Maker make : kCommands) commands.push_back(make());
+  return commands;
+}
+
+std::vector<OptionText> declared_options(Command& command) { return options_of(command).texts(); }
+
 }  // namespace pyc::tool
 
 int main(int argc, char** argv) {

@@ -11,9 +11,21 @@
 
 namespace pyc::tool {
 
+namespace {
+
+// "-o,--output".
+std::vector<std::string> split_names(const std::string& names) {
+  const size_t comma = names.find(',');
+  if (comma == std::string::npos) return {names};
+  return {names.substr(0, comma), names.substr(comma + 1)};
+}
+
+}  // namespace
+
 struct Options::Impl {
   CLI::App app;
-  std::vector<std::string> names = {"--help"};
+  std::vector<OptionText> texts = {{{"--help"}, "Show what the command takes", {}, false}};
+  bool takes_model = false;
   std::vector<std::string>* rest = nullptr;
 
   explicit Impl(const std::string& summary) : app(summary) {}
@@ -28,19 +40,23 @@ Options::Options(const std::string& command, const std::string& summary,
   app.allow_extras();  // so that what is not known can be named with a suggestion
 }
 Options::~Options() = default;
+Options::Options(Options&&) noexcept = default;
+
+const std::vector<OptionText>& Options::texts() const { return impl_->texts; }
 
 void Options::positional(const std::string& name, std::string& value, const std::string& help) {
   impl_->app.add_option(name, value, help)->required();
+  impl_->takes_model = impl_->takes_model || name == "model";
 }
 
 void Options::text(const std::string& name, std::string& value, const std::string& help) {
-  impl_->names.push_back(name);
+  impl_->texts.push_back({split_names(name), help});
   impl_->app.add_option(name, value, help);
 }
 
 void Options::list(const std::string& name, std::vector<std::string>& values,
                    const std::string& help, bool greedy) {
-  impl_->names.push_back(name);
+  impl_->texts.push_back({split_names(name), help, {}, true, true});
   impl_->app.add_option(name, values, help)->allow_extra_args(greedy);
 }
 
@@ -52,7 +68,7 @@ void Options::rest(const std::string& name, std::vector<std::string>& values,
 
 void Options::choice(const std::string& name, std::string& value, const std::string& help,
                      const std::vector<std::string>& words) {
-  impl_->names.push_back(name);
+  impl_->texts.push_back({split_names(name), help, words});
   const auto check = [words, name](const std::string& given) -> std::string {
     if (std::find(words.begin(), words.end(), given) != words.end()) return "";
     return fmt::format("'{}' is not known; known are {}{}", given, fmt::join(words, ", "),
@@ -65,7 +81,7 @@ void Options::choice(const std::string& name, std::string& value, const std::str
 
 void Options::integer(const std::string& name, int64_t& value, const std::string& help, int64_t lo,
                       int64_t hi) {
-  impl_->names.push_back(name);
+  impl_->texts.push_back({split_names(name), help});
   const auto check = [lo, hi](const std::string& given) -> std::string {
     int64_t number = 0;
     if (CLI::detail::lexical_cast(given, number) && number >= lo && number <= hi) return "";
@@ -77,12 +93,12 @@ void Options::integer(const std::string& name, int64_t& value, const std::string
 }
 
 void Options::number(const std::string& name, double& value, const std::string& help) {
-  impl_->names.push_back(name);
+  impl_->texts.push_back({split_names(name), help});
   impl_->app.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
 }
 
 void Options::flag(const std::string& name, bool& value, const std::string& help) {
-  impl_->names.push_back(name);
+  impl_->texts.push_back({split_names(name), help, {}, false});
   impl_->app.add_flag(name, value, help);
 }
 
@@ -92,6 +108,11 @@ bool Options::parse(std::vector<std::string> arguments) {
     impl_->rest->assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
   }
+  std::vector<std::string> names;
+  for (const OptionText& option : impl_->texts) {
+    names.insert(names.end(), option.names.begin(), option.names.end());
+  }
+  if (impl_->takes_model) arguments = in_our_words(arguments, names);
   std::reverse(arguments.begin(), arguments.end());  // the order the parser takes them in
   try {
     impl_->app.parse(std::move(arguments));
@@ -105,7 +126,7 @@ bool Options::parse(std::vector<std::string> arguments) {
   if (!extras.empty()) {
     throw Error(PYC_STATUS_UNKNOWN_OPTION,
                 fmt::format("'{}' is not an option of '{}'{}", extras[0], impl_->app.get_name(),
-                            did_you_mean(extras[0], impl_->names)),
+                            did_you_mean(extras[0], names)),
                 "");
   }
   return true;

@@ -45,7 +45,7 @@ struct Unit {
   std::string source;         // what the store knows the code by
   bool any_size = false;
   int64_t ns = 0;  // thread_ns it took
-  Trace* trace = nullptr;
+  TraceLog* trace = nullptr;
 };
 
 // Time this thread was running: what other programs take from it is not the kernel's.

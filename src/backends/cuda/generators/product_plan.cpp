@@ -19,7 +19,7 @@ constexpr int64_t kTileSharedBytes = int64_t{48} << 10;
 constexpr int kMostTileThreads = 512;
 
 // Facts of an H200 and what was measured there, for estimates only.
-constexpr int64_t kRegisters = 65536;
+constexpr int64_t kAllRegisters = 65536;
 constexpr int64_t kAllSharedBytes = int64_t{227} << 10;
 constexpr double kFmasPerNs = 224.0;  // of one multiprocessor
 constexpr double kSlabNs = 260.0;     // of a block, besides its products
@@ -57,9 +57,9 @@ double time_of(const lower::Contraction& c, const ProductTile& t) {
   const int64_t rounds = ceil_div(ceil_div(c.k, kProductSegment), t.teams);
   const int64_t slabs = t.teams == 1 ? ceil_div(c.k, t.depth)
                                      : rounds * ceil_div(std::min(c.k, kProductSegment), t.depth);
-  const int64_t resident = std::max<int64_t>(
-      1,
-      std::min(kRegisters / (facts.registers * t.threads()), kAllSharedBytes / t.shared_bytes()));
+  const int64_t resident =
+      std::max<int64_t>(1, std::min(kAllRegisters / (facts.registers * t.threads()),
+                                    kAllSharedBytes / t.shared_bytes()));
   const double fmas = static_cast<double>(t.teams) * t.rows * t.columns * t.depth;
   const double work = fmas / (kFmasPerNs * facts.efficiency);
   const double joins = t.teams > 1 ? static_cast<double>(rounds * t.teams) * kJoinNs : 0.0;
