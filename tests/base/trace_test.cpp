@@ -18,8 +18,8 @@ TEST(Trace, ThreadsHaveNumbersOfTheirOwn) {
 }
 
 TEST(Trace, RunsBeyondTheLimitAreCountedAndNotRecorded) {
-  Trace trace;
-  EXPECT_TRUE(trace.wants_run(Trace::kMostParts - 1));
+  TraceLog trace;
+  EXPECT_TRUE(trace.wants_run(TraceLog::kMostParts - 1));
   EXPECT_FALSE(trace.wants_run(2));
   EXPECT_TRUE(trace.wants_run(1));
   EXPECT_FALSE(trace.wants_run(1));
@@ -27,7 +27,7 @@ TEST(Trace, RunsBeyondTheLimitAreCountedAndNotRecorded) {
 }
 
 TEST(Trace, NothingIsRecordedOnceItIsStopped) {
-  Trace trace;
+  TraceLog trace;
   trace.add_span("before", now_ns());
   trace.stop();
   trace.add_span("after", now_ns());
@@ -38,7 +38,7 @@ TEST(Trace, NothingIsRecordedOnceItIsStopped) {
 }
 
 TEST(Trace, ManyThreadsWriteToOne) {
-  Trace trace;
+  TraceLog trace;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
