@@ -98,7 +98,8 @@ Status run_cases(const Options& o, const std::vector<CaseRun>& runs, const Kerne
     ++*wrong;
     std::string forms;
     for (const lower::Group& g : run.lowered.groups) {
-      forms += " [" + kernels.text(g.kernel).symbol + " " + kernels.text(g.kernel).form + "]";
+      const cuda::KernelText& first = kernels.texts(g.kernel)[0];
+      forms += " [" + first.symbol + " " + first.form + "]";
     }
     std::printf("WRONG %s: %s%s\n", run.name.c_str(), found->c_str(), forms.c_str());
   }

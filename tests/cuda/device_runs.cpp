@@ -36,13 +36,16 @@ std::string difference(const Bytes& found, const Bytes& expected, DType t) {
 
 Result<KernelSet> KernelSet::make(const std::vector<CaseRun>& runs, cuda::KernelForm form,
                                   size_t of_unit) {
-  const auto text_of = [form](const lower::Group& group, const std::string& symbol) {
-    return cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect(), form);
+  const auto texts_of = [form](const lower::Group& group,
+                               const std::string& symbol) -> Result<std::vector<cuda::KernelText>> {
+    PYC_ASSIGN(cuda::KernelText text,
+               cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect(), form));
+    return std::vector{std::move(text)};
   };
-  return make(runs, text_of, of_unit);
+  return make(runs, texts_of, of_unit);
 }
 
-Result<KernelSet> KernelSet::make(const std::vector<CaseRun>& runs, const TextOf& text_of,
+Result<KernelSet> KernelSet::make(const std::vector<CaseRun>& runs, const TextsOf& texts_of,
                                   size_t of_unit) {
   KernelSet set;
   for (const CaseRun& run : runs) {
@@ -50,14 +53,15 @@ Result<KernelSet> KernelSet::make(const std::vector<CaseRun>& runs, const TextOf
       const std::string key = loop::print(group.kernel);
       if (set.kernels_.contains(key)) continue;
       const std::string symbol = "pyc_k" + std::to_string(set.kernels_.size());
-      auto text = text_of(group, symbol);
-      if (!text.ok()) return std::move(text).status().with_context(run.name);
-      if (set.members_.empty() || set.members_.back().size() == of_unit) {
+      auto texts = texts_of(group, symbol);
+      if (!texts.ok()) return std::move(texts).status().with_context(run.name);
+      if (set.members_.empty() || set.members_.back().size() >= of_unit) {
         set.members_.emplace_back();
       }
-      const auto& kept = set.kernels_.emplace(key, std::move(*text)).first->second;
-      set.units_[symbol] = set.members_.size() - 1;
-      set.members_.back().push_back(&kept);
+      for (const auto& kept : set.kernels_.emplace(key, std::move(*texts)).first->second) {
+        set.units_[kept.symbol] = set.members_.size() - 1;
+        set.members_.back().push_back(&kept);
+      }
     }
   }
   return set;
@@ -89,13 +93,15 @@ Status KernelSet::compile(const cuda::Nvrtc& nvrtc, const std::string& architect
   return first;
 }
 
-const cuda::KernelText& KernelSet::text(const loop::Kernel& kernel) const {
+const std::vector<cuda::KernelText>& KernelSet::texts(const loop::Kernel& kernel) const {
   return kernels_.at(loop::print(kernel));
 }
 
 std::map<std::string, int> KernelSet::count_by_form() const {
   std::map<std::string, int> counts;
-  for (const auto& [key, text] : kernels_) ++counts[text.form];
+  for (const auto& [key, texts] : kernels_) {
+    for (const cuda::KernelText& text : texts) ++counts[text.form];
+  }
   return counts;
 }
 
@@ -142,18 +148,22 @@ Status CaseRunner::launch_group(const CaseRun& c, size_t index, uint64_t fault,
                                 const std::map<ir::ValueId, cuda::DeviceMemory>& memory,
                                 std::vector<cuda::DeviceMemory>& workspaces) {
   const lower::Group& group = c.lowered.groups[index];
-  const cuda::KernelText& text = kernels_->text(group.kernel);
-  if (text.blocks == 0) return {};
-  PYC_ASSIGN(const cuda::FunctionHandle function, function_of(text));
-  std::vector<uint64_t> parameters;
-  for (const uint32_t b : text.buffers) {
-    parameters.push_back(memory.at(group.buffer_values[b]).get());
-  }
+  const std::vector<cuda::KernelText>& texts = kernels_->texts(group.kernel);
   PYC_ASSIGN(cuda::DeviceMemory workspace,
-             device_->allocate(static_cast<size_t>(text.workspace_bytes)));
-  parameters.insert(parameters.end(), {workspace.get(), fault, index});
+             device_->allocate(static_cast<size_t>(texts[0].workspace_bytes)));
+  const uint64_t shared = workspace.get();
   workspaces.push_back(std::move(workspace));
-  return stream_.launch(function, {text.blocks, text.threads}, parameters);
+  for (const cuda::KernelText& text : texts) {
+    if (text.blocks == 0) continue;
+    PYC_ASSIGN(const cuda::FunctionHandle function, function_of(text));
+    std::vector<uint64_t> parameters;
+    for (const uint32_t b : text.buffers) {
+      parameters.push_back(memory.at(group.buffer_values[b]).get());
+    }
+    parameters.insert(parameters.end(), {shared, fault, index});
+    PYC_TRY(stream_.launch(function, {text.blocks, text.threads}, parameters));
+  }
+  return {};
 }
 
 Result<std::string> CaseRunner::run(const CaseRun& c) {

@@ -17,16 +17,17 @@ namespace pyc::test {
 // The kernels of many cases, equal ones once, in units.
 class KernelSet {
  public:
-  using TextOf =
-      std::function<Result<cuda::KernelText>(const lower::Group& group, const std::string& symbol)>;
-  static Result<KernelSet> make(const std::vector<CaseRun>& runs, const TextOf& text_of,
+  // The kernels of a group, which run in order; their symbols begin with the one given.
+  using TextsOf =
+      std::function<Result<std::vector<cuda::KernelText>>(const lower::Group&, const std::string&)>;
+  static Result<KernelSet> make(const std::vector<CaseRun>& runs, const TextsOf& texts_of,
                                 size_t of_unit);
   static Result<KernelSet> make(const std::vector<CaseRun>& runs, cuda::KernelForm form,
                                 size_t of_unit);
   // Units to images, on so many threads. `slowest_ms` is that of one unit.
   Status compile(const cuda::Nvrtc& nvrtc, const std::string& architecture, int threads);
 
-  const cuda::KernelText& text(const loop::Kernel& kernel) const;
+  const std::vector<cuda::KernelText>& texts(const loop::Kernel& kernel) const;
   size_t size() const { return kernels_.size(); }
   const std::vector<std::string>& images() const { return images_; }
   size_t unit_of(const cuda::KernelText& text) const { return units_.at(text.symbol); }
@@ -35,8 +36,8 @@ class KernelSet {
   size_t unit_count() const { return members_.size(); }
 
  private:
-  std::map<std::string, cuda::KernelText> kernels_;  // by Loop IR text
-  std::map<std::string, size_t> units_;              // by symbol
+  std::map<std::string, std::vector<cuda::KernelText>> kernels_;  // by Loop IR text
+  std::map<std::string, size_t> units_;                           // by symbol
   std::vector<std::vector<const cuda::KernelText*>> members_;
   std::vector<std::string> images_;
 };

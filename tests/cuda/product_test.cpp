@@ -31,40 +31,51 @@ class CudaProduct : public testing::Test {
     device_ = *device;
   }
 
+  static Result<std::vector<cuda::KernelText>> generic(const lower::Group& group,
+                                                       const std::string& symbol) {
+    PYC_ASSIGN(cuda::KernelText text,
+               cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect()));
+    return std::vector{std::move(text)};
+  }
+
   // Runs everything, products in the tile, and returns how many kernels were tiles.
   int expect_equal(const std::vector<CaseRun>& runs, const ProductTile& tile) {
     int tiles = 0;
-    const auto text_of = [&](const lower::Group& group,
-                             const std::string& symbol) -> Result<cuda::KernelText> {
+    const auto texts_of = [&](const lower::Group& group,
+                              const std::string& symbol) -> Result<std::vector<cuda::KernelText>> {
       if (!cuda::product_rejected(group).empty()) {
-        return cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect());
+        return generic(group, symbol);
       }
       ++tiles;
-      return cuda::product_text(group, tile, symbol, cuda::cuda_dialect(), {});
+      std::vector texts = {cuda::product_text(group, tile, symbol, cuda::cuda_dialect(), {})};
+      if (tile.split) {
+        texts.push_back(cuda::product_join_text(group, symbol + "_join", cuda::cuda_dialect(), {}));
+      }
+      return texts;
     };
-    expect_equal(runs, text_of);
+    expect_equal(runs, texts_of);
     return tiles;
   }
 
   // The same with products of few rows column by column.
   int expect_equal_rows(const std::vector<CaseRun>& runs) {
     int streams = 0;
-    const auto text_of = [&](const lower::Group& group,
-                             const std::string& symbol) -> Result<cuda::KernelText> {
+    const auto texts_of = [&](const lower::Group& group,
+                              const std::string& symbol) -> Result<std::vector<cuda::KernelText>> {
       if (!cuda::stream_rejected(group).empty()) {
-        return cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect());
+        return generic(group, symbol);
       }
       ++streams;
       double cost = 0.0;
       const cuda::ProductStream stream = cuda::choose_stream(group, &cost);
-      return cuda::stream_text(group, stream, symbol, cuda::cuda_dialect(), {});
+      return std::vector{cuda::stream_text(group, stream, symbol, cuda::cuda_dialect(), {})};
     };
-    expect_equal(runs, text_of);
+    expect_equal(runs, texts_of);
     return streams;
   }
 
-  void expect_equal(const std::vector<CaseRun>& runs, const KernelSet::TextOf& text_of) {
-    auto kernels = KernelSet::make(runs, text_of, 50);
+  void expect_equal(const std::vector<CaseRun>& runs, const KernelSet::TextsOf& texts_of) {
+    auto kernels = KernelSet::make(runs, texts_of, 50);
     EXPECT_TRUE(kernels.ok()) << kernels.status().to_string();
     if (!kernels.ok()) return;
     const Status compiled = kernels->compile(*nvrtc_, "sm_90a", 2);
@@ -108,7 +119,7 @@ TEST_F(CudaProduct, EveryTileAtItsBorders) {
   for (const ProductTile& tile : cuda::product_tiles()) {
     std::vector<CaseRun> runs;
     add_matmul(runs, tile.rows + 1, tile.columns - 1, 256 * tile.teams + 1);
-    add_matmul(runs, tile.rows, tile.columns, 256 * tile.teams);
+    add_matmul(runs, tile.rows, tile.columns, tile.split ? 768 : 256 * tile.teams);
     EXPECT_EQ(expect_equal(runs, tile), 2) << tile.name();
   }
 }
@@ -118,7 +129,8 @@ TEST_F(CudaProduct, TermsAtTheBordersOfSegments) {
   const std::vector<int64_t> terms = {1, 2, 15, 16, 17, 255, 256, 257, 511, 512, 513, 769, 1024};
   for (const int64_t k : terms) add_matmul(runs, 20, 36, k);
   for (const ProductTile& tile :
-       {ProductTile{32, 32, 4, 4, 16, 1}, ProductTile{32, 32, 4, 4, 16, 3}}) {
+       {ProductTile{32, 32, 4, 4, 16, 1}, ProductTile{32, 32, 4, 4, 16, 3},
+        ProductTile{32, 32, 8, 4, 16, 1, true}}) {
     EXPECT_EQ(expect_equal(runs, tile), static_cast<int>(terms.size()));
   }
 }
@@ -161,7 +173,7 @@ TEST_F(CudaProduct, EveryKindOfOperand) {
   const auto runs = operand_runs();
   for (const ProductTile& tile :
        {ProductTile{32, 32, 4, 4, 16, 2}, ProductTile{16, 64, 4, 4, 16, 1},
-        ProductTile{128, 128, 8, 8, 8, 1}}) {
+        ProductTile{128, 128, 8, 8, 16, 1}, ProductTile{32, 32, 8, 4, 8, 1, true}}) {
     EXPECT_GE(expect_equal(runs, tile), static_cast<int>(runs.size()) - 1) << tile.name();
   }
 }

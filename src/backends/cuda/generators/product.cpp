@@ -25,26 +25,33 @@ class Product final : public KernelGenerator {
     const ProductChoice choice = choose_product(group);
     c.name = "f32_product__" + choice.tile.name();
     c.cost_ns = choice.cost_ns;
-    const auto text_of = [&](const lower::Group& read) {
-      return product_text(read, choice.tile, kUnitSymbol, cuda_dialect(), unaligned_buffers(read));
-    };
     const auto packing = product_packing(graph, group);
-    if (!packing) {
-      take(c, group, text_of(group));
-      return c;
+    const lower::Group read = packing ? with_packing(group, *packing) : group;
+    const std::vector<bool> unaligned = unaligned_buffers(read);
+    CudaPlan& plan =
+        take(c, read, product_text(read, choice.tile, kUnitSymbol, cuda_dialect(), unaligned));
+    if (choice.tile.split) {
+      c.needs.workspace_bytes = split_bytes(*group.contraction);
+      KernelText join = product_join_text(read, kUnitSymbol, cuda_dialect(), unaligned);
+      plan.parts.push_back(make_part(std::move(join), read.kernel, read));
     }
-    const lower::Group read = with_packing(group, *packing);
-    CudaPlan& plan = take(c, read, text_of(read));
-    for (size_t i = 0; i < plan.parts[0].kernel.buffers.size(); ++i) {
-      if (plan.parts[0].kernel.buffers[i] != packing->buffer) continue;
-      plan.parts[0].operands[i] = {.kind = backends::Operand::Kind::kPacked};
+    if (packing) use_packed(c, plan, group, *packing);
+    return c;
+  }
+
+  static void use_packed(backends::Candidate& c, CudaPlan& plan, const lower::Group& group,
+                         const ProductPacking& packing) {
+    for (CudaPlan::Part& part : plan.parts) {
+      for (size_t i = 0; i < part.kernel.buffers.size(); ++i) {
+        if (part.kernel.buffers[i] != packing.buffer) continue;
+        part.operands[i] = {.kind = backends::Operand::Kind::kPacked};
+      }
     }
-    plan.packers.push_back([p = *packing](const ir::Graph& of, const lower::Group& given) {
-      return pack_operand(of, given, p);
+    plan.packers.push_back([packing](const ir::Graph& graph, const lower::Group& given) {
+      return pack_operand(graph, given, packing);
     });
     c.needs.packed.push_back(
-        {group.buffer_values[packing->buffer], packing->bytes(*group.contraction), packing->text});
-    return c;
+        {group.buffer_values[packing.buffer], packing.bytes(*group.contraction), packing.text});
   }
 
   static backends::Candidate stream(const lower::Group& group) {

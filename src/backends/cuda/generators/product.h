@@ -9,6 +9,9 @@
 // segments t, t + teams, … by itself, and after each round the block joins the teams' sums in
 // order, through shared memory. A slab of `depth` steps of k lies in shared memory while the next
 // one is on its way to registers.
+//
+// Where tiles are few, blocks are split by segments instead: each writes its segment's sums to the
+// workspace, and a second kernel joins them in order.
 
 #include <string>
 #include <vector>
@@ -25,6 +28,7 @@ struct ProductTile {
   int thread_columns = 0;
   int depth = 0;  // divides 256
   int teams = 1;
+  bool split = false;  // one team, which has one segment alone: blocks differ in the segment, too
 
   int team_threads() const { return rows * columns / (thread_rows * thread_columns); }
   int threads() const { return teams * team_threads(); }
@@ -62,7 +66,13 @@ KernelText stream_text(const lower::Group& group, const ProductStream& stream,
                        const std::string& symbol, const Dialect& dialect,
                        const std::vector<bool>& unaligned);
 
-// The kernel, for a group that is not rejected. `unaligned` as for kernel_text.
+// What a split product's segments take, and the kernel that joins them.
+int64_t split_bytes(const lower::Contraction& c);
+KernelText product_join_text(const lower::Group& group, const std::string& symbol,
+                             const Dialect& dialect, const std::vector<bool>& unaligned);
+
+// The kernel, for a group that is not rejected. `unaligned` as for kernel_text. Split, it needs the
+// other one behind it.
 KernelText product_text(const lower::Group& group, const ProductTile& tile,
                         const std::string& symbol, const Dialect& dialect,
                         const std::vector<bool>& unaligned);

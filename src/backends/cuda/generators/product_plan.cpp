@@ -22,9 +22,14 @@ constexpr int kMostTileThreads = 512;
 constexpr int64_t kAllRegisters = 65536;
 constexpr int64_t kAllSharedBytes = int64_t{227} << 10;
 constexpr double kFmasPerNs = 224.0;  // of one multiprocessor
-constexpr double kSlabNs = 260.0;     // of a block, besides its products
-constexpr double kJoinNs = 150.0;     // of one team's sums
-constexpr double kTileNs = 1700.0;    // a kernel's begin and end
+constexpr double kSlabNs = 284.0;     // of a block, besides its products
+constexpr double kTermOfSlabNs = 1.0;
+constexpr double kJoinNs = 380.0;     // of one team's sums
+constexpr double kTileNs = 1250.0;    // a kernel's begin and end
+constexpr double kSplitNs = 2500.0;   // the same of the kernel that joins, and the gap before it
+constexpr double kSplitDoubt = 1.25;  // its time was never measured
+// What the sums of a split product may take.
+constexpr int64_t kMostSplitBytes = int64_t{32} << 20;
 
 constexpr int64_t kMostExtent = int64_t{1} << 28;
 
@@ -38,9 +43,9 @@ struct PieceFacts {
 
 PieceFacts facts_of(const ProductTile& t) {
   const int area = t.thread_rows * t.thread_columns;
-  if (area >= 64) return {0.88, 208};
-  if (area >= 32) return {0.80, 128};
-  return {0.50, 88};
+  if (area >= 64) return {0.97, t.split ? 152 : 208};
+  if (area >= 32) return {0.80, t.split ? 96 : 128};
+  return {0.60, t.split ? 80 : 88};
 }
 
 // An operand that is no matrix with fixed strides costs index arithmetic at every slab.
@@ -53,10 +58,12 @@ double computing_factor(const lower::Contraction& c) {
 
 double time_of(const lower::Contraction& c, const ProductTile& t) {
   const PieceFacts facts = facts_of(t);
-  const int64_t blocks = ceil_div(c.m, t.rows) * ceil_div(c.n, t.columns) * c.batch_size();
-  const int64_t rounds = ceil_div(ceil_div(c.k, kProductSegment), t.teams);
-  const int64_t slabs = t.teams == 1 ? ceil_div(c.k, t.depth)
-                                     : rounds * ceil_div(std::min(c.k, kProductSegment), t.depth);
+  const int64_t tiles = ceil_div(c.m, t.rows) * ceil_div(c.n, t.columns) * c.batch_size();
+  const int64_t segments = ceil_div(c.k, kProductSegment);
+  const int64_t blocks = t.split ? tiles * segments : tiles;
+  const int64_t rounds = t.split ? 1 : ceil_div(segments, t.teams);
+  const int64_t of_segment = ceil_div(std::min(c.k, kProductSegment), t.depth);
+  const int64_t slabs = t.teams == 1 && !t.split ? ceil_div(c.k, t.depth) : rounds * of_segment;
   const int64_t resident =
       std::max<int64_t>(1, std::min(kAllRegisters / (facts.registers * t.threads()),
                                     kAllSharedBytes / t.shared_bytes()));
@@ -65,11 +72,22 @@ double time_of(const lower::Contraction& c, const ProductTile& t) {
   const double joins = t.teams > 1 ? static_cast<double>(rounds * t.teams) * kJoinNs : 0.0;
   // So many blocks at once on one multiprocessor.
   const auto together = [&](int64_t count) {
-    const double slab = (kSlabNs + work * static_cast<double>(count)) * computing_factor(c);
+    const double slab = (kSlabNs + kTermOfSlabNs * t.depth + work * static_cast<double>(count)) *
+                        computing_factor(c);
     return count == 0 ? 0.0 : static_cast<double>(slabs) * slab + joins;
   };
   const int64_t of_one = ceil_div(blocks, kMultiprocessors);
-  return kLaunchNs + kTileNs + static_cast<double>(of_one / resident) * together(resident) +
+  const double second =
+      t.split ? kLaunchNs + kSplitNs + 2.0 * static_cast<double>(split_bytes(c)) / kDeviceBytesPerNs
+              : 0.0;
+  const double fixed = kLaunchNs + kTileNs + second;
+  // Two blocks that end together make room for two others in the same place, while those who have
+  // one each wait.
+  if (resident <= 2 && of_one > resident) {
+    return fixed +
+           static_cast<double>(ceil_div(blocks, resident * kMultiprocessors)) * together(resident);
+  }
+  return fixed + static_cast<double>(of_one / resident) * together(resident) +
          together(of_one % resident);
 }
 
@@ -83,16 +101,15 @@ int64_t ProductTile::shared_bytes() const {
 std::string ProductTile::name() const {
   const std::string size =
       fmt::format("{}x{}x{}_{}x{}", rows, columns, depth, thread_rows, thread_columns);
+  if (split) return size + "_split";
   return teams == 1 ? size : fmt::format("{}_t{}", size, teams);
 }
 
 std::vector<ProductTile> product_tiles() {
-  static constexpr std::array<std::array<int, 5>, 15> kShapes = {{{128, 128, 8, 8, 16},
+  static constexpr std::array<std::array<int, 5>, 13> kShapes = {{{128, 128, 8, 8, 16},
                                                                   {128, 64, 8, 8, 16},
                                                                   {64, 128, 8, 8, 16},
-                                                                  {64, 64, 8, 8, 8},
                                                                   {64, 64, 8, 4, 16},
-                                                                  {64, 64, 8, 4, 8},
                                                                   {32, 64, 8, 4, 16},
                                                                   {64, 32, 8, 4, 16},
                                                                   {32, 32, 8, 4, 16},
@@ -110,6 +127,7 @@ std::vector<ProductTile> product_tiles() {
         out.push_back(tile);
       }
     }
+    out.push_back({rows, columns, thread_rows, thread_columns, depth, 1, true});
   }
   return out;
 }
@@ -128,7 +146,7 @@ std::string product_rejected(const lower::Group& group) {
   if (parameters_of(*c.kernel).size() + 3 > kMostParameters) return "too_many_buffers";
   if (loop::inlined_operations(c.kernel->pool) > loop::kMaxInlined) return "calls_are_too_long";
   if (c.m > kMostExtent || c.n > kMostExtent || c.k > kMostExtent || c.batch_size() > kMostExtent ||
-      c.m * c.n / 256 > kMostExtent / c.batch_size()) {
+      c.m * c.n / 256 > kMostExtent / c.batch_size() / 16) {
     return "too_large";
   }
   return "";
@@ -137,8 +155,10 @@ std::string product_rejected(const lower::Group& group) {
 ProductChoice choose_product(const lower::Group& group) {
   ProductChoice best;
   best.cost_ns = std::numeric_limits<double>::max();
+  const lower::Contraction& c = *group.contraction;
   for (const ProductTile& tile : product_tiles()) {
-    const double ns = time_of(*group.contraction, tile);
+    if (tile.split && (c.k <= kProductSegment || split_bytes(c) > kMostSplitBytes)) continue;
+    const double ns = time_of(c, tile) * (tile.split ? kSplitDoubt : 1.0);
     if (ns < best.cost_ns) best = {tile, ns};
   }
   const double bytes = static_cast<double>(group.bytes) / kDeviceBytesPerNs;

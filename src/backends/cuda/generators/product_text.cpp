@@ -15,7 +15,10 @@ using loop::kNone;
 
 constexpr int kQuad = 4;  // elements side by side that a thread loads and stores at once
 
-int64_t tiles_of(int64_t extent, int tile) { return (extent + tile - 1) / tile; }
+int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
+
+// Sums of a row in the workspace, in floats.
+int64_t split_length(const lower::Contraction& c) { return tiles_of(c.n, kQuad) * kQuad; }
 
 class ProductEmitter {
  public:
@@ -41,19 +44,18 @@ class ProductEmitter {
     const int64_t terms = std::min(c_.k, kProductSegment);
     return (terms + t_.depth - 1) / t_.depth;
   }
-  int64_t rounds() const {
-    const int64_t segments = (c_.k + kProductSegment - 1) / kProductSegment;
-    return (segments + t_.teams - 1) / t_.teams;
-  }
+  int64_t segments() const { return tiles_of(c_.k, kProductSegment); }
+  int64_t rounds() const { return t_.split ? 1 : tiles_of(segments(), t_.teams); }
   // Only the last round of one team alone may be shorter than the others.
   int64_t all_slabs() const {
-    return t_.teams == 1 ? (c_.k + t_.depth - 1) / t_.depth : rounds() * slabs();
+    return t_.teams == 1 && !t_.split ? (c_.k + t_.depth - 1) / t_.depth : rounds() * slabs();
   }
   ProductSide::Shape side(const char* name, const lower::Contraction::Operand& operand,
                           loop::VarId row, int64_t rows, int tile) const {
     const bool marked = operand.buffer < unaligned_.size() && unaligned_[operand.buffer];
-    const int64_t reach =
-        t_.teams == 1 ? all_slabs() * t_.depth : rounds() * t_.teams * kProductSegment;
+    const bool in_one = t_.teams == 1 && (!t_.split || segments() == 1);
+    const int64_t whole = (t_.split ? segments() : rounds() * t_.teams) * kProductSegment;
+    const int64_t reach = in_one ? all_slabs() * t_.depth : whole;
     return {.name = name,
             .row = row,
             .k = c_.k_var,
@@ -72,6 +74,7 @@ class ProductEmitter {
   std::string shared_out(const std::string& quad) const;
   std::string if_shared_out(const std::string& quad) const;
   std::string join() const;
+  std::string keep_quad() const;
   void emit_epilogue();
   std::string row_in_tile(const std::string& i) const;
   std::string column_in_tile(const std::string& j) const;
@@ -105,7 +108,8 @@ void ProductEmitter::emit_places() {
   const int64_t m_tiles = tiles_of(c_.m, t_.rows);
   const int64_t n_tiles = tiles_of(c_.n, t_.columns);
   out_.threads = static_cast<uint32_t>(t_.threads());
-  out_.blocks = static_cast<uint32_t>(m_tiles * n_tiles * c_.batch_size());
+  const int64_t tiles = m_tiles * n_tiles * c_.batch_size();
+  out_.blocks = static_cast<uint32_t>(tiles * (t_.split ? segments() : 1));
   const auto shared = [&](const char* name, int64_t floats) {
     emitter_.line(fmt::format("PYC_SHARED PYC_ALIGN16 float {}_shared[{}];", name, floats));
   };
@@ -123,7 +127,8 @@ void ProductEmitter::emit_places() {
   } else {
     emitter_.line(fmt::format("const i32 tx = t % {0};\nconst i32 ty = t / {0};", wide));
   }
-  emitter_.line("const i32 tile = pyc_block();");
+  emitter_.line(fmt::format("const i32 tile = pyc_block() % {};", tiles));
+  if (t_.split) emitter_.line(fmt::format("const i32 segment = pyc_block() / {};", tiles));
   emitter_.line(fmt::format("const i32 m0 = tile % {} * {};", m_tiles, t_.rows));
   emitter_.line(fmt::format("const i32 n0 = tile / {} % {} * {};", m_tiles, n_tiles, t_.columns));
   emitter_.line(fmt::format("const i32 matrix = tile / {};", m_tiles * n_tiles));
@@ -131,12 +136,14 @@ void ProductEmitter::emit_places() {
   a_.declare_rows("m0");
   b_.declare_rows("n0");
   const int of_thread = t_.thread_rows * t_.thread_columns;
-  emitter_.line(
-      fmt::format("float acc[{}];\nPYC_ALIGN16 float total[{}];", of_thread, t_.quads() * kQuad));
-  emitter_.line(
-      fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) acc[i] = 0.0f;\n"
-                  "PYC_UNROLL for (i32 i = 0; i < {}; ++i) total[i] = 0.0f;",
-                  of_thread, t_.quads() * kQuad));
+  const auto sums = [&](const char* name, int count) {
+    emitter_.line(
+        fmt::format("PYC_ALIGN16 float {0}[{1}];\n"
+                    "PYC_UNROLL for (i32 i = 0; i < {1}; ++i) {0}[i] = 0.0f;",
+                    name, count));
+  };
+  sums("acc", of_thread);
+  if (!t_.split) sums("total", t_.quads() * kQuad);
 }
 
 std::string ProductEmitter::product_of_slab() const {
@@ -202,7 +209,10 @@ void ProductEmitter::emit_slabs() {
   emitter_.open_scope();
   emitter_.line(a_.registers());
   emitter_.line(b_.registers());
-  if (t_.teams == 1) {
+  if (t_.split) {
+    emitter_.line(
+        fmt::format("const i32 k0 = segment * {} + slab * {};", kProductSegment, t_.depth));
+  } else if (t_.teams == 1) {
     emitter_.line(fmt::format("const i32 k0 = slab * {};", t_.depth));
   } else {
     emitter_.line(fmt::format("const i32 k0 = (slab / {0} * {1} + team) * {2} + slab % {0} * {3};",
@@ -218,15 +228,25 @@ void ProductEmitter::emit_slabs() {
                        which, slab, slab_floats);
   };
   const bool short_end = t_.teams == 1 && all % slabs() != 0;
-  emitter_.line(fmt::format("if (slab > 0) {{\n{}{}{}if (slab % {} == 0{}) {{\n{}}}\n}}",
-                            near('a', "from", a_slab, "slab - 1"),
-                            near('b', "from", b_slab, "slab - 1"), product_of_slab(), slabs(),
-                            short_end ? fmt::format(" || slab == {}", all) : "", join()));
+  const std::string joins =
+      fmt::format("if (slab % {} == 0{}) {{\n{}}}\n", slabs(),
+                  short_end ? fmt::format(" || slab == {}", all) : "", join());
+  emitter_.line(fmt::format("if (slab > 0) {{\n{}{}{}{}}}", near('a', "from", a_slab, "slab - 1"),
+                            near('b', "from", b_slab, "slab - 1"), product_of_slab(),
+                            t_.split ? "" : joins));
   emitter_.line(fmt::format("if (slab < {}) {{\n{}{}{}{}}}\npyc_barrier();", all,
                             near('a', "to", a_slab, "slab"), near('b', "to", b_slab, "slab"),
                             a_.writes("a_to"), b_.writes("b_to")));
   const std::string body = emitter_.close_scope();
   emitter_.line(fmt::format("for (i32 slab = 0; slab <= {}; ++slab) {{\n{}}}", all, body));
+}
+
+// Puts a quad of a split product to the workspace.
+std::string ProductEmitter::keep_quad() const {
+  return fmt::format(
+      "if (n < {0}) *(PYC_GLOBAL pyc_v16*)((PYC_GLOBAL float*)workspace + (((i64)segment * {1} + "
+      "matrix) * {2} + m) * {0} + n) = *(pyc_v16*)(acc + quad * {3});\n",
+      split_length(c_), c_.batch_size(), c_.m, kQuad);
 }
 
 // Totals lie by quads of a row: where the thread computed them, or shared out evenly.
@@ -242,8 +262,10 @@ void ProductEmitter::emit_epilogue() {
   // What depends on m alone is computed inside of the test that there is such a row.
   emitter_.open_scope();
   if (c_.m_var != kNone) emitter_.declare(c_.m_var, "m");
-  const std::string sums = fmt::format("total + quad * {}", kQuad);
-  const std::string quad = quad_epilogue(emitter_, c_, product_, sums, unaligned_);
+  const std::string quad = t_.split
+                               ? keep_quad()
+                               : quad_epilogue(emitter_, c_, product_,
+                                               fmt::format("total + quad * {}", kQuad), unaligned_);
   emitter_.line(fmt::format("const {0} n = ({0})(n0 + {1});\n{2}", emitter_.var_type(c_.n_var),
                             column, quad));
   const std::string of_row = emitter_.close_scope();
@@ -254,6 +276,7 @@ void ProductEmitter::emit_epilogue() {
 }
 
 KernelText ProductEmitter::make() {
+  if (t_.split) out_.workspace_bytes = split_bytes(c_);
   emit_places();
   emit_slabs();
   emit_epilogue();
@@ -262,6 +285,49 @@ KernelText ProductEmitter::make() {
 }
 
 }  // namespace
+
+int64_t split_bytes(const lower::Contraction& c) {
+  return tiles_of(c.k, kProductSegment) * c.batch_size() * c.m * split_length(c) * 4;
+}
+
+// A thread for each quad.
+KernelText product_join_text(const lower::Group& group, const std::string& symbol,
+                             const Dialect& dialect, const std::vector<bool>& unaligned) {
+  constexpr int kJoinThreads = 128;
+  const lower::Contraction& c = *group.contraction;
+  const ProductKernel product(c);
+  KernelText out{.symbol = symbol,
+                 .form = "product join",
+                 .text = "",
+                 .buffers = parameters_of(product.kernel),
+                 .workspace_bytes = split_bytes(c)};
+  const int64_t of_row = split_length(c) / kQuad;
+  const int64_t quads = c.batch_size() * c.m * of_row;
+  out.threads = kJoinThreads;
+  out.blocks = static_cast<uint32_t>(tiles_of(quads, kJoinThreads));
+  Emitter emitter(product.kernel, dialect, symbol);
+  emitter.open_scope();
+  emitter.line(
+      fmt::format("const i32 n = quad % {} * {};\nconst i32 m = quad / {} % {};\n"
+                  "const i32 matrix = quad / {};",
+                  of_row, kQuad, of_row, c.m, of_row * c.m));
+  declare_digits(emitter, "matrix", "i32", c.batch_vars, c.batch);
+  if (c.m_var != kNone) emitter.declare(c.m_var, "m");
+  emitter.line(fmt::format(
+      "PYC_ALIGN16 float total[{0}];\nPYC_UNROLL for (i32 q = 0; q < {0}; ++q) total[q] = 0.0f;\n"
+      "PYC_UNROLL4 for (i32 s = 0; s < {1}; ++s) {{\nPYC_ALIGN16 float part[{0}];\n"
+      "*(pyc_v16*)part = *(PYC_GLOBAL const pyc_v16*)((PYC_GLOBAL const float*)workspace + "
+      "((i64)s * {2} + quad) * {0});\n"
+      "PYC_UNROLL for (i32 q = 0; q < {0}; ++q) total[q] = pyc_add_f32(total[q], part[q]);\n}}",
+      kQuad, tiles_of(c.k, kProductSegment), quads));
+  emitter.line(quad_epilogue(emitter, c, product, "total", unaligned));
+  const std::string body = emitter.close_scope();
+  emitter.line(
+      fmt::format("const i32 quad = pyc_block() * {} + pyc_thread();\nif (quad < {}) {{\n{}}}",
+                  kJoinThreads, quads, body));
+  out.text = emitter.tables() + emitter.finished(kernel_head(out, emitter.kernel_, false));
+  return out;
+}
 
 KernelText product_text(const lower::Group& group, const ProductTile& tile,
                         const std::string& symbol, const Dialect& dialect,
