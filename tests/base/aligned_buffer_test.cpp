@@ -125,5 +125,20 @@ TEST(AlignedBuffer, IsMeteredPerThread) {
   EXPECT_EQ(allocated_by_thread() - before, 192);
 }
 
+TEST(AlignedBuffer, IsMeteredUntilItGoes) {
+  const int64_t before = allocated_now();
+  (void)take_allocated_peak();
+  {
+    auto a = AlignedBuffer::create(100);
+    ASSERT_TRUE(a.ok());
+    const AlignedBuffer moved = std::move(*a);
+    const auto guarded = AlignedBuffer::create(0, AlignedBuffer::Mode::kGuarded);
+    EXPECT_EQ(allocated_now() - before, 192);
+  }
+  EXPECT_EQ(allocated_now(), before);
+  EXPECT_EQ(take_allocated_peak() - before, 192);
+  EXPECT_EQ(take_allocated_peak(), before);
+}
+
 }  // namespace
 }  // namespace pyc

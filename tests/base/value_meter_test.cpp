@@ -85,6 +85,25 @@ TEST(ValueMeter, IsThatOfItsThreadAndScope) {
   EXPECT_EQ(meter->live(), 0);
 }
 
+TEST(ValueMeter, ABudgetIsInBytesAsTheyAreHandedOut) {
+  const auto meter = meter_of(1000);
+  const auto programs = std::make_shared<std::atomic<int64_t>>(100);
+  meter->share(programs, 20, 300);
+  const MeterScope scope(meter);
+  const auto one = new_tensor(DType::kU8, {1});
+  const auto two = new_tensor(DType::kU8, {65});
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(two.status().message(),
+            "u8[65]: asks for 65 bytes, the run holds 64 bytes of values and 120 of inputs and "
+            "programs, the memory budget is 300");
+  EXPECT_EQ(meter->live(), 1);
+  EXPECT_EQ(meter->own(), 84);
+  EXPECT_EQ(meter->total_peak(), 184);
+  *programs = 88;
+  EXPECT_TRUE(new_tensor(DType::kU8, {65}).ok());
+  EXPECT_EQ(meter->total_peak(), 300);
+}
+
 TEST(ValueMeter, TheDefaultIsThere) {
   EXPECT_GT(default_value_limit(), 1 << 20);
   EXPECT_EQ(default_value_limit(), default_value_limit());
