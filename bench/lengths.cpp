@@ -2,7 +2,7 @@
 // for the first time took by stage, and what a size met before takes beyond its run. With
 // --compare every some sizes the bits are those of a model that the reference device runs.
 //
-//   pyc_bench_lengths MODEL DIM FIRST LAST [--compare EVERY] [--quiet]
+//   pyc_bench_lengths MODEL DIM FIRST LAST [--compare EVERY] [--again RUNS] [--quiet]
 
 #include <fmt/format.h>
 
@@ -26,6 +26,7 @@ struct Arguments {
   int64_t first = 1;
   int64_t last = 1;
   int64_t every = 0;
+  int64_t again = 5;
   bool quiet = false;
 };
 
@@ -89,7 +90,7 @@ int measure(const Arguments& a) {
     if (generated == 0) first_ns.push_back(compile_ns);
     // Again, several times: what is not the program's own run.
     int64_t least = INT64_MAX;
-    for (int i = 0; i < 5; ++i) {
+    for (int64_t i = 0; i < a.again; ++i) {
       const int64_t run_before = session.stats().run_ns;
       const int64_t start = pyc::now_ns();
       outputs = session.run(inputs);
@@ -119,14 +120,17 @@ int measure(const Arguments& a) {
           ms(&Part::assemble_ns), compared);
     }
   }
-  const auto median = [](std::vector<int64_t>& ns) {
+  // The median, and the least: what it takes where nothing else runs.
+  const auto of = [](std::vector<int64_t>& ns, double unit) {
     std::sort(ns.begin(), ns.end());
-    return ns.empty() ? 0.0 : static_cast<double>(ns[ns.size() / 2]);
+    if (ns.empty()) return std::string("nothing");
+    return fmt::format("{:.2f} (least {:.2f})", static_cast<double>(ns[ns.size() / 2]) * unit,
+                       static_cast<double>(ns.front()) * unit);
   };
   fmt::print(
-      "{} sizes, {} rounds of code generation; a further size {:.2f} ms; a size met before "
-      "{:.1f} us beyond its run\n",
-      a.last - a.first + 1, rounds, median(first_ns) * 1e-6, median(beyond_ns) * 1e-3);
+      "{} sizes, {} rounds of code generation; a further size {} ms; a size met before "
+      "{} us beyond its run\n",
+      a.last - a.first + 1, rounds, of(first_ns, 1e-6), of(beyond_ns, 1e-3));
   return different == 0 ? 0 : 1;
 }
 
@@ -135,7 +139,8 @@ int measure(const Arguments& a) {
 int main(int argc, char** argv) {
   if (argc < 5) {
     fmt::print(stderr,
-               "usage: pyc_bench_lengths MODEL DIM FIRST LAST [--compare EVERY] [--quiet]\n");
+               "usage: pyc_bench_lengths MODEL DIM FIRST LAST [--compare EVERY] [--again RUNS] "
+               "[--quiet]\n");
     return 2;
   }
   Arguments a{argv[1], argv[2], std::stoll(argv[3]), std::stoll(argv[4])};
@@ -143,6 +148,7 @@ int main(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--quiet") a.quiet = true;
     if (word == "--compare" && i + 1 < argc) a.every = std::stoll(argv[++i]);
+    if (word == "--again" && i + 1 < argc) a.again = std::stoll(argv[++i]);
   }
   return measure(a);
 }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cores.h"
 #include "base/exceptions.h"
 #include "base/status.h"
 
@@ -27,7 +28,7 @@ Status on_all_cores(size_t count, const Work& work) {
       }
     }
   };
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const auto cores = static_cast<size_t>(core_count());
   std::vector<std::jthread> helpers;
   for (size_t t = 1; t < std::min(cores, count); ++t) {
     try {

@@ -1,10 +1,17 @@
 #include "base/cores.h"
 
+#include <algorithm>
+
 #if defined(__linux__)
 #include <pthread.h>
 #endif
 
 namespace pyc {
+
+int core_count() {
+  static const int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return count;
+}
 
 #if defined(__linux__)
 

@@ -13,6 +13,9 @@ namespace pyc {
 
 using CoreSet = std::bitset<1024>;
 
+// Of this machine, at least 1; asked of the system once.
+int core_count();
+
 // The calling thread's; -1 where that is not known.
 int current_core();
 

@@ -71,7 +71,7 @@ struct alignas(64) ThreadPool::Worker {
 // Spinning only pays when the thread that is waited for has a core to run on.
 ThreadPool::ThreadPool(int threads)
     : threads_(threads),
-      spin_ns_(static_cast<unsigned>(threads) <= std::thread::hardware_concurrency() ? kSpinNs : 0),
+      spin_ns_(threads <= core_count() ? kSpinNs : 0),
       workers_(std::make_unique<Worker[]>(static_cast<size_t>(threads - 1))) {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {

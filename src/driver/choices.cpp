@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <thread>
 
+#include "base/cores.h"
 #include "driver/compile.h"
 
 namespace pyc::driver {
 
 int thread_count(const CompileOptions& options) {
   if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return core_count();
 }
 
 DecisionLog with_choices(DecisionLog log, const CompileOptions& o) {

@@ -228,7 +228,7 @@ std::shared_ptr<StageProgram> Executor::find_usable(Stage& stage, const Signatur
   if (found == nullptr) return nullptr;
   const bool ready = found->condition == StageProgram::Condition::kReady;
   if (ready && found->interpreted && stage.may_compile()) {
-    stage.programs.pop_front();
+    stage.remove(found);
     return nullptr;
   }
   found->used = ++clock_;
@@ -269,8 +269,7 @@ Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const
   program->interpreted = !stage.may_compile();
   program->used = ++clock_;
   if (program->interpreted && !std::exchange(stage.told, true)) log_.add(storm(stage));
-  stage.programs.push_front(program);
-  if (!stage.keeps_all()) stage.programs.pop_back();
+  stage.add(program);
   lock.unlock();
 
   program->failure = Status(Code::kOutOfMemory, "there was no memory to compile this segment");
@@ -278,7 +277,7 @@ Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const
     const std::scoped_lock settled(mutex_);
     stats_.compile_ns += now_ns() - start;
     program->condition = condition;
-    if (condition == StageProgram::Condition::kFailed) stage.programs.remove(program);
+    if (condition == StageProgram::Condition::kFailed) stage.remove(program);
     made_.notify_all();
   };
   try {
@@ -297,25 +296,25 @@ Result<std::shared_ptr<StageProgram>> Executor::find_program(Stage& stage, const
 // come after.
 bool Executor::drop_oldest() {
   Stage* from = nullptr;
-  std::list<std::shared_ptr<StageProgram>>::iterator oldest;
+  std::shared_ptr<StageProgram> oldest;
   const std::function<void(Stage&)> visit = [&](Stage& stage) {
-    for (auto it = stage.programs.begin(); it != stage.programs.end(); ++it) {
-      if ((*it)->condition != StageProgram::Condition::kReady) continue;
-      visit(*(*it)->next);
-      const bool last = (*it)->next->programs.empty() && it->use_count() == 1;
-      if (!last || (from != nullptr && (*oldest)->used < (*it)->used)) continue;
+    for (const std::shared_ptr<StageProgram>& program : stage.programs()) {
+      if (program->condition != StageProgram::Condition::kReady) continue;
+      visit(*program->next);
+      const bool last = program->next->programs().empty() && program.use_count() == 1;
+      if (!last || (oldest != nullptr && oldest->used < program->used)) continue;
       from = &stage;
-      oldest = it;
+      oldest = program;
     }
   };
   for (const auto& [graph, root] : roots_) visit(*root->stage);
-  if (from == nullptr) return false;
+  if (oldest == nullptr) return false;
   log_.add({.what = "kept_program",
             .chosen = "dropped",
             .reason = "memory_budget",
             .detail = fmt::format("programs hold {} bytes", account_->programs()),
             .alternatives = {}});
-  from->programs.erase(oldest);
+  from->remove(oldest);
   return true;
 }
 
@@ -328,7 +327,7 @@ Status Executor::make_room(Stage& stage, const std::shared_ptr<StageProgram>& pr
   const auto held = [&] { return account_->programs() + run.meter.own() + results; };
   while (!account_->fits(held())) {
     if (drop_oldest()) continue;
-    stage.programs.remove(program);
+    stage.remove(program);
     return at_node(
         {Code::kBudgetExceeded,
          fmt::format("the segment that starts here needs {} bytes: programs hold {}, "
@@ -347,6 +346,7 @@ Status Executor::run_segment(Stage& stage, const StageProgram& program, Frame& f
       return {Code::kUnsupported, "the program was made for another machine"};
     }
     std::vector<DynValue> inputs;
+    inputs.reserve(segment.inputs.size());
     for (const OpenId v : segment.inputs) inputs.push_back(*frame.find(v));
     PYC_TRY(check_results(frame.graph(), segment.outputs, program.code.outputs));
     const int64_t start = now_ns();
@@ -363,6 +363,8 @@ Status Executor::run_segment(Stage& stage, const StageProgram& program, Frame& f
   }
   for (const auto& [v, constant] : segment.constants) frame.set(v, constant, true);
   for (const auto& [v, same] : segment.aliases) frame.set(v, *frame.find(same));
+  // Without a break the run is over, and nobody asks what is done.
+  if (segment.breaks.empty()) return {};
   for (const uint32_t n : segment.closed) frame.finish(n);
   return {};
 }
@@ -440,6 +442,7 @@ Result<std::vector<DynValue>> Executor::run_graph(const OpenGraph& g, std::vecto
     path.push_back(std::move(program));
   }
   std::vector<DynValue> outputs;
+  outputs.reserve(g.outputs.size());
   for (const OpenId v : g.outputs) outputs.push_back(*frame.find(v));
   return outputs;
 }

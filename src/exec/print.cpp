@@ -45,7 +45,7 @@ std::string content_text(const DynValue& value) {
 
 void Executor::print_stage(const OpenGraph& g, const Stage& stage, size_t depth,
                            std::string& out) const {
-  for (auto it = stage.programs.rbegin(); it != stage.programs.rend(); ++it) {
+  for (auto it = stage.programs().rbegin(); it != stage.programs().rend(); ++it) {
     const StageProgram& program = **it;
     if (program.condition != StageProgram::Condition::kReady) continue;
     line(out, depth, "for " + describe(g, program.signature));
@@ -65,7 +65,7 @@ void Executor::print_stage(const OpenGraph& g, const Stage& stage, size_t depth,
            fmt::format("{} '{}': {}{}{}", node.op->name, node.name, open::reason_name(b.reason),
                        b.detail.empty() ? "" : " ", b.detail));
     }
-    if (program.next->programs.empty()) continue;
+    if (program.next->programs().empty()) continue;
     line(out, depth + 1, "then");
     print_stage(g, *program.next, depth + 1, out);
   }

@@ -21,12 +21,15 @@ Result<runtime::TensorView> view_of(DynValue& value) {
 Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynValue> inputs,
                                          runtime::RunStats& measured) {
   std::vector<runtime::TensorView> in;
+  in.reserve(inputs.size());
   for (DynValue& value : inputs) {
     PYC_ASSIGN(runtime::TensorView view, view_of(value));
     in.push_back(view);
   }
   std::vector<runtime::TensorView> out;
   std::vector<DynValue> results;
+  out.reserve(model.outputs().size());
+  results.reserve(model.outputs().size());
   for (const runtime::IoSpec& spec : model.outputs()) {
     PYC_ASSIGN(NewTensor tensor, new_tensor(spec.dtype, spec.shape));
     out.push_back({tensor.data, spec.dtype, spec.shape, spec.bytes});

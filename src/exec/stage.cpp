@@ -2,8 +2,16 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace pyc::exec {
 namespace {
+
+uint64_t hash_of(const Signature& types) {
+  uint64_t hash = types.size();
+  for (const int64_t word : types) hash = mix(hash, static_cast<uint64_t>(word));
+  return hash;
+}
 
 bool same_content(const DynValue& a, const DynValue& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.bytes == b.bytes;
@@ -26,19 +34,36 @@ bool StageProgram::fits(const Signature& types, const Frame& frame) const {
 }
 
 std::shared_ptr<StageProgram> Stage::find(const Signature& types, const Frame& frame) {
-  const auto it = std::find_if(programs.begin(), programs.end(),
-                               [&](const auto& program) { return program->fits(types, frame); });
-  if (it == programs.end()) return nullptr;
-  programs.splice(programs.begin(), programs, it);
-  return programs.front();
+  const auto [begin, end] = by_types_.equal_range(hash_of(types));
+  const auto found = std::find_if(
+      begin, end, [&](const auto& entry) { return (*entry.second)->fits(types, frame); });
+  if (found == end) return nullptr;
+  programs_.splice(programs_.begin(), programs_, found->second);
+  return programs_.front();
+}
+
+void Stage::add(std::shared_ptr<StageProgram> program) {
+  programs_.push_front(std::move(program));
+  by_types_.emplace(hash_of(programs_.front()->signature), programs_.begin());
+  if (!keeps_all()) remove(programs_.back());
+}
+
+void Stage::remove(const std::shared_ptr<StageProgram>& program) {
+  const auto [begin, end] = by_types_.equal_range(hash_of(program->signature));
+  const auto found =
+      std::find_if(begin, end, [&](const auto& entry) { return *entry.second == program; });
+  if (found == end) return;
+  const Programs::iterator gone = found->second;  // `program` may be what it holds
+  by_types_.erase(found);
+  programs_.erase(gone);
 }
 
 bool Stage::keeps_all() const {
-  if (programs.size() <= Executor::kMaxPrograms) return true;
-  if (programs.size() > Executor::kMaxShared) return false;
+  if (programs_.size() <= Executor::kMaxPrograms) return true;
+  if (programs_.size() > Executor::kMaxShared) return false;
   int64_t bytes = 0;
-  size_t own = 0;  // programs with code of their own
-  for (const auto& program : programs) {
+  size_t own = 0;  // programs_ with code of their own
+  for (const auto& program : programs_) {
     const bool ready = program->condition == StageProgram::Condition::kReady;
     if (!ready || !program->code.shared) {
       ++own;
@@ -51,7 +76,7 @@ bool Stage::keeps_all() const {
 }
 
 void Stage::add_memory(runtime::MemoryReport& sum) const {
-  for (const auto& program : programs) {
+  for (const auto& program : programs_) {
     if (program->condition != StageProgram::Condition::kReady) continue;
     if (program->code.model != nullptr) add_report(program->code.model->memory(), sum);
     program->next->add_memory(sum);

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct StageProgram {
 };
 
 struct Stage {
-  std::list<std::shared_ptr<StageProgram>> programs;  // the one used last first
+  using Programs = std::list<std::shared_ptr<StageProgram>>;
+
   int64_t compiled = 0;
   int64_t storm_ns = 0;  // time of compiles beyond the storm limit
   int64_t run_ns = 0;    // time of its segments' runs
@@ -45,12 +47,21 @@ struct Stage {
   // as running, no more: what is not compiled is interpreted, and a slow interpreter pays for code.
   bool may_compile() const { return compiled < Executor::kStormLimit || storm_ns <= run_ns; }
 
-  // Whether there are no more programs than are kept.
-  bool keeps_all() const;
-
+  // The one used last first.
+  const Programs& programs() const { return programs_; }
   // The program for this frame, now the one used last; null: there is none.
   std::shared_ptr<StageProgram> find(const Signature& types, const Frame& frame);
+  // As the one used last. Where there are more than are kept, the one used longest ago goes.
+  void add(std::shared_ptr<StageProgram> program);
+  // Nothing if it is not there any more.
+  void remove(const std::shared_ptr<StageProgram>& program);
   void add_memory(runtime::MemoryReport& sum) const;
+
+ private:
+  bool keeps_all() const;
+
+  Programs programs_;
+  std::unordered_multimap<uint64_t, Programs::iterator> by_types_;  // by a hash of signatures
 };
 
 }  // namespace pyc::exec

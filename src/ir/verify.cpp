@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <memory>
 #include <set>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/check.h"
 #include "ir/graph.h"
 #include "ir/literal.h"
 #include "ir/rules.h"
@@ -96,11 +98,17 @@ class Verifier {
   }
 
   bool names_are_distinct() const {
-    std::vector<std::string_view> names;
-    names.reserve(graph_.values.size());
-    for (const Value& value : graph_.values) names.push_back(value.name);
-    std::sort(names.begin(), names.end());
-    return std::adjacent_find(names.begin(), names.end()) == names.end();
+    const size_t slots = std::bit_ceil(2 * graph_.values.size() + 1);
+    std::vector<ValueId> table(slots, kNoId);  // values by the hash of their names
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      const std::string& name = graph_.values[id].name;
+      size_t at = NameHash()(name) & (slots - 1);
+      for (; table[at] != kNoId; at = (at + 1) & (slots - 1)) {
+        if (graph_.values[table[at]].name == name) return false;
+      }
+      table[at] = id;
+    }
+    return true;
   }
 
   // That a value has what its kind calls for and nothing else.
@@ -255,8 +263,12 @@ class Verifier {
 
 }  // namespace
 
+Status check_graph(const Graph& graph, const VerifiedGraph* before) {
+  return Verifier(graph, before).run();
+}
+
 Result<VerifiedGraph> verify_graph(Graph graph, const VerifiedGraph* before) {
-  PYC_TRY(Verifier(graph, before).run());
+  PYC_TRY(check_graph(graph, before));
   return VerifiedGraph(std::make_shared<const Graph>(std::move(graph)));
 }
 

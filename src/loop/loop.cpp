@@ -125,6 +125,8 @@ ExprId Pool::constant(DType t, Word word) {
 }
 
 VarId Pool::new_var(std::string name, DType t, int64_t extent) {
+  constexpr size_t kFirstVars = 8;
+  if (vars_.empty()) vars_.reserve(kFirstVars);
   vars_.push_back({std::move(name), t, extent});
   return static_cast<VarId>(vars_.size() - 1);
 }

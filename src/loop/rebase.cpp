@@ -1,6 +1,8 @@
 #include "loop/rebase.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "loop/renamed.h"
@@ -28,10 +30,73 @@ std::vector<ExprId*> roots_of(Kernel& kernel, std::span<ExprId* const> others) {
   return roots;
 }
 
+// From the first to the last.
+struct Elements {
+  int64_t lo;
+  int64_t hi;
+};
+
+// The range of an offset where `guard` holds, as far as comparisons of variables with constants
+// tell. Without a guard: everywhere.
+class GuardedRange {
+ public:
+  GuardedRange(const Pool& pool, ExprId guard) : pool_(pool) {
+    if (guard != kNone) assume(guard);
+  }
+
+  Elements of(ExprId offset) const {
+    const ExprNode& whole = pool_.node(offset);
+    if (known_.empty() || whole.lo == kMin || whole.hi == kMax) return {whole.lo, whole.hi};
+    const Affine sum = affine_of(pool_, offset);
+    __int128 lo = sum.constant;
+    __int128 hi = sum.constant;
+    for (const auto& [atom, c] : sum.terms) {
+      const Elements r = atom_range(atom);
+      lo += static_cast<__int128>(c > 0 ? r.lo : r.hi) * c;
+      hi += static_cast<__int128>(c > 0 ? r.hi : r.lo) * c;
+    }
+    return {static_cast<int64_t>(std::max<__int128>(lo, whole.lo)),
+            static_cast<int64_t>(std::min<__int128>(hi, whole.hi))};
+  }
+
+ private:
+  void assume(ExprId id) {
+    const ExprNode& n = pool_.node(id);
+    if (n.op == Op::kAnd) {
+      assume(n.a);
+      assume(n.b);
+    }
+    if ((n.op != Op::kLt && n.op != Op::kLe) || pool_.dtype(n.a) != DType::kI64) return;
+    const int64_t less = n.op == Op::kLt ? 1 : 0;
+    const ExprNode& a = pool_.node(n.a);
+    const ExprNode& b = pool_.node(n.b);
+    if (a.op == Op::kVar && b.op == Op::kConst && b.lo != kMin) {
+      known_.push_back({n.a, {a.lo, b.lo - less}});
+    }
+    if (a.op == Op::kConst && b.op == Op::kVar && a.lo != kMax) {
+      known_.push_back({n.b, {a.lo + less, b.hi}});
+    }
+  }
+
+  Elements atom_range(ExprId atom) const {
+    Elements r{pool_.node(atom).lo, pool_.node(atom).hi};
+    for (const auto& [var, range] : known_) {
+      if (var == atom) r = {std::max(r.lo, range.lo), std::min(r.hi, range.hi)};
+    }
+    return r;
+  }
+
+  static constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+  const Pool& pool_;
+  std::vector<std::pair<ExprId, Elements>> known_;  // of variables
+};
+
 // The elements of a buffer that loads can reach.
 struct Reach {
   bool loaded = false;
-  bool fixed = false;  // some load is guarded or not within the buffer
+  bool fixed = false;  // some load may not be within the buffer, and no guard is there to say so
   int64_t lo = 0;
   int64_t hi = 0;
 };
@@ -52,12 +117,14 @@ class Survey {
  private:
   void take(const ExprNode& load) {
     const auto buffer = static_cast<size_t>(load.imm);
-    const ExprNode& offset = kernel_.pool.node(load.a);
+    const int64_t elements = kernel_.buffers[buffer].elements;
+    Elements at = GuardedRange(kernel_.pool, load.b).of(load.a);
+    // A guard leaves out what is not within the buffer.
+    if (load.b != kNone) at = {std::max<int64_t>(at.lo, 0), std::min(at.hi, elements - 1)};
     Reach& r = reach[buffer];
-    r.fixed = r.fixed || load.b != kNone || offset.lo < 0 || offset.lo > offset.hi ||
-              offset.hi >= kernel_.buffers[buffer].elements;
-    r.lo = r.loaded ? std::min(r.lo, offset.lo) : offset.lo;
-    r.hi = r.loaded ? std::max(r.hi, offset.hi) : offset.hi;
+    r.fixed = r.fixed || at.lo < 0 || at.lo > at.hi || at.hi >= elements;
+    r.lo = r.loaded ? std::min(r.lo, at.lo) : at.lo;
+    r.hi = r.loaded ? std::max(r.hi, at.hi) : at.hi;
     r.loaded = true;
   }
 

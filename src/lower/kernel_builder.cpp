@@ -61,6 +61,8 @@ class FlatBuilder final : public BuilderBase {
 
   // To be asked before take().
   FlatKernel flat() const { return {kernel_, vars_, dims_}; }
+  // Whether it would be the same in the other form: no product has a named order.
+  bool has_one_form() const { return !on_unit_; }
 
   Group take() {
     std::vector<loop::Stmt> body = std::move(reduction_loops_);
@@ -116,6 +118,7 @@ class FlatBuilder final : public BuilderBase {
 
  private:
   Expr reduce_on_unit(const ReduceRequest& r) {
+    on_unit_ = true;
     const UnitSumLoop sum =
         unit_sum(r, [&](std::span<const Expr> k, std::vector<loop::Stmt>& body) {
           std::vector<loop::Stmt> outer = std::exchange(checks_, {});
@@ -128,6 +131,7 @@ class FlatBuilder final : public BuilderBase {
   }
 
   Form form_;
+  bool on_unit_ = false;
   ir::Shape dims_;
   std::vector<VarId> vars_;
   Expr linear_;
@@ -324,16 +328,19 @@ double arithmetic(const Kernel& kernel, int64_t elements) {
          reduction_steps(kernel, kernel.body, points);
 }
 
-// The dims into which a product's kernel is best cut.
+// The dims into which a product's kernel is best cut. `first`: the kernel with `dims`.
 ir::Shape dims_of_product(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
-                          ir::Shape dims) {
+                          const ir::Shape& dims, const FlatBuilder& first) {
+  const auto next_dims = [&](const ir::Shape& now) {
+    if (now == dims && first.has_one_form()) return product_dims(first.flat());
+    return product_dims(FlatBuilder(graph, grouping, plan, now, FlatBuilder::Form::kChain).flat());
+  };
   // A dim that is cut makes the list longer; joining comes last.
-  for (;;) {
-    const FlatBuilder chain(graph, grouping, plan, dims, FlatBuilder::Form::kChain);
-    const ir::Shape next = product_dims(chain.flat());
-    const bool was_cut = next.size() > dims.size();
-    dims = next;
-    if (!was_cut) return dims;
+  for (ir::Shape now = dims;;) {
+    ir::Shape next = next_dims(now);
+    const bool was_cut = next.size() > now.size();
+    now = std::move(next);
+    if (!was_cut) return now;
   }
 }
 
@@ -365,18 +372,19 @@ Group build_flat(const ir::Graph& graph, const Grouping& grouping, const GroupPl
       without_ones(in_memory(graph.type(front).shape, grouping.layouts.of(front)));
   FlatBuilder first(graph, grouping, plan, dims);
   const ir::Shape fewer = collapsed_dims(first.flat());
+  ir::Shape cut;
+  if (plan.lane_reduction) cut = dims_of_product(graph, grouping, plan, dims, first);
   Group group = fewer == dims ? first.take() : FlatBuilder(graph, grouping, plan, fewer).take();
   if (!plan.lane_reduction) return group;
   const auto finite = [&](uint32_t buffer) {
     const ir::ValueId v = group.buffer_values[buffer];
     return v != ir::kNoId && is_finite(graph.value(v));
   };
-  const ir::Shape cut = dims_of_product(graph, grouping, plan, dims);
   const auto chain = [&](const ir::Shape& shape) {
     return FlatBuilder(graph, grouping, plan, shape, FlatBuilder::Form::kChain).take();
   };
   if (cut != fewer) {
-    const Group other = chain(cut);
+    const Group other = cut == dims && first.has_one_form() ? first.take() : chain(cut);
     if (other.buffer_values == group.buffer_values && loop::verify_kernel(other.kernel).ok()) {
       group.contraction = find_contraction(other.kernel, finite, why_not);
     }

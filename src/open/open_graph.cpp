@@ -88,9 +88,12 @@ Status SymbolSizes::take(const OpenValue& declared, const DynValue& value) {
   for (size_t i = 0; i < value.shape.size(); ++i) {
     const std::string& symbol = (*declared.type.shape)[i].symbol;
     if (symbol.empty() || symbol == "None" || symbol == "?") continue;
-    const auto [it, fresh] =
-        sizes_.try_emplace(symbol, Size{value.shape[i], fmt::format("input '{}'", declared.name)});
-    if (fresh || it->second.size == value.shape[i]) continue;
+    const auto it = sizes_.find(symbol);
+    if (it == sizes_.end()) {
+      sizes_.try_emplace(symbol, Size{value.shape[i], "input '" + declared.name + "'"});
+      continue;
+    }
+    if (it->second.size == value.shape[i]) continue;
     return {Code::kShapeMismatch,
             fmt::format("dim '{}' is {} in {} and {} in input '{}' ({})", symbol, it->second.size,
                         it->second.where, value.shape[i], declared.name, value.to_string())};

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/clock.h"
+#include "ir/check.h"
 #include "ir/rules.h"
 
 namespace pyc::passes {
@@ -75,7 +75,7 @@ class Runner {
  public:
   Runner(ir::VerifiedGraph graph, const ir::OpSet& ops, const PassOptions& options,
          DecisionLog* log)
-      : graph_(std::move(graph)), ops_(ops), options_(options), log_(log) {}
+      : given_(std::move(graph)), graph_(*given_), ops_(ops), options_(options), log_(log) {}
 
   // Whether the pass changed the graph.
   Result<bool> run(const Pass& pass, int round) {
@@ -85,19 +85,16 @@ class Runner {
     }
     if (round > 1 && !options_.observer && has_left_alone(pass)) return false;
     const int64_t start = now_ns();
-    if (!work_) work_ = *graph_;
-    const size_t before = work_->nodes.size();
+    const size_t before = graph_.nodes.size();
     DecisionLog details;
     Rewrites rewrites;
     auto changed = pass.run(
-        *work_,
+        graph_,
         {.ops = ops_, .log = details, .rewrites = rewrites, .precision = options_.precision});
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
-      auto verified = ir::verify_graph(std::move(*work_), &graph_);
-      work_.reset();
-      if (!verified.ok()) return failed(pass, std::move(verified).status());
-      graph_ = std::move(*verified);
+      Status broken = ir::check_graph(graph_, &given_);
+      if (!broken.ok()) return failed(pass, std::move(broken));
       ++changes_;
     } else {
       left_alone_.insert_or_assign(&pass, changes_);
@@ -105,7 +102,7 @@ class Runner {
     if (round == 1 || *changed) {
       decide(pass, *changed ? "changed" : "unchanged",
              pass.value_changing ? "value_changing" : "bit_preserving",
-             fmt::format("{} -> {} nodes", before, graph_->nodes.size()));
+             fmt::format("{} -> {} nodes", before, graph_.nodes.size()));
     }
     for (Decision& d : details) add_once(std::move(d));
     if (options_.observer) {
@@ -115,12 +112,16 @@ class Runner {
                          .ns = now_ns() - start,
                          .nodes_before = before,
                          .rewrites = rewrites,
-                         .after = *graph_});
+                         .after = graph_});
     }
     return *changed;
   }
 
-  ir::VerifiedGraph take() { return std::move(graph_); }
+  // Verified as a whole once more: passes that say they changed nothing had it in their hands too.
+  Result<ir::VerifiedGraph> take() {
+    if (changes_ == 0) return std::move(given_);
+    return ir::verify_graph(std::move(graph_), &given_);
+  }
 
  private:
   bool is_off(const Pass& pass) const {
@@ -150,8 +151,8 @@ class Runner {
                      .alternatives = {}});
   }
 
-  ir::VerifiedGraph graph_;
-  std::optional<ir::Graph> work_;  // a copy for the next pass; one that changes nothing leaves it
+  ir::VerifiedGraph given_;
+  ir::Graph graph_;  // as the passes so far left it
   const ir::OpSet& ops_;
   const PassOptions& options_;
   DecisionLog* log_;

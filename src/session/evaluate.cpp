@@ -1,5 +1,11 @@
 #include "session/evaluate.h"
 
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/value_meter.h"
 #include "exec/run_values.h"
 #include "session/model.h"
 
@@ -16,6 +22,50 @@ Result<std::vector<SharedBytes>> evaluate(ir::Graph graph) {
   std::vector<SharedBytes> bytes;
   for (const DynValue& value : results) bytes.push_back(value.bytes);
   return bytes;
+}
+
+namespace {
+
+// Results by all that they follow from. What is full keeps what it has.
+class KeptResults {
+ public:
+  bool find(const std::string& key, std::vector<SharedBytes>& results) const {
+    const std::scoped_lock lock(mutex_);
+    const auto it = results_.find(key);
+    if (it == results_.end()) return false;
+    results = it->second;
+    return true;
+  }
+
+  void keep(const std::string& key, const std::vector<SharedBytes>& results) {
+    size_t bytes = key.size();
+    for (const SharedBytes& result : results) bytes += result.size();
+    const std::scoped_lock lock(mutex_);
+    if (bytes_ + bytes > kMostBytes) return;
+    if (results_.try_emplace(key, results).second) bytes_ += bytes;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = 1 << 20;
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::vector<SharedBytes>> results_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+open::Evaluate keeping_evaluate() {
+  return [kept = std::make_shared<KeptResults>()](
+             ir::Graph graph) -> Result<std::vector<SharedBytes>> {
+    const MeterScope unmetered(nullptr);  // what is kept is the model's
+    const std::string key = ir::fingerprint_key(graph);
+    std::vector<SharedBytes> results;
+    if (kept->find(key, results)) return results;
+    PYC_ASSIGN(results, evaluate(std::move(graph)));
+    kept->keep(key, results);
+    return results;
+  };
 }
 
 }  // namespace pyc::session

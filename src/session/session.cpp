@@ -52,17 +52,19 @@ Result<Segment> close_by_types(const OpenGraph& graph) {
 }
 
 // Declared shapes are often those of another batch; a declared dtype has to be what is computed.
-Status check_output(const open::OpenValue& declared, DType dtype, const std::string& found) {
+template <class Found>
+Status check_output(const open::OpenValue& declared, const Found& found) {
   const open::OpenType& type = declared.type;
-  if (type.kind != open::OpenType::Kind::kTensor || !type.dtype || *type.dtype == dtype) return {};
+  if (type.kind != open::OpenType::Kind::kTensor || !type.dtype || *type.dtype == found.dtype) {
+    return {};
+  }
   return {Code::kDtypeMismatch, fmt::format("output '{}': expected {}, found {}", declared.name,
-                                            type.to_string(), found)};
+                                            type.to_string(), found.to_string())};
 }
 
 Status check_closed_outputs(const OpenGraph& graph, const ir::Graph& closed) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const ir::TensorType& type = closed.type(closed.outputs[i]);
-    PYC_TRY(check_output(graph.values[graph.outputs[i]], type.dtype, type.to_string()));
+    PYC_TRY(check_output(graph.values[graph.outputs[i]], closed.type(closed.outputs[i])));
   }
   return {};
 }
@@ -248,7 +250,7 @@ Result<std::vector<DynValue>> Session::Impl::run_open(std::span<const DynValue> 
 Status Session::Impl::check_outputs(std::span<const DynValue> results) const {
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].is_tensor()) continue;
-    PYC_TRY(check_output(outputs[i], results[i].dtype, results[i].to_string()));
+    PYC_TRY(check_output(outputs[i], results[i]));
   }
   return {};
 }
@@ -276,7 +278,7 @@ Result<ir::Graph> close_model(const OpenGraph& graph) {
 exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bool any_size) {
   exec::ExecutorOptions out;
   out.ops = &ops::all_ops();
-  out.evaluate = evaluate;
+  out.evaluate = keeping_evaluate();
   driver::CompileOptions uncached = options;
   uncached.cache = false;  // the executor keeps its programs, and hashing weights takes time
   driver::CompileOptions interpreted = uncached;

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -134,47 +133,59 @@ CompiledGroup make_group(const lower::Group& group, const cpu::CpuPlan& plan, co
   return out;
 }
 
-// The constant as `packed` describes it: what another program made of the same one, or a new copy.
-runtime::Parameter pack_constant(const ir::ConstData& source,
-                                 const lower::KernelNeeds::Packed& packed,
-                                 const std::function<runtime::Parameter()>& pack) {
-  const std::string what = "packed: " + packed.packing;
-  if (const auto found = source.made.find(what); found.owner != nullptr) {
-    return {found.owner, found.bytes.data(), static_cast<int64_t>(found.bytes.size())};
-  }
-  runtime::Parameter made = pack();
-  const std::span bytes(static_cast<const std::byte*>(made.data), static_cast<size_t>(made.bytes));
-  source.made.keep(what, {made.owner, bytes});
-  return made;
+// A constant that some groups ask for in one packing.
+struct PackJob {
+  size_t group;
+  size_t index;
+  const ir::ConstData* source;
+  std::string what;
+  runtime::Parameter made;
+};
+
+// What another program made of the same constant; without data if none did.
+runtime::Parameter find_packed(const PackJob& job) {
+  const auto found = job.source->made.find(job.what);
+  if (found.owner == nullptr) return {};
+  return {found.owner, found.bytes.data(), static_cast<int64_t>(found.bytes.size())};
+}
+
+void keep_packed(const PackJob& job) {
+  const std::span bytes(static_cast<const std::byte*>(job.made.data),
+                        static_cast<size_t>(job.made.bytes));
+  job.source->made.keep(job.what, {job.made.owner, bytes});
 }
 
 // Packs each constant once per packing, for all groups that ask for it.
 Status pack_constants(const lower::LoweredGraph& lowered, std::span<const Candidate> chosen,
                       std::vector<CompiledGroup>& groups) {
-  struct Job {
-    size_t group;
-    size_t index;
-    runtime::Parameter made;
-  };
-  std::vector<Job> jobs;
-  std::map<std::pair<ir::ValueId, std::string>, size_t> known;
+  std::vector<PackJob> jobs;
+  std::map<std::pair<ir::ValueId, std::string_view>, size_t> known;
   std::vector<std::vector<size_t>> job_of(groups.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     const auto& packed = chosen[g].needs.packed;
     for (size_t i = 0; i < packed.size(); ++i) {
       const auto [it, is_new] =
           known.try_emplace({packed[i].source, packed[i].packing}, jobs.size());
-      if (is_new) jobs.push_back({g, i, {}});
+      if (is_new) {
+        jobs.push_back({.group = g,
+                        .index = i,
+                        .source = lowered.graph->value(packed[i].source).constant.get(),
+                        .what = "packed: " + packed[i].packing,
+                        .made = {}});
+      }
       job_of[g].push_back(it->second);
     }
   }
-  PYC_TRY(on_all_cores(jobs.size(), [&](size_t j) -> Status {
-    const size_t g = jobs[j].group;
-    const size_t i = jobs[j].index;
-    const lower::KernelNeeds::Packed& packed = chosen[g].needs.packed[i];
-    jobs[j].made = pack_constant(*lowered.graph->value(packed.source).constant, packed, [&] {
-      return plan_of(chosen[g]).pack(*lowered.graph, lowered.groups[g], i);
-    });
+  std::vector<PackJob*> missing;
+  for (PackJob& job : jobs) {
+    job.made = find_packed(job);
+    if (job.made.owner == nullptr) missing.push_back(&job);
+  }
+  PYC_TRY(on_all_cores(missing.size(), [&](size_t j) -> Status {
+    PackJob& job = *missing[j];
+    job.made =
+        plan_of(chosen[job.group]).pack(*lowered.graph, lowered.groups[job.group], job.index);
+    keep_packed(job);
     return {};
   }));
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -263,10 +274,9 @@ class CpuBackend final : public Backend {
     for (const Unit& unit : units) stats->slowest_ns = std::max(stats->slowest_ns, unit.ns);
 
     std::vector<CompiledGroup> out(lowered.groups.size());
-    PYC_TRY(on_all_cores(out.size(), [&](size_t g) -> Status {
+    for (size_t g = 0; g < out.size(); ++g) {
       out[g] = make_group(lowered.groups[g], plan_of(chosen[g]), units[unit_of[g]]);
-      return {};
-    }));
+    }
     PYC_TRY(pack_constants(lowered, chosen, out));
     return out;
   }

@@ -22,6 +22,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include "runtime/code_module.h"
@@ -142,7 +143,16 @@ Status Compilation::make_machine() {
   return {};
 }
 
-TargetTraits Compilation::traits() {
+Result<Compilation::TargetFacts> Compilation::facts() {
+  static std::mutex mutex;
+  static std::map<std::string, TargetFacts> known;
+  const std::string key = target_.triple + '\n' + target_.cpu + '\n' + target_.features + '\n' +
+                          std::to_string(target_.lanes);
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto it = known.find(key); it != known.end()) return it->second;
+  }
+  PYC_TRY(make_machine());
   const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
   TargetTraits t;
   t.aarch64 = target_.is_aarch64();
@@ -152,8 +162,9 @@ TargetTraits Compilation::traits() {
   t.avx512 = avx512 && t.lanes == 16;
   t.vector_registers = t.aarch64 || avx512 ? 32 : 16;
   t.slow_division = t.lanes == 16;
-  t.numbers = numbers_ ? &*numbers_ : nullptr;
-  return t;
+  const std::scoped_lock lock(mutex);
+  TargetFacts made{t, machine_->createDataLayout().getStringRepresentation()};
+  return known.try_emplace(key, std::move(made)).first->second;
 }
 
 void Compilation::set_attributes() {
@@ -176,23 +187,30 @@ Status Compilation::named(Status status) const {
 }
 
 Status Compilation::write(const Writer& writer) {
-  if (Status status = make_machine(); !status.ok()) return named(std::move(status));
+  auto found = facts();
+  if (!found.ok()) return named(std::move(found).status());
+  found->traits.numbers = numbers_ ? &*numbers_ : nullptr;
   module_ = std::make_unique<llvm::Module>("pyc", context_);
   module_->setTargetTriple(target_.triple);
-  module_->setDataLayout(machine_->createDataLayout());
-  writer(*module_, traits());
+  module_->setDataLayout(found->data_layout);
+  writer(*module_, found->traits);
   set_attributes();
   return {};
 }
 
+// Without the table of symbols, which repeats what the module says.
 std::string Compilation::source() const {
   llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::WriteBitcodeToFile(*module_, stream);
+  llvm::BitcodeWriter writer(bytes);
+  writer.writeModule(*module_);
+  writer.writeStrtab();
   return {bytes.begin(), bytes.end()};
 }
 
 Status Compilation::finish() {
+  if (machine_ == nullptr) {
+    if (Status status = make_machine(); !status.ok()) return named(std::move(status));
+  }
   std::string broken;
   llvm::raw_string_ostream stream(broken);
   if (llvm::verifyModule(*module_, &stream)) {

@@ -39,7 +39,12 @@ class Compilation {
 
  private:
   Status make_machine();
-  TargetTraits traits();
+  // What writers ask of a target, found once for each.
+  struct TargetFacts {
+    TargetTraits traits;
+    std::string data_layout;
+  };
+  Result<TargetFacts> facts();
   void set_attributes();
   void optimise();
   static void compare_with_itself(llvm::Module& module);
