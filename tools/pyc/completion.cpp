@@ -21,7 +21,9 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 // Between single quotes of a shell.
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+std::string shell_quoted(const std::string& text) {
+  return "'" + replaced(text, "'", "'\\''") + "'";
+}
 
 std::vector<std::string> option_names(const std::vector<OptionText>& options) {
   std::vector<std::string> names;
@@ -42,12 +44,12 @@ std::string bash_text() {
   for (const auto& command : all_commands()) {
     const std::vector<OptionText> options = declared_options(*command);
     cases += fmt::format("    {})\n      options={}\n", command->name(),
-                         quoted(fmt::format("{}", fmt::join(option_names(options), " "))));
+                         shell_quoted(fmt::format("{}", fmt::join(option_names(options), " "))));
     cases += "      case $before in\n";
     for (const OptionText& option : options) {
       if (option.words.empty()) continue;
       cases += fmt::format("        {}) words={} ;;\n", fmt::join(option.names, "|"),
-                           quoted(fmt::format("{}", fmt::join(option.words, " "))));
+                           shell_quoted(fmt::format("{}", fmt::join(option.words, " "))));
     }
     cases += "      esac ;;\n";
   }
@@ -71,7 +73,7 @@ std::string bash_text() {
       "  fi\n"
       "}}\n"
       "complete -o filenames -F _pyc pyc\n",
-      quoted(fmt::format("{}", fmt::join(command_names(), " "))), cases);
+      shell_quoted(fmt::format("{}", fmt::join(command_names(), " "))), cases);
 }
 
 // A description in one of zsh's specifications: these end it.
@@ -83,8 +85,9 @@ std::string zsh_text() {
   std::string commands;
   std::string cases;
   for (const auto& command : all_commands()) {
-    commands +=
-        "    " + quoted(command->name() + ":" + replaced(command->summary(), ":", "\\:")) + "\n";
+    commands += "    " +
+                shell_quoted(command->name() + ":" + replaced(command->summary(), ":", "\\:")) +
+                "\n";
     cases += fmt::format("    {}) _arguments", command->name());
     for (const OptionText& option : declared_options(*command)) {
       for (const std::string& name : option.names) {
@@ -95,7 +98,7 @@ std::string zsh_text() {
               ":value:" +
               (option.words.empty() ? "_files" : fmt::format("({})", fmt::join(option.words, " ")));
         }
-        cases += " \\\n      " + quoted(spec);
+        cases += " \\\n      " + shell_quoted(spec);
       }
     }
     cases += " \\\n      '*:file:_files' ;;\n";
