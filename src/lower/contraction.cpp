@@ -227,8 +227,10 @@ std::vector<int64_t> Contraction::offsets_of(const Operand& operand, loop::VarId
   std::vector<int64_t> out(static_cast<size_t>(pool.var_info(var).extent), 0);
   for (const auto& [atom, c] : loop::affine_of(pool, pool.node(operand.load).a).terms) {
     if (variable_of(pool, atom) != var) continue;
+    const bool is_var = pool.node(atom).op == Op::kVar;
     for (size_t i = 0; i < out.size(); ++i) {
-      out[i] += c * value_at(pool, atom, static_cast<int64_t>(i));
+      const auto at = static_cast<int64_t>(i);
+      out[i] += c * (is_var ? at : value_at(pool, atom, at));
     }
   }
   return out;

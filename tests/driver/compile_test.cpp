@@ -125,21 +125,39 @@ constexpr std::string_view kParts =
 }
 )";
 
+// The caches of three layers, each grown by a row: the loads are guarded, and those of the last
+// layer alone could go beyond the value.
+constexpr std::string_view kCaches =
+    R"(graph @caches(%past: f32[3,4,5,8], %new: f32[3,4,1,8]) -> (%a, %b, %c) {
+  %p0 = slice(%past) {axes=[0], starts=[0], ends=[1], steps=[1]}
+  %n0 = slice(%new) {axes=[0], starts=[0], ends=[1], steps=[1]}
+  %p1 = slice(%past) {axes=[0], starts=[1], ends=[2], steps=[1]}
+  %n1 = slice(%new) {axes=[0], starts=[1], ends=[2], steps=[1]}
+  %p2 = slice(%past) {axes=[0], starts=[2], ends=[3], steps=[1]}
+  %n2 = slice(%new) {axes=[0], starts=[2], ends=[3], steps=[1]}
+  %a = concat(%p0, %n0) {axis=2}
+  %b = concat(%p1, %n1) {axis=2}
+  %c = concat(%p2, %n2) {axis=2}
+}
+)";
+
 TEST(Compile, SlicesReadAlikeShareOneKernel) {
   CompileOptions options;
   options.cache = false;
-  const auto model = must_compile(kParts, options);
-  EXPECT_EQ(model->stats().compile.kernels, 3);
-  EXPECT_EQ(model->stats().compile.distinct_kernels, 1);
   CompileOptions reference;
   reference.device = "reference";
-  const auto interpreted = must_compile(kParts, reference);
-  auto ours = tooling::SeededRun::create(*model, 1);
-  auto theirs = tooling::SeededRun::create(*interpreted, 1);
-  ASSERT_TRUE(ours.ok() && theirs.ok());
-  ASSERT_TRUE(model->run(ours->inputs(), ours->outputs()).ok());
-  ASSERT_TRUE(interpreted->run(theirs->inputs(), theirs->outputs()).ok());
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ours->digest(i).hex(), theirs->digest(i).hex()) << i;
+  for (const std::string_view text : {kParts, kCaches}) {
+    const auto model = must_compile(text, options);
+    EXPECT_EQ(model->stats().compile.kernels, 3);
+    EXPECT_EQ(model->stats().compile.distinct_kernels, 1);
+    const auto interpreted = must_compile(text, reference);
+    auto ours = tooling::SeededRun::create(*model, 1);
+    auto theirs = tooling::SeededRun::create(*interpreted, 1);
+    ASSERT_TRUE(ours.ok() && theirs.ok());
+    ASSERT_TRUE(model->run(ours->inputs(), ours->outputs()).ok());
+    ASSERT_TRUE(interpreted->run(theirs->inputs(), theirs->outputs()).ok());
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ours->digest(i).hex(), theirs->digest(i).hex()) << i;
+  }
 }
 
 TEST(Compile, BudgetOfOneByteIsRefusedByName) {

@@ -13,6 +13,7 @@
 #include "base/convert.h"
 #include "driver/devices.h"
 #include "model_file/load.h"
+#include "session/evaluate.h"
 #include "session/session.h"
 #include "support/temp_folder.h"
 
@@ -273,6 +274,24 @@ TEST(Sizes, ProgramsInFilesHaveTheirSizes) {
     }
     EXPECT_EQ(found, 4) << expected;
   }
+}
+
+// Closing asks again at every size for what follows from constants alone.
+TEST(Sizes, WhatFollowsFromNoSizeIsComputedOnce) {
+  const open::Evaluate evaluate = keeping_evaluate();
+  const auto computed = [&](const std::string& constant) {
+    auto graph = driver::parse_model("graph @known() -> (%y) {\n  %a = const i64[2] dense(" +
+                                     constant + ")\n  %y = add(%a, %a) : i64[2]\n}\n");
+    EXPECT_TRUE(graph.ok()) << graph.status().to_string();
+    auto results = evaluate(std::move(*graph));
+    EXPECT_TRUE(results.ok()) << results.status().to_string();
+    return results->at(0);
+  };
+  const SharedBytes first = computed("1, 2");
+  EXPECT_EQ(first.data(), computed("1, 2").data());
+  const SharedBytes other = computed("1, 3");
+  EXPECT_FALSE(first == other);
+  EXPECT_EQ(other.data(), computed("1, 3").data());
 }
 
 // Of 200 sizes none is refused code, and none is forgotten.
