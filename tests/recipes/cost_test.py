@@ -72,7 +72,8 @@ def copy_tree(source, tree):
     """What the library and the program are built from."""
     for folder in ["src", "include", "tools", "cmake", "scripts", "python"]:
         shutil.copytree(source / folder, tree / folder)
-    shutil.copy(source / "CMakeLists.txt", tree)
+    for file in ("CMakeLists.txt", "LICENSE"):
+        shutil.copy(source / file, tree)
 
 
 def main():
