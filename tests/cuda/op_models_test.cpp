@@ -1,8 +1,10 @@
 // Op cases as whole models on the device "cuda" over the fake driver, against the reference: equal
-// bits, or the same refusal. Three cases of every op; with PYC_CUDA_ALL_CASES all of them.
+// bits, or the same refusal. Three cases of every op, one under a sanitizer, which makes each take
+// four times as long; with PYC_CUDA_ALL_CASES all of them.
 
 #include <filesystem>
 
+#include "base/sanitizers.h"
 #include "cuda/models_on_fake.h"
 #include "ops/case_graph.h"
 
@@ -59,9 +61,9 @@ class CudaOpModels : public testing::TestWithParam<size_t> {};
 
 TEST_P(CudaOpModels, GiveTheBitsOfTheReference) {
   const FakesChosen fakes;
-  const std::vector<OpCase> cases =
-      chosen_cases(std::getenv("PYC_CUDA_ALL_CASES") == nullptr ? 3 : 0);
-  ASSERT_GT(cases.size(), 500U);
+  const size_t per_op = std::getenv("PYC_CUDA_ALL_CASES") != nullptr ? 0 : kSanitized ? 1 : 3;
+  const std::vector<OpCase> cases = chosen_cases(per_op);
+  ASSERT_GT(cases.size(), per_op == 1 ? 170U : 500U);
   for (size_t i = GetParam(); i < cases.size(); i += kShards) {
     SCOPED_TRACE(cases[i].op + ":" + cases[i].c.name);
     const CaseOutcome expected = run_case_on("reference", cases[i].c);

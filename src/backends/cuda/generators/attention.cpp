@@ -83,7 +83,6 @@ class Writer {
     names_.push_back(fmt::arg("BLOCK", a_.block));
     names_.push_back(fmt::arg("BLOCKS", (a_.keys + a_.block - 1) / a_.block));
     names_.push_back(fmt::arg("TILES", tiles()));
-    names_.push_back(fmt::arg("PARTS", (a_.block + 31) / 32));
   }
 
   KernelText text();

@@ -87,7 +87,8 @@ double time_of(const lower::Contraction& c, const ProductTile& t) {
     return fixed +
            static_cast<double>(ceil_div(blocks, resident * kMultiprocessors)) * together(resident);
   }
-  return fixed + static_cast<double>(of_one / resident) * together(resident) +
+  const int64_t rounds_of_all = of_one / resident;
+  return fixed + static_cast<double>(rounds_of_all) * together(resident) +
          together(of_one % resident);
 }
 

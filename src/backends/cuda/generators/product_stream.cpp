@@ -223,7 +223,7 @@ KernelText StreamEmitter::make() {
 std::string ProductStream::name() const { return fmt::format("rows_c{}_t{}", chunk, teams); }
 
 std::string stream_rejected(const lower::Group& group) {
-  if (const std::string why = product_rejected(group); !why.empty()) return why;
+  if (std::string why = product_rejected(group); !why.empty()) return why;
   return group.contraction->m > kStreamRows ? "too_many_rows" : "";
 }
 
