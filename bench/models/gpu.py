@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Whole networks on a GPU, PyC beside PyTorch in turn: gpu.py --lib LIBPYC.SO --models DIR [--filter a,b] [--precision f32,bf16] [--compile]
+"""Whole networks on a GPU, PyC beside PyTorch in turn: gpu.py --lib LIBPYC.SO --models DIR [--filter a,b] [--precision f32,bf16] [--compile] [--profile]
 
 DIR has .onnx files with weights (fill_skeletons.py). Tensors of both lie on the device, TF32 is off, outputs must agree before a time
 counts. PyTorch is eager in a CUDA graph, the ops one after another as the file has them; --compile adds torch.compile
-(reduce-overhead), which takes ten seconds and more a model. Writes NAME.json with --out NAME, prints a table.
+(reduce-overhead), which takes ten seconds and more a model. --profile lists the kernels of a run that take most of its time.
+Writes NAME.json with --out NAME, prints a table.
 """
 
 import argparse
@@ -141,6 +142,22 @@ def difference(ours, theirs):
     return worst
 
 
+def kernels_of(run, runs=4):
+    """(µs of a run, launches, name) of PyC's kernels, the longest first, by the device's own clock; and launches and µs in all."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as trace:
+        for _ in range(runs):
+            run()
+    events = [e for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    table = {}
+    for e in events:
+        took, count = table.get(e.name, (0.0, 0))
+        table[e.name] = (took + e.time_range.elapsed_us(), count + 1)
+    rows = sorted(((took / runs, count / runs, name) for name, (took, count) in table.items()), reverse=True)
+    return rows, sum(r[1] for r in rows), sum(r[0] for r in rows)
+
+
 def measure(library, path, precision, args):
     rng = np.random.default_rng(7)
     values = graph_inputs(path)
@@ -168,6 +185,8 @@ def measure(library, path, precision, args):
             row[name + "_error"] = f"{type(e).__name__}: {e}"[:200]
     if "pyc_us" not in row:
         row["pyc_us"] = statistics.median(burst(ours.run) for _ in range(args.pairs)) * 1e6
+    if args.profile:
+        row["kernels"], row["launches"], row["kernels_us"] = kernels_of(ours.run)
     ours.close()
     return row
 
@@ -179,6 +198,7 @@ def main():
     parser.add_argument("--filter", default="")
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -195,7 +215,9 @@ def main():
             except RuntimeError as e:
                 row = {"model": path.stem, "precision": precision, "error": str(e)[:300]}
             rows.append(row)
-            print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+            print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items() if k != "kernels"}, flush=True)
+            for took, count, name in row.get("kernels", [])[:16]:
+                print(f"    {took:9.1f} us {count:5.0f} x {took / count:8.2f}  {name[:100]}")
             torch.cuda.empty_cache()
     if args.out:
         args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
