@@ -3,7 +3,7 @@
 
 DIR has .onnx files with weights (fill_skeletons.py). Tensors of both lie on the device, TF32 is off, outputs must agree before a time
 counts. PyTorch is eager in a CUDA graph, the ops one after another as the file has them; --compile adds torch.compile
-(reduce-overhead), which takes ten seconds and more a model. --profile lists the kernels of a run that take most of its time.
+(reduce-overhead), which takes ten seconds and more a model. --profile lists the kernels of a run.
 Writes NAME.json with --out NAME, prints a table.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import ctypes as c
 import json
 import statistics
+import tempfile
 import time
 from pathlib import Path
 
@@ -142,20 +143,17 @@ def difference(ours, theirs):
     return worst
 
 
-def kernels_of(run, runs=4):
-    """(µs of a run, launches, name) of PyC's kernels, the longest first, by the device's own clock; and launches and µs in all."""
+def kernels_of(run):
+    """The kernels of one run in their order, as (µs by the device's own clock, grid, threads, registers, bytes of shared memory)."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as trace:
-        for _ in range(runs):
-            run()
-    events = [e for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-    table = {}
-    for e in events:
-        took, count = table.get(e.name, (0.0, 0))
-        table[e.name] = (took + e.time_range.elapsed_us(), count + 1)
-    rows = sorted(((took / runs, count / runs, name) for name, (took, count) in table.items()), reverse=True)
-    return rows, sum(r[1] for r in rows), sum(r[0] for r in rows)
+        run()
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        trace.export_chrome_trace(file.name)
+        events = json.loads(Path(file.name).read_text())["traceEvents"]
+    kernels = sorted((e for e in events if e.get("cat") == "kernel"), key=lambda e: e["ts"])
+    return [(e["dur"], e["args"]["grid"], e["args"]["block"][0], e["args"]["registers per thread"], e["args"]["shared memory"]) for e in kernels]
 
 
 def measure(library, path, precision, args):
@@ -186,7 +184,8 @@ def measure(library, path, precision, args):
     if "pyc_us" not in row:
         row["pyc_us"] = statistics.median(burst(ours.run) for _ in range(args.pairs)) * 1e6
     if args.profile:
-        row["kernels"], row["launches"], row["kernels_us"] = kernels_of(ours.run)
+        row["kernels"] = kernels_of(ours.run)
+        row["launches"], row["kernels_us"] = len(row["kernels"]), sum(k[0] for k in row["kernels"])
     ours.close()
     return row
 
@@ -216,8 +215,8 @@ def main():
                 row = {"model": path.stem, "precision": precision, "error": str(e)[:300]}
             rows.append(row)
             print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items() if k != "kernels"}, flush=True)
-            for took, count, name in row.get("kernels", [])[:16]:
-                print(f"    {took:9.1f} us {count:5.0f} x {took / count:8.2f}  {name[:100]}")
+            for took, grid, threads, registers, shared in row.get("kernels", []):
+                print(f"    {took:9.1f} us  grid {'x'.join(map(str, grid)):>14} threads {threads:5} registers {registers:4} shared {shared:7}")
             torch.cuda.empty_cache()
     if args.out:
         args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")

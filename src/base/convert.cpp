@@ -339,6 +339,34 @@ uint16_t f64_to_bf16(double x) { return static_cast<uint16_t>(encode_f64<kBF16>(
 uint8_t f64_to_f8e4m3fn(double x) { return static_cast<uint8_t>(encode_f64<kF8E4M3FN>(x)); }
 uint8_t f64_to_f8e5m2(double x) { return static_cast<uint8_t>(encode_f64<kF8E5M2>(x)); }
 
+bool narrow_floats(const std::byte* in, size_t count, DType to, std::byte* out) {
+  // What encode<F> does for numbers that are normal in F, which is nearly all of them, without its
+  // loops over cases: the exponent moved to the other bias, then a carry where the rest rounds up.
+  const Format& format = to == DType::kF16 ? kF16 : kBF16;
+  const auto shift = static_cast<unsigned>(23 - format.fraction_bits);
+  const uint32_t bias = static_cast<uint32_t>(126 + format.min_exponent) << 23;
+  const uint32_t least = static_cast<uint32_t>(127 + format.min_exponent) << 23;
+  const uint32_t beyond = format.max_finite + 1;
+  bool overflowed = false;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, in + i * sizeof bits, sizeof bits);
+    const uint32_t magnitude = bits & 0x7FFFFFFF;
+    uint32_t code = 0;
+    if (magnitude >= least && magnitude < 0x7F800000) {
+      const uint32_t moved = magnitude - bias;
+      code = (moved + ((uint32_t{1} << (shift - 1)) - 1) + ((moved >> shift) & 1)) >> shift;
+      overflowed = overflowed || code >= beyond;
+      code = std::min(code, beyond) | ((bits >> 16) & 0x8000);
+    } else {
+      code = to == DType::kF16 ? encode_float<kF16>(bits) : encode_float<kBF16>(bits);
+    }
+    const auto half = static_cast<uint16_t>(code);
+    std::memcpy(out + i * sizeof half, &half, sizeof half);
+  }
+  return overflowed;
+}
+
 float f16_to_f32(uint16_t bits) { return decode<kF16>(bits); }
 
 float bf16_to_f32(uint16_t bits) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/dtype.h"
@@ -25,6 +26,11 @@ uint16_t f64_to_f16(double x);
 uint16_t f64_to_bf16(double x);
 uint8_t f64_to_f8e4m3fn(double x);
 uint8_t f64_to_f8e5m2(double x);
+
+// `count` f32 from `in`, as f16 or bf16 (`to`) to `out`; any alignment. Whether a finite one of them
+// became an infinity.
+bool narrow_floats(const std::byte* in, size_t count, DType to, std::byte* out);
+
 float f16_to_f32(uint16_t bits);
 float bf16_to_f32(uint16_t bits);
 float f8e4m3fn_to_f32(uint8_t bits);

@@ -78,37 +78,37 @@ class Narrower {
   ValueId half(ValueId v) {
     if (patch_.type(v).dtype != DType::kF32) return v;
     if (const auto found = halves_.find(v); found != halves_.end()) return found->second;
-    const auto& data = patch_.constant(v);
-    const ValueId made = data != nullptr ? rounded(patch_.type(v), *data)
-                                         : patch_.op("cast", {v}, {{"to", context_.precision}});
+    const ValueId made = patch_.constant(v) != nullptr
+                             ? constant_half(v)
+                             : patch_.op("cast", {v}, {{"to", context_.precision}});
     return halves_[v] = made;
   }
 
-  ValueId rounded(const ir::TensorType& from, const ir::ConstData& data) {
-    const ir::TensorType type{context_.precision, from.shape};
-    std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
-    const int64_t step = dtype_size(type.dtype);
-    for (int64_t i = 0; i < type.elements(); ++i) {
-      const Word x = load_word(data.bytes.data() + i * dtype_size(from.dtype), from.dtype);
-      store_word(bytes.data() + i * step, type.dtype, convert_word(x, from.dtype, type.dtype));
-    }
-    return patch_.constant(type, ir::dense_data(SharedBytes(std::move(bytes))));
+  ValueId constant_half(ValueId v) {
+    const ir::TensorType type{context_.precision, patch_.type(v).shape};
+    return patch_.constant(type, ir::dense_data(SharedBytes(std::move(rounded(v).bytes))));
   }
 
   // Whether a finite element of a constant becomes an infinity.
   bool overflows(ValueId v) {
-    const auto& data = patch_.constant(v);
-    const ir::TensorType& type = patch_.type(v);
-    if (data == nullptr || type.dtype != DType::kF32) return false;
-    if (const auto known = overflows_.find(v); known != overflows_.end()) return known->second;
-    bool found = false;
-    for (int64_t i = 0; i < type.elements() && !found; ++i) {
-      const Word x = load_word(data->bytes.data() + i * dtype_size(type.dtype), type.dtype);
-      if (!std::isfinite(word_to_double(x, type.dtype))) continue;
-      const Word rounded = convert_word(x, type.dtype, context_.precision);
-      found = std::isinf(word_to_double(rounded, context_.precision));
-    }
-    return overflows_[v] = found;
+    if (patch_.constant(v) == nullptr || patch_.type(v).dtype != DType::kF32) return false;
+    return rounded(v).overflows;
+  }
+
+  // A constant in the half type. Its bytes are there until constant_half takes them.
+  struct Rounded {
+    std::vector<std::byte> bytes;
+    bool overflows = false;
+  };
+  Rounded& rounded(ValueId v) {
+    const auto [at, fresh] = rounded_.try_emplace(v);
+    Rounded& r = at->second;
+    if (!fresh) return r;
+    const ir::TensorType type{context_.precision, patch_.type(v).shape};
+    r.bytes.resize(static_cast<size_t>(type.bytes()));
+    r.overflows = narrow_floats(patch_.constant(v)->bytes.data(),
+                                static_cast<size_t>(type.elements()), type.dtype, r.bytes.data());
+    return r;
   }
 
   void decide(const NodeView& node, std::string chosen, std::string_view reason) {
@@ -120,7 +120,7 @@ class Narrower {
   const PassContext& context_;
   std::vector<int> readers_;
   std::map<ValueId, ValueId> halves_;
-  std::map<ValueId, bool> overflows_;
+  std::map<ValueId, Rounded> rounded_;
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -232,6 +234,53 @@ TEST(ConvertNarrow, KnownCodes) {
   // 1 + 2^-11 is a tie of f16; the rest is lost in f32.
   EXPECT_EQ(f64_to_f16(1 + 0x1p-11), 0x3C00);
   EXPECT_EQ(f64_to_f16(1 + 0x1p-11 + 0x1p-40), 0x3C01);
+}
+
+// Every code of the half type, the numbers half way to the next one and their neighbours, all
+// exponents with random fractions; from an odd address.
+TEST(ConvertNarrow, ManyAtOnceAsOneByOne) {
+  for (const DType to : {DType::kF16, DType::kBF16}) {
+    std::vector<uint32_t> in;
+    for (uint32_t code = 0; code < 0x10000; ++code) {
+      const auto half = static_cast<uint16_t>(code);
+      const auto bits =
+          std::bit_cast<uint32_t>(to == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half));
+      const uint32_t middle = uint32_t{1} << (to == DType::kF16 ? 12 : 15);
+      for (const uint32_t x : {bits, bits + middle - 1, bits + middle, bits + middle + 1}) {
+        in.push_back(x);
+      }
+    }
+    std::mt19937 rng(7);
+    for (uint32_t field = 0; field < 0x200; ++field) {
+      for (int k = 0; k < 100; ++k) in.push_back(field << 23 | (rng() & 0x7FFFFF));
+    }
+    std::vector<std::byte> bytes(in.size() * 4 + 1);
+    std::memcpy(bytes.data() + 1, in.data(), in.size() * 4);
+    std::vector<std::byte> out(in.size() * 2 + 1);
+    EXPECT_TRUE(narrow_floats(bytes.data() + 1, in.size(), to, out.data() + 1));
+    for (size_t i = 0; i < in.size(); ++i) {
+      uint16_t found = 0;
+      std::memcpy(&found, out.data() + 1 + i * 2, 2);
+      ASSERT_EQ(found, from_f32(std::bit_cast<float>(in[i]), to)) << std::hex << in[i];
+    }
+  }
+}
+
+TEST(ConvertNarrow, OnlyFiniteNumbersOverflow) {
+  struct Case {
+    float x;
+    DType to;
+    bool overflows;
+  };
+  for (const Case& c : {Case{65519.0F, DType::kF16, false}, Case{65520.0F, DType::kF16, true},
+                        Case{-65520.0F, DType::kF16, true}, Case{kInfF32, DType::kF16, false},
+                        Case{-kInfF32, DType::kBF16, false}, Case{0.0F, DType::kF16, false},
+                        Case{std::numeric_limits<float>::max(), DType::kBF16, true},
+                        Case{std::numeric_limits<float>::quiet_NaN(), DType::kF16, false}}) {
+    const auto in = std::bit_cast<std::array<std::byte, 4>>(c.x);
+    std::array<std::byte, 2> out{};
+    EXPECT_EQ(narrow_floats(in.data(), 1, c.to, out.data()), c.overflows) << c.x;
+  }
 }
 
 }  // namespace

@@ -156,28 +156,12 @@ TEST(Fingerprint, LargeConstantsAreToldApartWhereverTheyLie) {
   EXPECT_EQ(fingerprint(graph), first);
 }
 
-// A cache whose hash is so poor that everything collides: the full key tells entries apart.
-TEST(FingerprintKey, TellsGraphsApartWhenHashesCollide) {
-  struct Entry {
-    std::string key;
-    int program;
-  };
-  std::map<int, std::vector<Entry>> cache;
-  const auto poor_hash = [](const Graph&) { return 0; };
-  const auto lookup = [&](const Graph& graph) {
-    for (const Entry& entry : cache[poor_hash(graph)]) {
-      if (entry.key == fingerprint_key(graph)) return entry.program;
-    }
-    return -1;
-  };
-  constexpr int kGraphs = 100;
-  for (int i = 0; i < kGraphs; ++i) {
-    const Graph graph = random_graph(static_cast<uint64_t>(i));
-    ASSERT_EQ(lookup(graph), -1) << i;
-    cache[poor_hash(graph)].push_back({fingerprint_key(graph), i});
-  }
-  for (int i = 0; i < kGraphs; ++i) {
-    EXPECT_EQ(lookup(random_graph(static_cast<uint64_t>(i))), i);
+// What entries with equal hashes are told apart by (the store's own test plants such entries).
+TEST(FingerprintKey, IsEqualForEqualGraphsAlone) {
+  std::set<std::string> keys;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    EXPECT_TRUE(keys.insert(fingerprint_key(random_graph(seed))).second) << seed;
+    EXPECT_TRUE(keys.contains(fingerprint_key(random_graph(seed)))) << seed;
   }
 }
 

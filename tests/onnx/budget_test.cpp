@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/sanitizers.h"
 #include "onnx/budget_models.h"
 #include "support/round.h"
 
@@ -11,10 +12,11 @@ namespace pyc::onnx::test {
 namespace {
 
 TEST(Budget, OpenModelsKeepItToTheByteOrAreRefused) {
-  const Tally all = run_budgets("reference", 0, 1);
-  EXPECT_EQ(all.models, kBudgetModels);
-  EXPECT_GT(all.kept, 200);
-  EXPECT_GT(all.refused, 20);
+  constexpr uint32_t kTurns = kSanitized ? 4 : 1;
+  const Tally all = run_budgets("reference", pyc::test::round_of_tests() % kTurns, kTurns);
+  EXPECT_EQ(all.models, kBudgetModels / kTurns);
+  EXPECT_GT(all.kept, 200 / kTurns);
+  EXPECT_GT(all.refused, 20 / kTurns);
 }
 
 // The code of few is generated; which, moves on by one with every commit (budget_slow_test.cpp has

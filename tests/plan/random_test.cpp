@@ -8,6 +8,7 @@
 #include "lowered_builder.h"
 #include "plan/liveness.h"
 #include "plan/plan.h"
+#include "support/round.h"
 
 namespace pyc::plan {
 namespace {
@@ -213,6 +214,7 @@ TEST(RandomPlans, KeepEveryPromise) {
 TEST(RandomPlans, KeepBudgetsByRunningStepsAgain) {
   int64_t again = 0;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    if (!pyc::test::has_its_turn(seed, 4)) continue;
     SCOPED_TRACE(seed);
     RandomCase random(seed);
     const lower::LoweredGraph lowered = random.make();
@@ -237,7 +239,7 @@ TEST(RandomPlans, KeepBudgetsByRunningStepsAgain) {
     }
     ASSERT_EQ(plan(smallest - 1).status().code(), Code::kBudgetExceeded);
   }
-  EXPECT_GT(again, 100);
+  EXPECT_GT(again, kSanitized ? 25 : 100);
 }
 
 }  // namespace
