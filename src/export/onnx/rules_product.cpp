@@ -34,10 +34,10 @@ void add_window(Emitter& e, NodeAttrs& attrs) {
 // A mask of fewer than two dims means the same with dims of 1 in front; ONNX Runtime takes no
 // other.
 void lift_mask(Emitter& e, Names& in) {
-  if (in.size() <= 3 || in[3].empty() || e.in_type(3).shape.size() >= 2) return;
-  ir::Shape shape = e.in_type(3).shape;
-  shape.insert(shape.begin(), 2 - shape.size(), 1);
-  in[3] = e.make("Reshape", {in[3], e.int_list(shape)});
+  if (in.size() <= 3 || in[3].empty()) return;
+  const ir::Shape& shape = e.in_type(3).shape;
+  if (shape.size() >= 2) return;
+  in[3] = e.make("Reshape", {in[3], e.int_list({1, shape.empty() ? 1 : shape[0]})});
 }
 
 void attention(Emitter& e) {
