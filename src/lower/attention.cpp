@@ -45,11 +45,15 @@ class Writer {
 
   // The formulas of a row.
   Expr weight(Expr s, Expr m) {
+    if (c_.unit() != nullptr) return unit_weight(s, m);
     return select(eq(s, number(kNothing)), number(0.0), loop::exp(s - m));
   }
+  // Where m is −inf, nothing was summed that a unit's factor of 0 could change.
   Expr factor(Expr before, Expr m) {
+    if (c_.unit() != nullptr) return unit_weight(before, m);
     return select(eq(m, number(kNothing)), number(1.0), loop::exp(before - m));
   }
+  Expr unit_weight(Expr s, Expr m);
   Expr result(Expr o, Expr l, Expr m) {
     return select(eq(m, number(kNothing)), number(0.0), (o + number(0.0)) / l);
   }
@@ -70,6 +74,8 @@ class Writer {
   // What `build` makes of a key. It is given a variable that never leaves the keys, as the number
   // of a block's key may, so that reads through reshapes keep their strides.
   Expr of_key(const Key& key, const std::function<Expr(Expr)>& build);
+  // The same of element d along the depth, which a unit's sum counts by blocks.
+  Expr of_depth(Expr d, const std::function<Expr(Expr)>& build);
   std::optional<Attention::Operand> operand(Expr x, Expr row, Expr column, Expr in_range) const;
 
   ops::KernelContext& c_;
@@ -129,6 +135,30 @@ Expr Writer::of_key(const Key& key, const std::function<Expr(Expr)>& build) {
   return builder_.replaced(standing, key.number, [&] { return build(any); });
 }
 
+Expr Writer::of_depth(Expr d, const std::function<Expr(Expr)>& build) {
+  if (c_.unit() == nullptr) return build(d);
+  const loop::VarId standing = c_.pool().new_var("d", DType::kI64, std::max<int64_t>(f_.depth, 1));
+  const Expr any{&c_.pool(), c_.pool().var(standing)};
+  return builder_.replaced(standing, d, [&] { return build(any); });
+}
+
+// exp(s − m) for s ≤ m, as docs/NUMERICS.md has it for sm90: 2^n·2^r by a polynomial of r, +0 from
+// 2^−127 down. Twelve operations, where exp has twice as many.
+Expr Writer::unit_weight(Expr s, Expr m) {
+  constexpr double kLowest = -88.0;          // n is −127 there, and 2^n +0
+  constexpr double kRound = 0x1.8p23 + 127;  // the low bits of n + kRound are n + 127
+  constexpr double kPower[] = {0x1.3a02d2p-7, 0x1.c9fc5p-5, 0x1.ec0378p-3, 0x1.62e12cp-1, 1.0};
+  const Expr log2e = number(0x1.715476p0);
+  const Expr top = select(eq(m, number(kNothing)), number(0.0), m);
+  const Expr x = max(s - top, number(kLowest));
+  const Expr sum = fma(x, log2e, number(kRound));
+  const Expr r = fma(x, log2e, number(kRound) - sum);
+  Expr power = number(kPower[0]);
+  for (size_t i = 1; i < std::size(kPower); ++i) power = fma(power, r, number(kPower[i]));
+  const Expr shift = constant_int(c_.pool(), DType::kI32, 23);
+  return power * bitcast(shl(bitcast(sum, DType::kI32), shift), DType::kF32);
+}
+
 void Writer::scores(Expr j) {
   a_.block_var = var_of(j);
   c_.each(a_.block, each_order(), [&](Expr u) {
@@ -138,13 +168,19 @@ void Writer::scores(Expr j) {
     const Expr product = c_.reduce(
         loop::ReduceKind::kChain, loop::ReduceOp::kSum, extents,
         [&](std::span<const Expr> d) {
-          const Expr q = f_.q(at_, query_, d[0]);
-          a_.q = operand(q, query_, d[0], {});
-          return ops::ReduceTerm{q, of_key(key, [&](Expr any) {
-                                   const Expr k = f_.k(at_, any, d[0], key.in_range);
-                                   a_.k = operand(k, any, d[0], key.in_range);
-                                   return k;
-                                 })};
+          const Expr q = of_depth(d[0], [&](Expr at_depth) {
+            const Expr x = f_.q(at_, query_, at_depth);
+            a_.q = operand(x, query_, at_depth, {});
+            return x;
+          });
+          const Expr k = of_key(key, [&](Expr any) {
+            return of_depth(d[0], [&](Expr at_depth) {
+              const Expr x = f_.k(at_, any, at_depth, key.in_range);
+              a_.k = operand(x, any, at_depth, key.in_range);
+              return x;
+            });
+          });
+          return ops::ReduceTerm{q, k};
         },
         ops::kChainSegment);
     const auto score = [&](Expr p) {
@@ -192,11 +228,13 @@ Writer::Row Writer::one_block(Expr j, Row before) {
 // The unit adds the block's products to what is kept of the sum, the weights rounded for them.
 Expr Writer::unit_values(Expr j, Expr e, Expr kept) {
   return c_.add_products(c_.load(sums_, e) * kept, a_.block, [&](Expr u) {
-    const Expr key = j * c_.index(a_.block) + u;
-    const Expr in_range = has_rest_ ? lt(key, c_.index(f_.keys)) : Expr{};
-    const Expr v = f_.v(at_, key, e, in_range);
-    a_.v = operand(v, u, e, j);
-    return ops::ReduceTerm{convert(c_.load(weights_, u), a_.factors), v};
+    const Key key = key_at(j, u);
+    const Expr value = of_key(key, [&](Expr any) {
+      const Expr v = f_.v(at_, any, e, key.in_range);
+      a_.v = operand(v, any, e, key.in_range);
+      return v;
+    });
+    return ops::ReduceTerm{convert(c_.load(weights_, u), a_.factors), value};
   });
 }
 
@@ -229,11 +267,14 @@ void Writer::describe() {
   }
 }
 
-// The operand at (row, column), as it is where `in_range` holds.
+// The operand at (row, column), as it is where `in_range` holds and before it is widened.
 std::optional<Attention::Operand> Writer::operand(Expr x, Expr row, Expr column,
                                                   Expr in_range) const {
   const loop::Pool& pool = *x.pool;
   ExprId id = x.id;
+  if (pool.node(id).op == loop::Op::kConvert && is_half(pool.dtype(pool.node(id).a))) {
+    id = pool.node(id).a;
+  }
   while (pool.node(id).op == loop::Op::kSelect && in_range.valid() &&
          pool.node(id).a == in_range.id) {
     id = pool.node(id).b;

@@ -14,7 +14,8 @@ class AttentionBuilder {
   // A value as a store to that buffer has it.
   virtual loop::Expr as_stored(uint32_t buffer, loop::Expr value) const = 0;
   // What `build` returns, with `value` in place of the variable `standing`; so too in the checks
-  // that `build` leads to. It writes no loops.
+  // that `build` leads to. It writes no loops. Inside another call the value is put in its place
+  // when that one returns.
   virtual loop::Expr replaced(loop::VarId standing, loop::Expr value,
                               const std::function<loop::Expr()>& build) = 0;
 };

@@ -146,8 +146,11 @@ class WholeKernelBuilder final : public BuilderBase, private AttentionBuilder {
 
  private:
   Expr replaced(VarId standing, Expr value, const std::function<Expr()>& build) override {
-    standing_.emplace(pool()).set_var(standing, value.id);
+    const bool outermost = !standing_;
+    if (outermost) standing_.emplace(pool());
+    standing_->set_var(standing, value.id);
     Expr built = build();
+    if (!outermost) return built;
     built.id = (*standing_)(built.id);
     standing_.reset();
     return built;
@@ -166,7 +169,7 @@ class WholeKernelBuilder final : public BuilderBase, private AttentionBuilder {
 
   std::vector<std::vector<loop::Stmt>*> bodies_;  // of the loops being written
   int vectors_ = 0;                               // vector loops among them
-  std::optional<loop::Renamed> standing_;         // while a variable stands for a value
+  std::optional<loop::Renamed> standing_;         // while variables stand for values
   std::optional<Attention> attention_;
 };
 

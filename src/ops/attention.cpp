@@ -354,8 +354,7 @@ const ir::OpDef& op_attention() {
                 wide_result_attr()},
       .infer = infer_attention,
       .decompose = decompose_attention,
-      // Precision leaves it alone: on a matrix unit it has generic kernels only, which are slow.
-      .traits = {.product = true},
+      .traits = {.reads_strided = true, .product = true, .factors = 3},
       .gradient_form = gradient_form_attention,
       .draw = {.node = draw_attention},
   };

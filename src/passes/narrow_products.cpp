@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -12,6 +13,10 @@ using ir::NodeView;
 using ir::ValueId;
 
 constexpr std::string_view kNarrowProducts = "narrow_products";
+// Rows that matrix units have kernels for in an op that reads its factors where they lie. It is a
+// rule of shapes: the canonical graph knows no device.
+constexpr int64_t kLongestRow = 128;
+constexpr int64_t kRowUnit = 8;  // halves in 16 bytes
 
 class Narrower {
  public:
@@ -36,6 +41,12 @@ class Narrower {
     const auto factors = static_cast<size_t>(node.op().traits.factors);
     if (factors == 0) return "not_in_policy";
     if (node.inputs() < 2) return "no_product";
+    if (node.op().traits.reads_strided) {
+      for (size_t i = 0; i < factors; ++i) {
+        const int64_t n = node.input_type(i).shape.back();
+        if (n > kLongestRow || n % kRowUnit != 0) return "row_not_for_units";
+      }
+    }
     for (size_t i = 1; i < node.outputs().size(); ++i) {
       if (readers_[node.outputs()[i]] > 0) return "other_output_read";
     }
@@ -52,7 +63,7 @@ class Narrower {
     const bool adds = traits.adds_input && node.inputs() > factors;
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < (adds ? factors : node.inputs()); ++i) {
-      inputs.push_back(half(node.input(i)));
+      inputs.push_back(traits.reads_strided ? half_moved(node.input(i)) : half(node.input(i)));
     }
     ir::Attrs attrs = node.attrs();
     attrs["to"] = DType::kF32;
@@ -72,6 +83,23 @@ class Narrower {
     ir::Shape column(static_cast<size_t>(node.type().rank() - 1), 1);
     column[0] = node.type().shape[1];
     return patch_.op("reshape", {node.input(i)}, {{"shape", column}});
+  }
+
+  // The half type of a value, rounded before its elements are moved: the node reads where they lie,
+  // so what made them can store halves.
+  ValueId half_moved(ValueId v) {
+    const NodeView from = patch_.producer(v);
+    if (!from || !from.op().traits.moves_data || patch_.type(v).dtype != DType::kF32) {
+      return half(v);
+    }
+    if (const auto found = halves_.find(v); found != halves_.end()) return found->second;
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < from.inputs(); ++i) inputs.push_back(half_moved(from.input(i)));
+    const ValueId first = patch_.op(from.op().name, std::move(inputs), from.attrs());
+    if (first == kNoId) return kNoId;
+    const auto& outputs = from.outputs();
+    const auto at = std::find(outputs.begin(), outputs.end(), v) - outputs.begin();
+    return halves_[v] = first + static_cast<ValueId>(at);
   }
 
   // An f32 value as the half type; others as they are.

@@ -19,6 +19,7 @@
 #include <ucontext.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -71,6 +72,17 @@ struct Multiply {
   float* d;
   uint64_t a, b;
   int keep, columns, format, a_along_rows, b_along_rows;
+  // Of a product whose a is in registers: this thread's, which are read when it is done, and those
+  // of the four threads that share its rows, as they were when it began.
+  const unsigned* own = nullptr;
+  std::vector<unsigned> quad = {};
+};
+// A barrier in shared memory. Copies whose threads arrived are done when someone waits for them.
+struct Phases {
+  unsigned count = 0;
+  unsigned missing = 0;
+  uint64_t ended = 0;
+  std::vector<Copy> copies;
 };
 
 struct Fiber {
@@ -88,6 +100,7 @@ struct Fiber {
 struct Block {
   std::vector<Fiber> fibers;
   std::vector<uint64_t> slots;  // of shuffles, two for each thread in turn
+  std::map<unsigned, Phases> phases;
   unsigned current = 0;
   jmp_buf scheduler;
   void (*run)(void*) = nullptr;
@@ -171,6 +184,7 @@ static void run_fibers() {
 static void prepare(unsigned threads) {
   threads_of_block = threads;
   block.slots.assign(2 * threads, 0);
+  block.phases.clear();
   if (block.fibers.size() < threads) block.fibers = std::vector<Fiber>(threads);
   for (unsigned i = 0; i < threads; ++i) {
     Fiber& f = block.fibers[i];
@@ -213,6 +227,9 @@ static inline void __syncthreads() {
 static inline void __syncwarp(unsigned) { pyc_model::wait_for_warp(); }
 static inline unsigned __shfl_down_sync(unsigned, unsigned x, unsigned by) {
   return pyc_model::shuffled(x, threadIdx.x % pyc_model::kWarp + by);
+}
+static inline unsigned __shfl_xor_sync(unsigned, unsigned x, int by) {
+  return pyc_model::shuffled(x, threadIdx.x % pyc_model::kWarp ^ (unsigned)by);
 }
 static inline unsigned __shfl_sync(unsigned, unsigned x, int from) {
   return pyc_model::shuffled(x, (unsigned)from);
@@ -305,11 +322,34 @@ static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
   pyc_model_self().copies.open.push_back({to, from, bytes});
 }
 static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
+static inline void pyc_model_copy(const pyc_model::Copy& c) {
+  memset(pyc_shared + c.to, 0, 16);
+  memcpy(pyc_shared + c.to, c.from, c.bytes);
+}
 static inline void pyc_model_copy_wait(size_t open) {
-  pyc_model_self().copies.wait(open, [](const pyc_model::Copy& c) {
-    memset(pyc_shared + c.to, 0, 16);
-    memcpy(pyc_shared + c.to, c.from, c.bytes);
-  });
+  pyc_model_self().copies.wait(open, pyc_model_copy);
+}
+static inline void pyc_phase_start(unsigned at, unsigned count) {
+  pyc_model::block.phases[at] = {count, count, 0, {}};
+}
+static inline void pyc_phase_arrive(unsigned at) {
+  pyc_model::Phases& p = pyc_model::block.phases[at];
+  if (--p.missing > 0) return;
+  p.missing = p.count;
+  ++p.ended;
+}
+static inline void pyc_copy_arrive(unsigned at) {
+  std::vector<pyc_model::Copy>& begun = pyc_model_self().copies.open;
+  pyc_model::Phases& p = pyc_model::block.phases[at];
+  p.copies.insert(p.copies.end(), begun.begin(), begun.end());
+  begun.clear();
+  pyc_phase_arrive(at);
+}
+static inline void pyc_phase_wait(unsigned at, unsigned parity) {
+  pyc_model::Phases& p = pyc_model::block.phases[at];
+  while (p.ended % 2 == parity) pyc_model::switch_out();
+  for (const pyc_model::Copy& c : p.copies) pyc_model_copy(c);
+  p.copies.clear();
 }
 static inline void pyc_shared_fence() {}
 
@@ -395,6 +435,15 @@ static float add_block(float start, const unsigned short* a, const unsigned shor
   return negative && m != 0 ? -x : x;
 }
 
+// Element k of the thread's row, or of the row eight further: two of k to a register, those of
+// k and k + 8 with the same thread.
+static unsigned short register_element(const Multiply& m, int half, int k) {
+  const unsigned thread = (unsigned)(k % 8 / 2);
+  const unsigned n = (unsigned)(k / 8 * 2 + half);
+  const unsigned word = thread == threadIdx.x % 4 ? m.own[n] : m.quad[thread * 4 + n];
+  return (unsigned short)(word >> k % 2 * 16);
+}
+
 // This thread's elements of d: two side by side in each eight columns, of a row and the row after
 // eight more.
 static void multiply(const Multiply& m) {
@@ -404,7 +453,10 @@ static void multiply(const Multiply& m) {
   for (int half = 0; half < 2; ++half) {
     unsigned short a[16], b[16];
     const int row = first_row + half * 8;
-    for (int k = 0; k < 16; ++k) a[k] = element(m.a, row, k, m.a_along_rows != 0);
+    for (int k = 0; k < 16; ++k) {
+      a[k] = m.own != nullptr ? register_element(m, half, k)
+                              : element(m.a, row, k, m.a_along_rows != 0);
+    }
     for (int i = 0; i < m.columns / 8 * 2; ++i) {
       const int column = i / 2 * 8 + first_column + i % 2;
       for (int k = 0; k < 16; ++k) b[k] = element(m.b, column, k, m.b_along_rows != 0);
@@ -420,6 +472,22 @@ static inline void pyc_model_wgmma(float* d, unsigned long long a, unsigned long
                                    int columns, int format, int a_along_rows, int b_along_rows) {
   pyc_model_self().products.open.push_back(
       {d, a, b, keep, columns, format, a_along_rows, b_along_rows});
+}
+static inline void pyc_model_wgmma_registers(float* d, const unsigned* a, unsigned long long b,
+                                             int columns, int format) {
+  using namespace pyc_model;
+  Multiply m{d, 0, b, 1, columns, format, 0, 1, a, {}};
+  const unsigned first = threadIdx.x % kWarp / 4 * 4;
+  for (unsigned thread = 0; thread < 4; ++thread) {
+    for (unsigned n = 0; n < 4; ++n) m.quad.push_back(shuffled(a[n], first + thread));
+  }
+  pyc_model_self().products.open.push_back(std::move(m));
+}
+static inline unsigned pyc_model_halves(float low, float high, int format) {
+  const auto half = [&](float x) -> unsigned {
+    return format == PYC_MODEL_f16 ? pyc_f32_to_f16_raw(x) : pyc_f32_to_bf16_raw(x);
+  };
+  return half(low) | half(high) << 16;
 }
 static inline void pyc_wgmma_fence() {}
 static inline void pyc_wgmma_commit() { pyc_model_self().products.commit(); }

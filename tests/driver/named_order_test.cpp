@@ -283,13 +283,6 @@ TEST(NamedOrder, TapsOutsideAreZeros) {
   expect_floats(conv_text(DType::kBF16, shape), {bytes_of(x), bytes_of(w)}, expected);
 }
 
-// What the reference gives for one function of f32 numbers.
-std::vector<float> applied(const char* op, const std::vector<float>& x) {
-  const std::string text =
-      fmt::format("graph @g(%x: f32[{0}]) -> (%y) {{\n  %y = {1}(%x)\n}}\n", x.size(), op);
-  return floats_of(outputs_of(text, {bytes_of(x)}, in_order("reference", false, "none"))[0]);
-}
-
 // The canonical sum of at most 1024 numbers.
 float tree_sum(const std::vector<float>& x) {
   std::vector<float> lanes(64, 0.0F);
@@ -311,6 +304,35 @@ struct AttendCase {
   const Halves& v;
 };
 
+// The row's formula for p, and for α with the maximum before as s.
+float unit_weight(float s, float m) {
+  constexpr float kLog2E = 0x1.715476p0F;
+  constexpr float kRound = 0x1.8p23F + 127.0F;
+  const float x = std::max(s - (std::isinf(m) && m < 0 ? 0.0F : m), -88.0F);
+  const float sum = std::fma(x, kLog2E, kRound);
+  const float r = std::fma(x, kLog2E, -(sum - kRound));
+  float power = 0x1.3a02d2p-7F;
+  for (const float c : {0x1.c9fc5p-5F, 0x1.ec0378p-3F, 0x1.62e12cp-1F, 1.0F}) {
+    power = std::fma(power, r, c);
+  }
+  return power * std::bit_cast<float>(std::bit_cast<uint32_t>(sum) << 23);
+}
+
+TEST(NamedOrder, WeightsOfAttentionAreNearExp) {
+  double worst = 0.0;
+  for (int i = 0; i <= 870000; ++i) {
+    const float x = static_cast<float>(-i) * 1e-4F;
+    const double exact = std::exp(static_cast<double>(x));
+    worst = std::max(worst, std::abs(static_cast<double>(unit_weight(x, 0.0F)) / exact - 1.0));
+  }
+  EXPECT_LT(worst, 1e-5);
+  EXPECT_EQ(unit_weight(3.5F, 3.5F), 1.0F);
+  EXPECT_EQ(unit_weight(-88.0F, 0.0F), 0.0F);
+  constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(unit_weight(kNothing, 1.0F), 0.0F);
+  EXPECT_EQ(unit_weight(kNothing, kNothing), 0.0F);
+}
+
 // One row of docs/NUMERICS.md, attention, with the products of the unit.
 std::vector<float> attended(const AttendCase& c, size_t query, float scale) {
   std::vector<float> o(c.columns, 0.0F);
@@ -328,11 +350,9 @@ std::vector<float> attended(const AttendCase& c, size_t query, float scale) {
       s.push_back(sum.total() * scale);
       top = std::max(top, s.back());
     }
-    std::vector<float> arguments{m - top};
-    for (const float x : s) arguments.push_back(x - top);
-    std::vector<float> p = applied("exp", arguments);
-    const float kept = p[0];
-    p.erase(p.begin());
+    const float kept = unit_weight(m, top);
+    std::vector<float> p;
+    for (const float x : s) p.push_back(unit_weight(x, top));
     l = l * kept + tree_sum(p);
     for (size_t e = 0; e < c.columns; ++e) {
       Sum sum{c.type};

@@ -103,8 +103,9 @@ TEST(NarrowProducts, SayWhatWasDecidedForEach) {
             "%s contract: kept in f32, no_product\n"
             "%m deform_conv: kept in f32, not_in_policy\n");
   EXPECT_EQ(decisions("passes/narrow_products_attention", DType::kBF16),
-            "%y attention: kept in f32, not_in_policy\n"
-            "%z attention: kept in f32, not_in_policy\n");
+            "%y attention: operands in bf16, value_changing\n"
+            "%z attention: kept in f32, other_output_read\n"
+            "%w attention: kept in f32, row_not_for_units\n");
   EXPECT_EQ(decisions("passes/narrow_products", DType::kF32), "");
 }
 

@@ -35,6 +35,7 @@ PYC_FN i32 pyc_blocks() { return (i32)gridDim.x; }
 PYC_FN void pyc_barrier() { __syncthreads(); }
 PYC_FN void pyc_warp_barrier() { __syncwarp(0xffffffffu); }
 PYC_FN u32 pyc_shuffle_down_u32(u32 x, u32 by) { return __shfl_down_sync(0xffffffffu, x, by); }
+PYC_FN u32 pyc_shuffle_xor_u32(u32 x, u32 by) { return __shfl_xor_sync(0xffffffffu, x, by); }
 PYC_FN u32 pyc_shuffle_first_u32(u32 x) { return __shfl_sync(0xffffffffu, x, 0); }
 PYC_FN u64 pyc_shuffle_down_u64(u64 x, u32 by) {
   const u32 low = pyc_shuffle_down_u32((u32)x, by);

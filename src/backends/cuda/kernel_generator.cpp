@@ -5,12 +5,14 @@
 namespace pyc::cuda {
 
 const KernelGenerator& generator_attention();
+const KernelGenerator& generator_attention_halves();
 const KernelGenerator& generator_product();
 const KernelGenerator& generator_loop_forms();
 const KernelGenerator& generator_wgmma();
 
 std::span<const KernelGenerator* const> kernel_generators() {
-  static const KernelGenerator* const all[] = {&generator_attention(), &generator_product(),
+  static const KernelGenerator* const all[] = {&generator_attention(),
+                                               &generator_attention_halves(), &generator_product(),
                                                &generator_wgmma(), &generator_loop_forms()};
   return all;
 }

@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "backends/cuda/c_types.h"
-#include "backends/cuda/emitter.h"
 #include "backends/cuda/forms.h"
+#include "backends/cuda/generators/attention_formulas.h"
 #include "backends/cuda/kernel_generator.h"
-#include "backends/cuda/launch.h"
 #include "loop/function.h"
 #include "lower/types.h"
 
@@ -61,8 +59,7 @@ int64_t rows_of(const Attention& a) {
 class Writer {
  public:
   Writer(const lower::Group& group, std::string symbol)
-      : group_(group), a_(*group.attention), symbol_(std::move(symbol)) {
-    write_out_calls();
+      : group_(group), a_(*group.attention), formulas_(group, std::move(symbol)) {
     rows_ = rows_of(a_);
     columns_ = (a_.columns + 63) / 64 * 64;
     names_.push_back(fmt::arg("R", rows_));
@@ -91,49 +88,7 @@ class Writer {
   int64_t tiles() const { return (a_.queries + rows_ - 1) / rows_; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
 
-  // What `write` emits into the scope of an emitter that knows where the block is.
-  template <class Write>
-  std::string formulas(Write write) {
-    Emitter emitter(kernel_, cuda_dialect(), symbol_);
-    for (size_t i = 0; i < a_.batch.size(); ++i) {
-      if (a_.batch_vars[i] != loop::kNone)
-        emitter.declare(a_.batch_vars[i], fmt::format("at{}", i));
-    }
-    write(emitter);
-    return emitter.close_scope();
-  }
-  // A formula over variables that already have these names.
-  std::string formula(const std::string& into, loop::ExprId value,
-                      std::initializer_list<std::pair<loop::VarId, const char*>> known,
-                      const std::string& type = "float") {
-    return formulas([&](Emitter& emitter) {
-      for (const auto& [var, name] : known) {
-        if (var != loop::kNone) emitter.declare(var, name);
-      }
-      emitter.line(fmt::format("{} = ({}){};", into, type, emitter.value(written_.at(value))));
-    });
-  }
-
-  // The formulas travel through the copy as if they were stored.
-  void write_out_calls() {
-    std::vector<loop::ExprId> formulas{a_.score, a_.weight, a_.factor};
-    for (const Attention::Output& out : a_.outputs) {
-      if (out.buffer != loop::kNone) formulas.push_back(out.value);
-    }
-    loop::Kernel copy = group_.kernel;
-    const size_t first = copy.stores.size();
-    for (const loop::ExprId e : formulas) copy.stores.push_back({0, loop::kNone, e});
-    kernel_ = loop::without_calls(std::move(copy));
-    for (size_t i = 0; i < formulas.size(); ++i) {
-      written_[formulas[i]] = kernel_.stores[first + i].value;
-    }
-    kernel_.stores.resize(first);
-  }
-
   std::string head();
-  std::string operand(const char* name, const Attention::Operand& x);
-  // Whether four elements of a row lie side by side at multiples of 16 bytes.
-  bool by_fours(const Attention::Operand& x, int64_t extent) const;
   std::string load_keys() const;
   std::string load_queries() const;
   std::string load_values() const;
@@ -144,28 +99,11 @@ class Writer {
 
   const lower::Group& group_;
   const Attention& a_;
-  loop::Kernel kernel_;                                     // a copy whose calls are written out
-  std::unordered_map<loop::ExprId, loop::ExprId> written_;  // formulas of the group in the copy
-  std::string symbol_;
+  AttentionFormulas formulas_;
   int64_t rows_ = 0;
   int64_t columns_ = 0;  // a multiple of 64
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
-
-bool Writer::by_fours(const Attention::Operand& x, int64_t extent) const {
-  const auto whole = [](int64_t n) { return n % 4 == 0; };
-  return x.column_stride == 1 && whole(extent) && whole(x.base) && whole(x.row_stride) &&
-         std::all_of(x.batch_strides.begin(), x.batch_strides.end(), whole) &&
-         group_.buffer_offset_bytes(x.buffer) % kBufferAlignment == 0;
-}
-
-std::string Writer::operand(const char* name, const Attention::Operand& x) {
-  std::string at = fmt::format("{}ll", x.base);
-  for (size_t i = 0; i < x.batch_strides.size(); ++i) {
-    if (x.batch_strides[i] != 0) at += fmt::format(" + at{} * {}ll", i, x.batch_strides[i]);
-  }
-  return fmt::format("PYC_GLOBAL const float* {} = {} + ({});\n", name, buffer_name(x.buffer), at);
-}
 
 // The block's place: its queries begin at `first` of the batch at0, at1, …
 std::string Writer::head() {
@@ -183,20 +121,17 @@ PYC_SHARED PYC_ALIGN16 float l_of[{R}];
 const i32 first = pyc_block() % {TILES} * {R};
 const i32 head = pyc_block() / {TILES};
 )");
-  std::string rest = "head";
-  for (size_t i = a_.batch.size(); i-- > 0;) {
-    text += fmt::format("const i64 at{0} = {1} % {2};\nconst i32 head{0} = {1} / {2};\n", i, rest,
-                        a_.batch[i]);
-    rest = fmt::format("head{}", i);
+  text += formulas_.place_of("head");
+  for (const auto& [name, x] : {std::pair("q", &a_.q), {"k", &a_.k}, {"v", &a_.v}}) {
+    text += formulas_.operand(name, **x);
   }
-  text += operand("q", *a_.q) + operand("k", *a_.k) + operand("v", *a_.v);
   return text;
 }
 
 // Keys first of a chunk as [depth][key].
 std::string Writer::load_keys() const {
   const Attention::Operand& x = *a_.k;
-  if (by_fours(x, a_.depth)) {
+  if (lies_by(4, group_, x, a_.depth)) {
     return in(R"(PYC_UNROLL for (i32 i = 0; i < {CHUNK}; i += 4) {{
 PYC_ALIGN16 float x[4] = {{0, 0, 0, 0}};
 if (key0 + t < {KEYS} && t < {BLOCK} && d0 + i < {DEPTH}) *(pyc_v16*)x = *(PYC_GLOBAL const pyc_v16*)(k + (key0 + t) * )") +
@@ -212,7 +147,7 @@ chunk[i * 128 + t] = key0 + t < {KEYS} && t < {BLOCK} && d0 + i < {DEPTH} ? k[(k
 
 std::string Writer::load_queries() const {
   const Attention::Operand& x = *a_.q;
-  if (by_fours(x, a_.depth)) {
+  if (lies_by(4, group_, x, a_.depth)) {
     return in(R"(for (i32 i = t; i < {R} * {CHUNK} / 4; i += 128) {{
 const i32 row = i / ({CHUNK} / 4);
 const i32 d = i % ({CHUNK} / 4) * 4;
@@ -233,7 +168,7 @@ query[row * {QP} + d] = first + row < {QUERIES} && d0 + d < {DEPTH} ? q[(first +
 // Values of a chunk as [key][column].
 std::string Writer::load_values() const {
   const Attention::Operand& x = *a_.v;
-  if (by_fours(x, a_.columns)) {
+  if (lies_by(4, group_, x, a_.columns)) {
     return in(R"(for (i32 i = t; i < {VC} * {CP} / 4; i += 128) {{
 const i32 u = u0 + i / ({CP} / 4);
 const i32 c = i % ({CP} / 4) * 4;
@@ -253,7 +188,7 @@ chunk[i] = key0 + u < {KEYS} && u < {BLOCK} && c < {COLUMNS} ? v[(key0 + u) * )"
 
 // A thread has the products of its rows with eight keys: two times four side by side.
 std::string Writer::scores() {
-  const std::string score = formulas([&](Emitter& emitter) {
+  const std::string score = formulas_.text([&](Emitter& emitter) {
     const auto place = [&](loop::VarId v, const char* name, const std::string& value) {
       if (v == loop::kNone) return;
       emitter.line(fmt::format("const {} {} = {};", emitter.var_type(v), name, value));
@@ -264,7 +199,7 @@ std::string Writer::scores() {
     place(a_.block_var, "key_block", "j");
     place(a_.key_var, "key_of_block", "u");
     emitter.declare(a_.product, "product");
-    emitter.line(in("score[row * {SP} + u] = ") + emitter.value(written_.at(a_.score)) + ";");
+    emitter.line(in("score[row * {SP} + u] = ") + emitter.value(formulas_.written(a_.score)) + ";");
   });
   return in(R"(float p[{RPT}][8];
 PYC_UNROLL for (i32 r = 0; r < {RPT}; ++r) {{
@@ -322,14 +257,14 @@ const float m_before = m[i];
 const float m_now = pyc_max_f32(m_before, top);
 float kept;
 {{
-)") + formula("kept", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+)") + formulas_.assigned("kept", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
          in(R"(}}
 float lanes[2] = {{0x0p+0f, 0x0p+0f}};
 PYC_UNROLL for (i32 n = 0; n < 4; ++n) {{
 float w = 0x0p+0f;
 if (n * 32 + lane < {BLOCK}) {{
 const float s_now = s[n];
-)") + formula("w", a_.weight, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
+)") + formulas_.assigned("w", a_.weight, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
          in(R"(lanes[n % 2] = pyc_add_f32(lanes[n % 2], w);
 }}
 score[row * {SP} + n * 32 + lane] = w;
@@ -392,9 +327,9 @@ const float l_end = l_of[row];
   const auto stored = [&](size_t i, const std::string& at) {
     const Attention::Output& out = a_.outputs[i];
     if (out.buffer == loop::kNone) return std::string();
-    return formula(fmt::format("{}[{}]", buffer_name(out.buffer), at), out.value,
-                   {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
-                   memory_type(kernel_.buffers[out.buffer].dtype));
+    return formulas_.assigned(fmt::format("{}[{}]", buffer_name(out.buffer), at), out.value,
+                              {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
+                              memory_type(formulas_.kernel().buffers[out.buffer].dtype));
   };
   if (const std::string whole = stored(0, in("place * {COLUMNS} + e")); !whole.empty()) {
     text += in(R"(PYC_UNROLL for (i32 c = 0; c < {CPT}; ++c) {{
@@ -413,10 +348,11 @@ const float o_end = o[r][c];
 }
 
 KernelText Writer::text() {
-  KernelText out{.symbol = symbol_,
+  const loop::Kernel& kernel = formulas_.kernel();
+  KernelText out{.symbol = formulas_.symbol(),
                  .form = in("attention of {R} rows"),
                  .text = "",
-                 .buffers = parameters_of(kernel_)};
+                 .buffers = parameters_of(kernel)};
   out.threads = kAttentionThreads;
   out.blocks = static_cast<uint32_t>(a_.batch_size() * tiles());
   const std::string body = head() + in(R"(float m[{R} / 4];
@@ -433,8 +369,8 @@ for (i32 j = 0; j < {BLOCKS}; ++j) {{
 const i32 key0 = j * {BLOCK};
 )") + scores() + "pyc_barrier();\n" +
                            rows() + "pyc_barrier();\n" + values() + "}\n" + results();
-  const Emitter tables(kernel_, cuda_dialect(), symbol_);
-  out.text = tables.tables() + kernel_head(out, kernel_, true) + " {\n" + body + "}\n";
+  const Emitter tables(kernel, cuda_dialect(), out.symbol);
+  out.text = tables.tables() + kernel_head(out, kernel, true) + " {\n" + body + "}\n";
   return out;
 }
 

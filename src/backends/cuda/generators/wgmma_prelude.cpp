@@ -24,7 +24,81 @@ PYC_FN void pyc_wgmma_wait_0() { asm volatile("wgmma.wait_group.sync.aligned 0;"
 PYC_FN void pyc_wgmma_wait_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
 )";
 
+constexpr std::string_view kPhases = R"(
+PYC_FN void pyc_phase_start(u32 at, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(pyc_shared_place(at)), "r"(count)
+               : "memory");
+}
+PYC_FN void pyc_phase_arrive(u32 at) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(pyc_shared_place(at)) : "memory");
+}
+PYC_FN void pyc_copy_arrive(u32 at) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(pyc_shared_place(at))
+               : "memory");
+}
+PYC_FN void pyc_phase_wait(u32 at, u32 parity) {
+  asm volatile("{\n.reg .pred p;\nAGAIN:\n"
+    "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}"
+    ::"r"(pyc_shared_place(at)), "r"(parity) : "memory");
+}
+)";
+
+// "%0, %1, …" and the constraints of d's elements.
+struct Accumulators {
+  std::string registers;
+  std::string operands;
+};
+Accumulators accumulators(int64_t count) {
+  Accumulators out;
+  for (int64_t i = 0; i < count; ++i) {
+    out.registers += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    out.operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string attention_prelude(const AttentionInstructions& instructions) {
+  const std::string_view type = dtype_name(instructions.factors);
+  const int64_t keys = instructions.keys;
+  const int64_t columns = instructions.columns;
+  const Accumulators scores = accumulators(keys / 2);
+  const Accumulators values = accumulators(columns / 2);
+  const int64_t s = keys / 2;
+  const int64_t v = columns / 2;
+  return std::string(kFunctions) + std::string(kPhases) +
+         fmt::format(
+             "PYC_FN u32 pyc_halves(float low, float high) {{\n  u32 y;\n"
+             "  asm(\"cvt.rn.{}x2.f32 %0, %1, %2;\" : \"=r\"(y) : \"f\"(high), \"f\"(low));\n"
+             "  return y;\n}}\n",
+             type) +
+         fmt::format(
+             "PYC_FN void pyc_wgmma_scores(float* d, u64 a, u64 b, i32 keep) {{\n"
+             "  asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{4}, 0;\\n\"\n"
+             "    \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}}, %{5}, %{6}, p, "
+             "1, 1, 0, 0;\\n}}\"\n"
+             "    : {3} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n",
+             keys, type, scores.registers, scores.operands, s + 2, s, s + 1) +
+         fmt::format(
+             "PYC_FN void pyc_wgmma_values(float* d, const u32* a, u64 b) {{\n"
+             "  asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{9}, 0;\\n\"\n"
+             "    \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}}, "
+             "{{%{4}, %{5}, %{6}, %{7}}}, %{8}, p, 1, 1, 1;\\n}}\"\n"
+             "    : {3} : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), "
+             "\"l\"(b), \"r\"(1));\n}}\n",
+             columns, type, values.registers, values.operands, v, v + 1, v + 2, v + 3, v + 4,
+             v + 5) +
+         fmt::format(
+             "#else\n"
+             "#define pyc_halves(low, high) pyc_model_halves(low, high, PYC_MODEL_{1})\n"
+             "#define pyc_wgmma_scores(d, a, b, keep) "
+             "pyc_model_wgmma(d, a, b, keep, {0}, PYC_MODEL_{1}, 0, 0)\n"
+             "#define pyc_wgmma_values(d, a, b) "
+             "pyc_model_wgmma_registers(d, a, b, {2}, PYC_MODEL_{1})\n"
+             "#endif\n",
+             keys, type, columns);
+}
 
 std::string wgmma_prelude(const WgmmaInstruction& instruction) {
   const int64_t count = instruction.columns / 2;

@@ -1,0 +1,499 @@
+#include "backends/cuda/generators/attention_halves_text.h"
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cuda/c_types.h"
+#include "backends/cuda/forms.h"
+#include "backends/cuda/generators/attention_formulas.h"
+#include "backends/cuda/generators/attention_limits.h"
+#include "backends/cuda/generators/wgmma_prelude.h"
+#include "loop/function.h"
+
+namespace pyc::cuda {
+namespace {
+
+using lower::Attention;
+
+constexpr int64_t kGroupThreads = 128;
+constexpr int64_t kGroupRows = 64;
+constexpr int64_t kPart = 64;        // of depth or columns: 128 bytes, as wide as the swizzle
+constexpr int64_t kPartBytes = 128;  // of a row
+constexpr int64_t kUnitTerms = 16;   // that one instruction multiplies
+constexpr int64_t kMostKeys = 128;   // of a block, as lower/ cuts them
+constexpr int64_t kMostWidth = 128;
+constexpr int64_t kKeyStages = 2;
+constexpr int64_t kSharedOfOne = 227 << 10;
+constexpr int64_t kSharedTaken = 1 << 10;
+constexpr int64_t kRegistersOfOne = 1 << 16;
+constexpr int64_t kFewRegisters = 40;            // of a thread, besides scores, weights and sums
+constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
+
+int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Sizes of the kernel; what is beyond the attention's own is zero and changes no bit: a block of
+// the unit whose products are all zero leaves its sum as it is.
+struct Sizes {
+  Sizes(const Attention& a, const AttentionCut& cut)
+      : rows(cut.rows()),
+        threads(cut.groups * kGroupThreads),
+        keys(up_to(a.block, kUnitTerms)),
+        depth(up_to(a.depth, kPart)),
+        columns(up_to(a.columns, kPart)),
+        value_stages(cut.groups == 1 ? 2 : 3) {}
+
+  int64_t query_bytes() const { return rows * depth * 2; }
+  int64_t key_bytes() const { return keys * depth * 2; }
+  int64_t value_bytes() const { return keys * columns * 2; }
+  int64_t keys_at() const { return query_bytes(); }
+  int64_t values_at() const { return keys_at() + kKeyStages * key_bytes(); }
+  // Barriers: stages full and stages free, of keys and of values.
+  int64_t barriers_at() const { return values_at() + value_stages * value_bytes(); }
+  int64_t barriers() const { return 2 * (kKeyStages + value_stages); }
+  int64_t shared_bytes() const { return barriers_at() + barriers() * 8; }
+  int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
+
+  int64_t rows;
+  int64_t threads;
+  int64_t keys;
+  int64_t depth;
+  int64_t columns;
+  int64_t value_stages;  // one more where groups would else wait for each other
+};
+
+class HalvesWriter {
+ public:
+  HalvesWriter(const lower::Group& group, const AttentionCut& cut, const std::string& symbol)
+      : a_(*group.attention),
+        z_(a_, cut),
+        formulas_(group, symbol),
+        limits_(key_limits(formulas_.kernel().pool, a_, formulas_.written(a_.score))) {
+    const auto name = [&](const char* key, int64_t value) {
+      names_.push_back(fmt::arg(key, value));
+    };
+    name("R", z_.rows);
+    name("T", z_.threads);
+    name("NK", z_.keys);
+    name("SCORES", z_.keys / 2);
+    name("WEIGHTS", z_.keys / 4);
+    name("SUMS", z_.columns / 2);
+    name("KEYS", a_.keys);
+    name("BLOCK", a_.block);
+    name("BLOCKS", blocks());
+    name("QUERIES", a_.queries);
+    name("COLUMNS", a_.columns);
+    name("TILES", tiles());
+    name("K_AT", z_.keys_at());
+    name("K_BYTES", z_.key_bytes());
+    name("V_AT", z_.values_at());
+    name("V_BYTES", z_.value_bytes());
+    name("KS", kKeyStages);
+    name("VS", z_.value_stages);
+    name("K_FULL", z_.barriers_at());
+    name("K_FREE", z_.barriers_at() + kKeyStages * 8);
+    name("V_FULL", z_.barriers_at() + 2 * kKeyStages * 8);
+    name("V_FREE", z_.barriers_at() + (2 * kKeyStages + z_.value_stages) * 8);
+  }
+
+  KernelText text() {
+    const loop::Kernel& kernel = formulas_.kernel();
+    KernelText out{.symbol = formulas_.symbol(),
+                   .form = in("attention of halves, {R} rows"),
+                   .text = "",
+                   .buffers = parameters_of(kernel)};
+    out.threads = static_cast<uint32_t>(z_.threads);
+    out.blocks = static_cast<uint32_t>(a_.batch_size() * tiles());
+    out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
+    const Emitter tables(kernel, cuda_dialect(), out.symbol);
+    out.text = attention_prelude({a_.factors, z_.keys, z_.columns}) + tables.tables() +
+               kernel_head(out, kernel, true) + " {\n" + head() + start() + blocks_of_keys() +
+               results() + "}\n";
+    return out;
+  }
+
+ private:
+  int64_t tiles() const { return (a_.queries + z_.rows - 1) / z_.rows; }
+  int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
+  std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
+
+  std::string head() const;
+  std::string start() const;
+  std::string blocks_of_keys() const;
+  std::string products_of_keys() const;
+  std::string products_of_values() const;
+  std::string scores() const;
+  std::string scores_by(loop::ExprId formula) const;
+  std::string weights() const;
+  std::string results() const;
+
+  // Copies `rows` rows of `width` columns by so many threads, this one being number `thread`.
+  struct Copied {
+    const char* name;    // of the operand
+    const char* first;   // text: the tile's first row of it
+    int64_t last;        // rows it has
+    bool inside;         // no tile has rows past them
+    int64_t rows;        // of the tile
+    int64_t width;       // of the tile, a multiple of kPart
+    int64_t columns;     // of the operand
+    int64_t row_stride;  // of the operand
+    int64_t threads;
+    const char* thread;
+    std::string to;
+  };
+  std::string copied(const Copied& c) const;
+  std::string bring_keys(const char* j, const char* t) const;
+  std::string bring_values(const char* j, const char* t) const;
+
+  const Attention& a_;
+  Sizes z_;
+  AttentionFormulas formulas_;
+  KeyLimits limits_;
+  fmt::dynamic_format_arg_store<fmt::format_context> names_;
+};
+
+// Where the block and the thread are. Blocks with the most keys come first.
+std::string HalvesWriter::head() const {
+  std::string text =
+      in(limits_.all.empty() ? "const i32 first = pyc_block() % {TILES} * {R};\n"
+                             : "const i32 first = ({TILES} - 1 - pyc_block() % {TILES}) * {R};\n");
+  text += in(R"(const i32 thread = pyc_thread();
+  const i32 group = thread / 128;
+  const i32 in_group = thread % 128;
+  const i32 lane = thread % 32;
+  const i32 quad = lane % 4;
+  const i32 head = pyc_block() / {TILES};
+  const i32 own = first + group * 64 + in_group / 32 * 16 + lane / 4;
+)");
+  text += formulas_.place_of("head");
+  for (const auto& [name, x] : {std::pair("q", &a_.q), {"k", &a_.k}, {"v", &a_.v}}) {
+    text += formulas_.operand(name, **x);
+  }
+  text += in("i32 begin = 0, end = {BLOCKS};\n");
+  if (!limits_.all.empty()) {
+    text +=
+        in("{{\nconst i32 low = first, high = first + {R} < {QUERIES} ? first + {R} - 1 : "
+           "{QUERIES} - 1;\n");
+    text += live_blocks(limits_, a_, "low", "high") + "}\n";
+    text +=
+        in("const i32 group_low = first + group * 64;\n"
+           "const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;\n");
+  }
+  return text;
+}
+
+std::string HalvesWriter::copied(const Copied& c) const {
+  const int64_t chunks = c.width / 8;
+  const int64_t count = c.rows * chunks;
+  const int64_t rounds = (count + c.threads - 1) / c.threads;
+  std::string text = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", rounds);
+  text += fmt::format("const i32 at = i * {} + {};\n", c.threads, c.thread);
+  if (count % c.threads != 0) text += fmt::format("if (at < {}) {{\n", count);
+  text += fmt::format("const i32 r = at / {0}, c = at % {0};\nconst i32 row = {1} + r;\n", chunks,
+                      c.first);
+  std::string there = c.inside ? "" : fmt::format("row < {}", c.last);
+  if (c.columns < c.width) {
+    there += fmt::format("{}c < {}", there.empty() ? "" : " && ", c.columns / 8);
+  }
+  const std::string to = fmt::format("(u32)({} + c / 8 * {} + r * {} + ((c % 8 ^ r % 8) << 4))",
+                                     c.to, c.rows * kPartBytes, kPartBytes);
+  const std::string from = fmt::format("{} + ((i64)row * {}ll + c * 8)", c.name, c.row_stride);
+  if (there.empty()) {
+    text += fmt::format("pyc_copy16({}, {}, 16u);\n", to, from);
+  } else {
+    // What is not there is read nowhere, and its address is one of the buffer's.
+    text += fmt::format("const bool there = {};\n", there);
+    text += fmt::format("pyc_copy16({}, there ? {} : {}, there ? 16u : 0u);\n", to, from, c.name);
+  }
+  return text + (count % c.threads != 0 ? "}\n}\n" : "}\n");
+}
+
+std::string HalvesWriter::bring_keys(const char* j, const char* t) const {
+  return "{\n" +
+         in(fmt::format("const i32 row0 = ({}) * {{BLOCK}}, at_stage = ({}) % {{KS}};\n", j, t)) +
+         copied({.name = "k",
+                 .first = "row0",
+                 .last = a_.keys,
+                 .inside = a_.keys % z_.keys == 0,
+                 .rows = z_.keys,
+                 .width = z_.depth,
+                 .columns = a_.depth,
+                 .row_stride = a_.k->row_stride,
+                 .threads = z_.threads,
+                 .thread = "thread",
+                 .to = in("{K_AT} + at_stage * {K_BYTES}")}) +
+         in("pyc_copy_arrive((u32)({K_FULL} + at_stage * 8));\n}}\n");
+}
+
+std::string HalvesWriter::bring_values(const char* j, const char* t) const {
+  return "{\n" +
+         in(fmt::format("const i32 row0 = ({}) * {{BLOCK}}, at_stage = ({}) % {{VS}};\n", j, t)) +
+         copied({.name = "v",
+                 .first = "row0",
+                 .last = a_.keys,
+                 .inside = a_.keys % z_.keys == 0,
+                 .rows = z_.keys,
+                 .width = z_.columns,
+                 .columns = a_.columns,
+                 .row_stride = a_.v->row_stride,
+                 .threads = z_.threads,
+                 .thread = "thread",
+                 .to = in("{V_AT} + at_stage * {V_BYTES}")}) +
+         in("pyc_copy_arrive((u32)({V_FULL} + at_stage * 8));\n}}\n");
+}
+
+// The barriers, the queries with the first keys, and the first values.
+std::string HalvesWriter::start() const {
+  std::string text = in(R"(if (thread == 0) {{
+  PYC_UNROLL for (i32 i = 0; i < {KS}; ++i) {{
+  pyc_phase_start((u32)({K_FULL} + i * 8), {T}u);
+  pyc_phase_start((u32)({K_FREE} + i * 8), {T}u / 32u);
+  }}
+  PYC_UNROLL for (i32 i = 0; i < {VS}; ++i) {{
+  pyc_phase_start((u32)({V_FULL} + i * 8), {T}u);
+  pyc_phase_start((u32)({V_FREE} + i * 8), {T}u / 32u);
+  }}
+  }}
+  pyc_barrier();
+  float s[{SCORES}];
+  float o[{SUMS}];
+  u32 w[{WEIGHTS}];
+  float m[2], l[2];
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = 0x0p+0f;
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  m[h] = pyc_bits_f32(0xff800000u);
+  l[h] = 0x0p+0f;
+  }}
+  if (begin < end) {{
+)");
+  text += "const i32 row0 = first + group * 64;\n";
+  text += copied({.name = "q",
+                  .first = "row0",
+                  .last = a_.queries,
+                  .inside = a_.queries % z_.rows == 0,
+                  .rows = kGroupRows,
+                  .width = z_.depth,
+                  .columns = a_.depth,
+                  .row_stride = a_.q->row_stride,
+                  .threads = kGroupThreads,
+                  .thread = "in_group",
+                  .to = fmt::format("group * {}", kGroupRows * z_.depth * 2)});
+  return text + bring_keys("begin", "0") + bring_values("begin", "0") + "}\n";
+}
+
+std::string HalvesWriter::products_of_keys() const {
+  std::string text = fmt::format(
+      "const u32 q_at = (u32)(group * {}), k_at = (u32)({} + t % {} * {});\npyc_wgmma_fence();\n",
+      kGroupRows * z_.depth * 2, z_.keys_at(), kKeyStages, z_.key_bytes());
+  for (int64_t d = 0; d < z_.depth; d += kUnitTerms) {
+    const int64_t within = d % kPart * 2;
+    text += fmt::format(
+        "pyc_wgmma_scores(s, pyc_wgmma_place(q_at + {}u, 16u, 1024u), "
+        "pyc_wgmma_place(k_at + {}u, 16u, 1024u), {});\n",
+        d / kPart * kGroupRows * kPartBytes + within, d / kPart * z_.keys * kPartBytes + within,
+        d == 0 ? 0 : 1);
+  }
+  return text + "pyc_wgmma_commit();\n";
+}
+
+std::string HalvesWriter::products_of_values() const {
+  std::string text = fmt::format("const u32 v_at = (u32)({} + t % {} * {});\npyc_wgmma_fence();\n",
+                                 z_.values_at(), z_.value_stages, z_.value_bytes());
+  for (int64_t u = 0; u < z_.keys; u += kUnitTerms) {
+    text += fmt::format("pyc_wgmma_values(o, w + {}, pyc_wgmma_place(v_at + {}u, {}u, 1024u));\n",
+                        u / 4, u * kPartBytes, z_.keys * kPartBytes);
+  }
+  return text + "pyc_wgmma_commit();\n";
+}
+
+// Element i·4 + h·2 + e of the thread is that of its row h and of key i·8 + quad·2 + e.
+std::string HalvesWriter::scores_by(loop::ExprId formula) const {
+  const std::string score = formulas_.text([&](Emitter& emitter) {
+    const auto place = [&](loop::VarId v, const char* name, const std::string& value) {
+      if (v == loop::kNone) return;
+      emitter.line(fmt::format("const {} {} = {};", emitter.var_type(v), name, value));
+      emitter.declare(v, name);
+    };
+    // Rows past the last one repeat it; nothing of them is stored.
+    place(a_.query_var, "row_query", in("row < {QUERIES} ? row : {QUERIES} - 1"));
+    place(a_.block_var, "key_block", "j");
+    place(a_.key_var, "key_of_block", "u");
+    emitter.declare(a_.product, "product");
+    emitter.line("s[n] = " + emitter.value(formula) + ";");
+  });
+  return in(R"(PYC_UNROLL for (i32 n = 0; n < {SCORES}; ++n) {{
+  const i32 row = own + n / 2 % 2 * 8;
+  const i32 u = n / 4 * 8 + quad * 2 + n % 2;
+  const float product = s[n];
+)") + (a_.block < z_.keys ? in("s[n] = pyc_bits_f32(0xff800000u);\nif (u < {BLOCK}) {{\n") : "") +
+         score + (a_.block < z_.keys ? "}\n}\n" : "}\n");
+}
+
+std::string HalvesWriter::scores() const {
+  const loop::ExprId whole = formulas_.written(a_.score);
+  if (limits_.all.empty() || limits_.within == whole) return scores_by(whole);
+  return fmt::format("if ({}) {{\n{}}} else {{\n{}}}\n",
+                     holds_in_block(limits_, a_, "group_low", "group_high", "j"),
+                     scores_by(limits_.within), scores_by(whole));
+}
+
+// Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
+// 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
+// 1 in it again. Weights are not negative: what is missing need not be added.
+std::string HalvesWriter::weights() const {
+  std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  float tops[4];
+  PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = s[i / 2 * 4 + h * 2 + i % 2];
+  PYC_UNROLL for (i32 n = 8; n < {SCORES}; n += 8) {{
+  PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = pyc_max_f32(tops[i], s[n + i / 2 * 4 + h * 2 + i % 2]);
+  }}
+  float top = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
+  top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
+  top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
+  const float m_before = m[h];
+  const float m_now = pyc_max_f32(m_before, top);
+  float kept;
+  {{
+)") + formulas_.assigned("kept", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+                     in(R"(}}
+  m[h] = m_now;
+  PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
+  PYC_UNROLL for (i32 e = 0; e < 2; ++e) {{
+  const i32 n = i + h * 2 + e;
+  const float s_now = s[n];
+)") + formulas_.assigned("s[n]", a_.weight, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
+                     "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
+  const auto count = static_cast<size_t>(z_.keys / 8);
+  std::vector<std::string> lanes;
+  for (size_t i = 0; i < count; ++i) lanes.push_back(fmt::format("s[{} + h * 2 + e]", i * 4));
+  for (size_t distance = 8; distance > 0; distance /= 2) {
+    for (size_t i = 0; i < distance && i + distance < lanes.size(); ++i) {
+      lanes[i] = fmt::format("pyc_add_f32({}, {})", lanes[i], lanes[i + distance]);
+    }
+    lanes.resize(std::min(lanes.size(), distance));
+  }
+  text += fmt::format("float x = {};\n", lanes[0]);
+  for (const int by : {2, 1}) {
+    text += fmt::format(
+        "x = pyc_add_f32(x, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(x), {}u)));\n", by);
+  }
+  return text + in(R"(sum[e] = x;
+  }}
+  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept), pyc_add_f32(sum[0], sum[1]));
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{
+  PYC_UNROLL for (i32 e = 0; e < 2; ++e) o[i + h * 2 + e] = pyc_mul_f32(o[i + h * 2 + e], kept);
+  }}
+  }}
+  PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
+)");
+}
+
+// Block t of those that are live. The products with the values of one block and with the keys of
+// the next are on the unit one after the other, while other groups compute weights.
+std::string HalvesWriter::blocks_of_keys() const {
+  return in(R"(const i32 count = end - begin;
+  for (i32 t = 0; t < count; ++t) {{
+  const i32 j = begin + t;
+  pyc_phase_wait((u32)({K_FULL} + t % {KS} * 8), (u32)(t / {KS} % 2));
+  pyc_shared_fence();
+)") + products_of_keys() +
+         in(R"(if (t + 1 < count) {{
+  if (t + 1 >= {KS}) pyc_phase_wait((u32)({K_FREE} + (t + 1) % {KS} * 8), (u32)((t + 1 - {KS}) / {KS} % 2));
+)") + bring_keys("j + 1", "t + 1") +
+         in(R"(}}
+  pyc_wgmma_wait_0();
+  if (lane == 0) {{
+  pyc_phase_arrive((u32)({K_FREE} + t % {KS} * 8));
+  if (t > 0) pyc_phase_arrive((u32)({V_FREE} + (t - 1) % {VS} * 8));
+  }}
+  if (t + 1 < count) {{
+  if (t + 1 >= {VS}) pyc_phase_wait((u32)({V_FREE} + (t + 1) % {VS} * 8), (u32)((t + 1 - {VS}) / {VS} % 2));
+)") + bring_values("j + 1", "t + 1") +
+         "}\n" + scores() + weights() +
+         in(R"(pyc_phase_wait((u32)({V_FULL} + t % {VS} * 8), (u32)(t / {VS} % 2));
+  pyc_shared_fence();
+)") + products_of_values() +
+         "}\npyc_wgmma_wait_0();\n";
+}
+
+std::string HalvesWriter::results() const {
+  std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  const i32 row = own + h * 8;
+  if (row < {QUERIES}) {{
+  const i64 place = (i64)head * {QUERIES} + row;
+  const float m_end = m[h];
+  const float l_end = l[h];
+)");
+  const auto stored = [&](size_t i, const std::string& into) {
+    const Attention::Output& out = a_.outputs[i];
+    return formulas_.assigned(into, out.value, {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
+                              memory_type(formulas_.kernel().buffers[out.buffer].dtype));
+  };
+  if (const Attention::Output& out = a_.outputs[0]; out.buffer != loop::kNone) {
+    const DType type = formulas_.kernel().buffers[out.buffer].dtype;
+    text +=
+        in("PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{\nconst i32 c = i * 2 + quad * 2;\n");
+    text += fmt::format("PYC_ALIGN16 {} y[2];\n", memory_type(type));
+    text += "PYC_UNROLL for (i32 e = 0; e < 2; ++e) {\nconst float o_end = o[i + h * 2 + e];\n" +
+            stored(0, "y[e]") + "}\n";
+    text += a_.columns < z_.columns ? in("if (c < {COLUMNS}) ") : "";
+    // Columns are a multiple of eight, so a pair of floats lies at a multiple of eight bytes.
+    text += fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + (place * {2} + c)) = *(pyc_v{0}*)y;\n}}\n",
+                        2 * dtype_size(type), buffer_name(out.buffer), a_.columns);
+  }
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (a_.outputs[i].buffer == loop::kNone) continue;
+    text += "if (quad == 0) {\n" +
+            stored(i, fmt::format("{}[place]", buffer_name(a_.outputs[i].buffer))) + "}\n";
+  }
+  return text + "}\n}\n";
+}
+
+bool is_strided_half(const std::optional<Attention::Operand>& x, DType factors) {
+  return x && x->dtype == factors;
+}
+
+}  // namespace
+
+std::string attention_halves_obstacle(const lower::Group& group) {
+  const Attention& a = *group.attention;
+  if (a.dtype != DType::kF32 || !is_half(a.factors)) return "factors_not_halves";
+  for (const auto* x : {&a.q, &a.k, &a.v}) {
+    if (!is_strided_half(*x, a.factors)) return "operands_not_strided";
+  }
+  if (a.batch_size() <= 0 || a.queries <= 0 || a.keys <= 0 || a.depth <= 0 || a.columns <= 0) {
+    return "empty";
+  }
+  if (a.block > kMostKeys) return "block_of_keys_too_long";
+  if (a.depth > kMostWidth) return "depth_too_long";
+  if (a.columns > kMostWidth) return "too_many_columns";
+  if (!lies_by(8, group, *a.q, a.depth) || !lies_by(8, group, *a.k, a.depth) ||
+      !lies_by(8, group, *a.v, a.columns)) {
+    return "operands_not_by_16_bytes";
+  }
+  if (const uint32_t y = a.outputs[0].buffer;
+      y != loop::kNone && group.buffer_offset_bytes(y) % 16 != 0) {
+    return "result_not_by_16_bytes";
+  }
+  if (!group.kernel.checks.empty()) return "has_checks";
+  if (loop::inlined_operations(group.kernel.pool) > loop::kMaxInlined) return "too_many_operations";
+  if (std::max({a.batch_size(), a.queries, a.keys}) >= kMostRows ||
+      static_cast<double>(a.batch_size()) * static_cast<double>(a.queries) / 64.0 >= 1e9) {
+    return "too_many_rows";
+  }
+  return "";
+}
+
+int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
+  const Sizes z(*group.attention, cut);
+  const int64_t by_registers = kRegistersOfOne / (z.threads * up_to(z.registers(), 8));
+  return std::min(by_registers, kSharedOfOne / (z.shared_bytes() + kSharedTaken));
+}
+
+KernelText attention_halves_text(const lower::Group& group, const AttentionCut& cut,
+                                 const std::string& symbol) {
+  return HalvesWriter(group, cut, symbol).text();
+}
+
+}  // namespace pyc::cuda
