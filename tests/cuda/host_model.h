@@ -282,6 +282,11 @@ static inline float pyc_max_f32(float a, float b) {
   if (a == b) return signbit(a) ? b : a;
   return a < b ? b : a;
 }
+// A NaN becomes 0.
+static inline float pyc_fma_saturated_f32(float a, float b, float c) {
+  const float x = fmaf(a, b, c);
+  return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
+}
 // Rounds a float to a format of 16 bits with so many bits of fraction.
 static inline unsigned short pyc_model_half(float x, int fraction, int least, unsigned infinity) {
   const unsigned sign = signbit(x) ? 0x8000u : 0;

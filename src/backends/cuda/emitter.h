@@ -72,6 +72,7 @@ class Emitter {
   const Info& info(loop::ExprId e);
   std::string define(loop::ExprId e, const std::string& text);
   std::string node_text(loop::ExprId e, const loop::ExprNode& n);
+  std::string saturated_fma(const loop::ExprNode& n);
   std::string binary(const loop::ExprNode& n);
   std::string index_operation(const loop::ExprNode& n);
   std::string load(const loop::ExprNode& n);

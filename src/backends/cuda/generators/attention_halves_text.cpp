@@ -121,7 +121,7 @@ class HalvesWriter {
   std::string head() const;
   std::string start() const;
   std::string blocks_of_keys() const;
-  std::string products_of_keys() const;
+  std::string products_of_keys(const char* stage) const;
   std::string products_of_values() const;
   std::string scores() const;
   std::string scores_by(loop::ExprId formula) const;
@@ -143,8 +143,9 @@ class HalvesWriter {
     std::string to;
   };
   std::string copied(const Copied& c) const;
-  std::string bring_keys(const char* j, const char* t) const;
-  std::string bring_values(const char* j, const char* t) const;
+  // Block `j` of keys or of values (texts) into a stage of theirs.
+  std::string bring_keys(const char* j, const char* stage) const;
+  std::string bring_values(const char* j, const char* stage) const;
 
   const Attention& a_;
   Sizes z_;
@@ -196,7 +197,7 @@ std::string HalvesWriter::copied(const Copied& c) const {
   if (c.columns < c.width) {
     there += fmt::format("{}c < {}", there.empty() ? "" : " && ", c.columns / 8);
   }
-  const std::string to = fmt::format("(u32)({} + c / 8 * {} + r * {} + ((c % 8 ^ r % 8) << 4))",
+  const std::string to = fmt::format("{} + (u32)(c / 8 * {} + r * {} + ((c % 8 ^ r % 8) << 4))",
                                      c.to, c.rows * kPartBytes, kPartBytes);
   const std::string from = fmt::format("{} + ((i64)row * {}ll + c * 8)", c.name, c.row_stride);
   if (there.empty()) {
@@ -209,9 +210,8 @@ std::string HalvesWriter::copied(const Copied& c) const {
   return text + (count % c.threads != 0 ? "}\n}\n" : "}\n");
 }
 
-std::string HalvesWriter::bring_keys(const char* j, const char* t) const {
-  return "{\n" +
-         in(fmt::format("const i32 row0 = ({}) * {{BLOCK}}, at_stage = ({}) % {{KS}};\n", j, t)) +
+std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
+  return fmt::format("{{\nconst i32 row0 = ({}) * {};\n", j, a_.block) +
          copied({.name = "k",
                  .first = "row0",
                  .last = a_.keys,
@@ -222,13 +222,12 @@ std::string HalvesWriter::bring_keys(const char* j, const char* t) const {
                  .row_stride = a_.k->row_stride,
                  .threads = z_.threads,
                  .thread = "thread",
-                 .to = in("{K_AT} + at_stage * {K_BYTES}")}) +
-         in("pyc_copy_arrive((u32)({K_FULL} + at_stage * 8));\n}}\n");
+                 .to = in("{K_AT}u + ") + stage + in(" * {K_BYTES}u")}) +
+         in("pyc_copy_arrive({K_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-std::string HalvesWriter::bring_values(const char* j, const char* t) const {
-  return "{\n" +
-         in(fmt::format("const i32 row0 = ({}) * {{BLOCK}}, at_stage = ({}) % {{VS}};\n", j, t)) +
+std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
+  return fmt::format("{{\nconst i32 row0 = ({}) * {};\n", j, a_.block) +
          copied({.name = "v",
                  .first = "row0",
                  .last = a_.keys,
@@ -239,8 +238,8 @@ std::string HalvesWriter::bring_values(const char* j, const char* t) const {
                  .row_stride = a_.v->row_stride,
                  .threads = z_.threads,
                  .thread = "thread",
-                 .to = in("{V_AT} + at_stage * {V_BYTES}")}) +
-         in("pyc_copy_arrive((u32)({V_FULL} + at_stage * 8));\n}}\n");
+                 .to = in("{V_AT}u + ") + stage + in(" * {V_BYTES}u")}) +
+         in("pyc_copy_arrive({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
 // The barriers, the queries with the first keys, and the first values.
@@ -259,7 +258,7 @@ std::string HalvesWriter::start() const {
   float s[{SCORES}];
   float o[{SUMS}];
   u32 w[{WEIGHTS}];
-  float m[2], l[2];
+  float m[2], l[2], kept[2];
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = 0x0p+0f;
   PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   m[h] = pyc_bits_f32(0xff800000u);
@@ -278,31 +277,32 @@ std::string HalvesWriter::start() const {
                   .row_stride = a_.q->row_stride,
                   .threads = kGroupThreads,
                   .thread = "in_group",
-                  .to = fmt::format("group * {}", kGroupRows * z_.depth * 2)});
-  return text + bring_keys("begin", "0") + bring_values("begin", "0") + "}\n";
+                  .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
+  return text + bring_keys("begin", "0u") + bring_values("begin", "0u") + "if (begin + 1 < end) " +
+         bring_keys("begin + 1", "1u") + "}\n";
 }
 
-std::string HalvesWriter::products_of_keys() const {
+// The unit's views count in 16 bytes.
+std::string HalvesWriter::products_of_keys(const char* stage) const {
   std::string text = fmt::format(
-      "const u32 q_at = (u32)(group * {}), k_at = (u32)({} + t % {} * {});\npyc_wgmma_fence();\n",
-      kGroupRows * z_.depth * 2, z_.keys_at(), kKeyStages, z_.key_bytes());
+      "const u64 k_view = pyc_wgmma_place({}u, 16u, 1024u) + {} * {}u;\npyc_wgmma_fence();\n",
+      z_.keys_at(), stage, z_.key_bytes() / 16);
   for (int64_t d = 0; d < z_.depth; d += kUnitTerms) {
+    const int64_t part = d / kPart * kPartBytes;
     const int64_t within = d % kPart * 2;
-    text += fmt::format(
-        "pyc_wgmma_scores(s, pyc_wgmma_place(q_at + {}u, 16u, 1024u), "
-        "pyc_wgmma_place(k_at + {}u, 16u, 1024u), {});\n",
-        d / kPart * kGroupRows * kPartBytes + within, d / kPart * z_.keys * kPartBytes + within,
-        d == 0 ? 0 : 1);
+    text += fmt::format("pyc_wgmma_scores(s, q_view + {}u, k_view + {}u, {});\n",
+                        (part * kGroupRows + within) / 16, (part * z_.keys + within) / 16,
+                        d == 0 ? 0 : 1);
   }
   return text + "pyc_wgmma_commit();\n";
 }
 
 std::string HalvesWriter::products_of_values() const {
-  std::string text = fmt::format("const u32 v_at = (u32)({} + t % {} * {});\npyc_wgmma_fence();\n",
-                                 z_.values_at(), z_.value_stages, z_.value_bytes());
+  std::string text = fmt::format(
+      "const u64 v_view = pyc_wgmma_place({}u, {}u, 1024u) + v_stage * {}u;\npyc_wgmma_fence();\n",
+      z_.values_at(), z_.keys * kPartBytes, z_.value_bytes() / 16);
   for (int64_t u = 0; u < z_.keys; u += kUnitTerms) {
-    text += fmt::format("pyc_wgmma_values(o, w + {}, pyc_wgmma_place(v_at + {}u, {}u, 1024u));\n",
-                        u / 4, u * kPartBytes, z_.keys * kPartBytes);
+    text += fmt::format("pyc_wgmma_values(o, w + {}, v_view + {}u);\n", u / 4, u * kPartBytes / 16);
   }
   return text + "pyc_wgmma_commit();\n";
 }
@@ -353,9 +353,8 @@ std::string HalvesWriter::weights() const {
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
   const float m_now = pyc_max_f32(m_before, top);
-  float kept;
   {{
-)") + formulas_.assigned("kept", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+)") + formulas_.assigned("kept[h]", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
                      in(R"(}}
   m[h] = m_now;
   PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
@@ -380,41 +379,62 @@ std::string HalvesWriter::weights() const {
   }
   return text + in(R"(sum[e] = x;
   }}
-  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept), pyc_add_f32(sum[0], sum[1]));
-  PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{
-  PYC_UNROLL for (i32 e = 0; e < 2; ++e) o[i + h * 2 + e] = pyc_mul_f32(o[i + h * 2 + e], kept);
+  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept[h]), pyc_add_f32(sum[0], sum[1]));
   }}
-  }}
-  PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
 )");
 }
 
-// Block t of those that are live. The products with the values of one block and with the keys of
-// the next are on the unit one after the other, while other groups compute weights.
+// Block t of those that are live begins with its scores. The products with its values and with the
+// keys of the next block are on the unit together; the latter come first, so that the next weights
+// are computed while the former are still summed. Behind the last block they are those of whatever
+// keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
+// single product.
 std::string HalvesWriter::blocks_of_keys() const {
-  return in(R"(const i32 count = end - begin;
+  return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
+                     kGroupRows * z_.depth * 2) +
+         in(R"(const i32 count = end - begin;
+  u32 k_stage = 0u, k_parity = 0u, v_stage = 0u, v_parity = 0u, v_before = 0u;
+  if (count > 0) {{
+  pyc_phase_wait({K_FULL}u, 0u);
+  pyc_shared_fence();
+)") + products_of_keys("k_stage") +
+         in(R"(pyc_wgmma_wait_0();
+  }}
   for (i32 t = 0; t < count; ++t) {{
   const i32 j = begin + t;
-  pyc_phase_wait((u32)({K_FULL} + t % {KS} * 8), (u32)(t / {KS} % 2));
-  pyc_shared_fence();
-)") + products_of_keys() +
-         in(R"(if (t + 1 < count) {{
-  if (t + 1 >= {KS}) pyc_phase_wait((u32)({K_FREE} + (t + 1) % {KS} * 8), (u32)((t + 1 - {KS}) / {KS} % 2));
-)") + bring_keys("j + 1", "t + 1") +
-         in(R"(}}
-  pyc_wgmma_wait_0();
-  if (lane == 0) {{
-  pyc_phase_arrive((u32)({K_FREE} + t % {KS} * 8));
-  if (t > 0) pyc_phase_arrive((u32)({V_FREE} + (t - 1) % {VS} * 8));
-  }}
+  const u32 k_next = k_stage ^ 1u;
+  const u32 v_next = v_stage + 1u == {VS}u ? 0u : v_stage + 1u;
+  const u32 k_next_parity = k_next == 0u ? k_parity ^ 1u : k_parity;
+  const u32 v_next_parity = v_next == 0u ? v_parity ^ 1u : v_parity;
+  if (lane == 0) pyc_phase_arrive({K_FREE}u + k_stage * 8u);
+)") + scores() +
+         weights() + in(R"(pyc_wgmma_values_done(o);
+  if (lane == 0 && t > 0) pyc_phase_arrive({V_FREE}u + v_before * 8u);
   if (t + 1 < count) {{
-  if (t + 1 >= {VS}) pyc_phase_wait((u32)({V_FREE} + (t + 1) % {VS} * 8), (u32)((t + 1 - {VS}) / {VS} % 2));
-)") + bring_values("j + 1", "t + 1") +
-         "}\n" + scores() + weights() +
-         in(R"(pyc_phase_wait((u32)({V_FULL} + t % {VS} * 8), (u32)(t / {VS} % 2));
+  if (t + 1 >= {VS}) pyc_phase_wait({V_FREE}u + v_next * 8u, v_next_parity ^ 1u);
+)") + bring_values("j + 1", "v_next") +
+         in(R"(}}
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
+  if (t + 1 < count) pyc_phase_wait({K_FULL}u + k_next * 8u, k_next_parity);
+  pyc_shared_fence();
+)") + products_of_keys("k_next") +
+         in(R"(pyc_phase_wait({V_FULL}u + v_stage * 8u, v_parity);
   pyc_shared_fence();
 )") + products_of_values() +
-         "}\npyc_wgmma_wait_0();\n";
+         in(R"(if (t + 2 < count) {{
+  pyc_phase_wait({K_FREE}u + k_stage * 8u, k_parity);
+)") + bring_keys("j + 2", "k_stage") +
+         in(R"(}}
+  pyc_wgmma_scores_done(s);
+  v_before = v_stage;
+  k_stage = k_next;
+  k_parity = k_next_parity;
+  v_stage = v_next;
+  v_parity = v_next_parity;
+  }}
+  pyc_wgmma_values_done(o);
+)");
 }
 
 std::string HalvesWriter::results() const {
