@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/attention_formulas.h"
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
+#include "base/convert.h"
 #include "loop/function.h"
+#include "loop/renamed.h"
 
 namespace pyc::cuda {
 namespace {
@@ -70,9 +73,15 @@ class HalvesWriter {
         z_(a_, cut),
         formulas_(group, symbol),
         limits_(key_limits(formulas_.kernel().pool, a_, formulas_.written(a_.score))) {
+    whole_ = formulas_.written(a_.score);
+    within_ = limits_.within;
+    weight_ = formulas_.written(a_.weight);
+    leave_scale_to_weights();
     const auto name = [&](const char* key, int64_t value) {
       names_.push_back(fmt::arg(key, value));
     };
+    names_.push_back(
+        fmt::arg("SCALE", literal(DType::kF32, word_from_double(scale_, DType::kF32))));
     name("R", z_.rows);
     name("T", z_.threads);
     name("NK", z_.keys);
@@ -118,6 +127,8 @@ class HalvesWriter {
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
 
+  void leave_scale_to_weights();
+  loop::ExprId unscaled(loop::ExprId score);
   std::string head() const;
   std::string start() const;
   std::string blocks_of_keys() const;
@@ -151,8 +162,64 @@ class HalvesWriter {
   Sizes z_;
   AttentionFormulas formulas_;
   KeyLimits limits_;
+  loop::ExprId whole_ = loop::kNone;   // the score
+  loop::ExprId within_ = loop::kNone;  // where all limits hold
+  loop::ExprId weight_ = loop::kNone;
+  double scale_ = 1.0;  // of these scores, to those of the group
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
+
+// The product's only factor in a score, if it is a power of two of at most 1; else 1.
+double scale_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
+  const loop::ExprNode& n = pool.node(score);
+  if (n.op != loop::Op::kMul || n.dtype != DType::kF32) return 1.0;
+  const loop::ExprNode& factor = pool.node(n.b);
+  const loop::ExprNode& other = pool.node(n.a);
+  const bool is_product = other.op == loop::Op::kVar && other.imm == product;
+  if (!is_product || factor.op != loop::Op::kConst) return 1.0;
+  const double scale = word_to_double(factor.word, DType::kF32);
+  int exponent = 0;
+  return scale > 0x1p-60 && scale <= 1.0 && std::frexp(scale, &exponent) == 0.5 ? scale : 1.0;
+}
+
+// A score with the product in place of product·scale.
+loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
+  loop::Pool& pool = formulas_.pool();
+  if (score == limits_.live) return pool.var(a_.product);
+  const loop::ExprNode n = pool.node(score);
+  return pool.select(n.a, unscaled(n.b), n.c);
+}
+
+// Weights begin with fma(s, c, b). Where s is the product times a power of two, fma(product,
+// c·scale, b) is the same number, as is the largest product, times the scale, the largest score:
+// both are exact. (A score below 2^−126 may be rounded; neither b nor a weight can tell.)
+void HalvesWriter::leave_scale_to_weights() {
+  loop::Pool& pool = formulas_.pool();
+  const double scale = scale_of(pool, limits_.live, a_.product);
+  if (scale == 1.0) return;
+  int uses = 0;
+  loop::ExprId found = loop::kNone;
+  const loop::ExprId s = pool.var(a_.s);
+  const auto count = static_cast<loop::ExprId>(pool.size());
+  for (loop::ExprId e = 0; e < count; ++e) {
+    const loop::ExprNode& n = pool.node(e);
+    const auto reads = (n.a == s ? 1 : 0) + (n.b == s ? 1 : 0) + (n.c == s ? 1 : 0);
+    uses += reads;
+    if (reads == 1 && n.a == s && n.op == loop::Op::kFma && pool.node(n.b).op == loop::Op::kConst) {
+      found = e;
+    }
+  }
+  if (uses != 1 || found == loop::kNone) return;
+  const loop::ExprNode n = pool.node(found);
+  const double c = word_to_double(pool.node(n.b).word, DType::kF32) * scale;
+  const loop::ExprId factor = pool.constant(DType::kF32, word_from_double(c, DType::kF32));
+  loop::Renamed rescaled(pool);
+  rescaled.set_value(found, pool.fma(s, factor, n.c));
+  scale_ = scale;
+  weight_ = rescaled(weight_);
+  within_ = unscaled(within_);
+  whole_ = unscaled(whole_);
+}
 
 // Where the block and the thread are. Blocks with the most keys come first.
 std::string HalvesWriter::head() const {
@@ -331,11 +398,10 @@ std::string HalvesWriter::scores_by(loop::ExprId formula) const {
 }
 
 std::string HalvesWriter::scores() const {
-  const loop::ExprId whole = formulas_.written(a_.score);
-  if (limits_.all.empty() || limits_.within == whole) return scores_by(whole);
+  if (limits_.all.empty() || within_ == whole_) return scores_by(whole_);
   return fmt::format("if ({}) {{\n{}}} else {{\n{}}}\n",
                      holds_in_block(limits_, a_, "group_low", "group_high", "j"),
-                     scores_by(limits_.within), scores_by(whole));
+                     scores_by(within_), scores_by(whole_));
 }
 
 // Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
@@ -352,16 +418,18 @@ std::string HalvesWriter::weights() const {
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
-  const float m_now = pyc_max_f32(m_before, top);
+  const float m_now = pyc_max_f32(m_before, pyc_mul_f32(top, {SCALE}));
   {{
-)") + formulas_.assigned("kept[h]", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+)") +
+                     formulas_.assigned("kept[h]", formulas_.written(a_.factor),
+                                        {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
                      in(R"(}}
   m[h] = m_now;
   PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
   PYC_UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 n = i + h * 2 + e;
   const float s_now = s[n];
-)") + formulas_.assigned("s[n]", a_.weight, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
+)") + formulas_.assigned("s[n]", weight_, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
                      "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
   const auto count = static_cast<size_t>(z_.keys / 8);
   std::vector<std::string> lanes;
@@ -447,7 +515,8 @@ std::string HalvesWriter::results() const {
 )");
   const auto stored = [&](size_t i, const std::string& into) {
     const Attention::Output& out = a_.outputs[i];
-    return formulas_.assigned(into, out.value, {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
+    return formulas_.assigned(into, formulas_.written(out.value),
+                              {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
                               memory_type(formulas_.kernel().buffers[out.buffer].dtype));
   };
   if (const Attention::Output& out = a_.outputs[0]; out.buffer != loop::kNone) {
