@@ -34,6 +34,16 @@ constexpr int64_t kRegistersOfOne = 1 << 16;
 constexpr int64_t kFewRegisters = 40;            // of a thread, besides scores, weights and sums
 constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
 
+// x / y, exactly rounded, with high = 1/y rounded and low the rest of it, for |x| from 2^-60 to
+// below 2^68 and y from 2^-30 to below 2^30: q is one of the two floats around the quotient, x −
+// q·y is exact, and Markstein's theorem says that the last line rounds it.
+constexpr std::string_view kQuotient =
+    R"(PYC_FN float pyc_quotient(float x, float y, float high, float low) {
+  const float q = pyc_fma_f32(x, high, pyc_mul_f32(x, low));
+  return pyc_fma_f32(pyc_fma_f32(-q, y, x), high, q);
+}
+)";
+
 int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 // Sizes of the kernel; what is beyond the attention's own is zero and changes no bit: a block of
@@ -77,6 +87,7 @@ class HalvesWriter {
     within_ = limits_.within;
     weight_ = formulas_.written(a_.weight);
     leave_scale_to_weights();
+    find_quotient();
     const auto name = [&](const char* key, int64_t value) {
       names_.push_back(fmt::arg(key, value));
     };
@@ -117,8 +128,8 @@ class HalvesWriter {
     out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
     const Emitter tables(kernel, cuda_dialect(), out.symbol);
     out.text = attention_prelude({a_.factors, z_.keys, z_.columns}) + tables.tables() +
-               kernel_head(out, kernel, true) + " {\n" + head() + start() + blocks_of_keys() +
-               results() + "}\n";
+               std::string(kQuotient) + kernel_head(out, kernel, true) + " {\n" + head() + start() +
+               blocks_of_keys() + results() + "}\n";
     return out;
   }
 
@@ -129,6 +140,7 @@ class HalvesWriter {
 
   void leave_scale_to_weights();
   loop::ExprId unscaled(loop::ExprId score);
+  void find_quotient();
   std::string head() const;
   std::string start() const;
   std::string blocks_of_keys() const;
@@ -137,6 +149,7 @@ class HalvesWriter {
   std::string scores() const;
   std::string scores_by(loop::ExprId formula) const;
   std::string weights() const;
+  std::string result_columns(bool by_reciprocal) const;
   std::string results() const;
 
   // Copies `rows` rows of `width` columns by so many threads, this one being number `thread`.
@@ -165,7 +178,8 @@ class HalvesWriter {
   loop::ExprId whole_ = loop::kNone;   // the score
   loop::ExprId within_ = loop::kNone;  // where all limits hold
   loop::ExprId weight_ = loop::kNone;
-  double scale_ = 1.0;  // of these scores, to those of the group
+  double scale_ = 1.0;                   // of these scores, to those of the group
+  loop::ExprId quotient_ = loop::kNone;  // something over the row's sum, in its result
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
 
@@ -219,6 +233,15 @@ void HalvesWriter::leave_scale_to_weights() {
   weight_ = rescaled(weight_);
   within_ = unscaled(within_);
   whole_ = unscaled(whole_);
+}
+
+void HalvesWriter::find_quotient() {
+  loop::Pool& pool = formulas_.pool();
+  const loop::ExprId l = pool.var(a_.l);
+  for (loop::ExprId e = 0; e < static_cast<loop::ExprId>(pool.size()); ++e) {
+    const loop::ExprNode& n = pool.node(e);
+    if (n.op == loop::Op::kDiv && n.dtype == DType::kF32 && n.b == l) quotient_ = e;
+  }
 }
 
 // Where the block and the thread are. Blocks with the most keys come first.
@@ -505,6 +528,34 @@ std::string HalvesWriter::blocks_of_keys() const {
 )");
 }
 
+// Columns of row h. They are a multiple of eight, so a pair of floats lies at a multiple of eight
+// bytes.
+std::string HalvesWriter::result_columns(bool by_reciprocal) const {
+  const Attention::Output& out = a_.outputs[0];
+  const DType type = formulas_.kernel().buffers[out.buffer].dtype;
+  std::string text =
+      in("PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{\nconst i32 c = i * 2 + quad * 2;\n");
+  text += fmt::format("PYC_ALIGN16 {} y[2];\n", memory_type(type));
+  text += "PYC_UNROLL for (i32 e = 0; e < 2; ++e) {\nconst float o_end = o[i + h * 2 + e];\n";
+  text += formulas_.text([&](Emitter& emitter) {
+    emitter.declare(a_.o, "o_end");
+    emitter.declare(a_.m, "m_end");
+    emitter.declare(a_.l, "l_end");
+    if (by_reciprocal) {
+      const std::string x = emitter.value(formulas_.kernel().pool.node(quotient_).a);
+      emitter.line(fmt::format("const float quotient = pyc_quotient({}, l_end, high, low);", x));
+      emitter.loaded_[quotient_] = "quotient";
+    }
+    emitter.line(fmt::format("y[e] = ({}){};", memory_type(type),
+                             emitter.value(formulas_.written(out.value))));
+  });
+  text += a_.columns < z_.columns ? in("}}\nif (c < {COLUMNS}) ") : "}\n";
+  return text +
+         fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + (place * {2} + c)) = *(pyc_v{0}*)y;\n}}\n",
+                     2 * dtype_size(type), buffer_name(out.buffer), a_.columns);
+}
+
+// A row is divided by its sum through the sum's reciprocal, where all of it is moderate.
 std::string HalvesWriter::results() const {
   std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   const i32 row = own + h * 8;
@@ -513,28 +564,27 @@ std::string HalvesWriter::results() const {
   const float m_end = m[h];
   const float l_end = l[h];
 )");
-  const auto stored = [&](size_t i, const std::string& into) {
-    const Attention::Output& out = a_.outputs[i];
-    return formulas_.assigned(into, formulas_.written(out.value),
-                              {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
-                              memory_type(formulas_.kernel().buffers[out.buffer].dtype));
-  };
-  if (const Attention::Output& out = a_.outputs[0]; out.buffer != loop::kNone) {
-    const DType type = formulas_.kernel().buffers[out.buffer].dtype;
-    text +=
-        in("PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{\nconst i32 c = i * 2 + quad * 2;\n");
-    text += fmt::format("PYC_ALIGN16 {} y[2];\n", memory_type(type));
-    text += "PYC_UNROLL for (i32 e = 0; e < 2; ++e) {\nconst float o_end = o[i + h * 2 + e];\n" +
-            stored(0, "y[e]") + "}\n";
-    text += a_.columns < z_.columns ? in("if (c < {COLUMNS}) ") : "";
-    // Columns are a multiple of eight, so a pair of floats lies at a multiple of eight bytes.
-    text += fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + (place * {2} + c)) = *(pyc_v{0}*)y;\n}}\n",
-                        2 * dtype_size(type), buffer_name(out.buffer), a_.columns);
+  if (a_.outputs[0].buffer != loop::kNone && quotient_ == loop::kNone) {
+    text += result_columns(false);
+  } else if (a_.outputs[0].buffer != loop::kNone) {
+    text += in(R"(u32 outside = pyc_f32_bits(l_end) - (97u << 23) < 60u << 23 ? 0u : 1u << 30;
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{
+  PYC_UNROLL for (i32 e = 0; e < 2; ++e) outside |= pyc_f32_bits(o[i + h * 2 + e]) - (67u << 23);
+  }}
+  if ((outside & 1u << 30) == 0u) {{
+  const float high = pyc_div_f32(0x1p+0f, l_end);
+  const float low = pyc_mul_f32(pyc_fma_f32(-l_end, high, 0x1p+0f), high);
+)") + result_columns(true) +
+            "} else {\n" + result_columns(false) + "}\n";
   }
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    if (a_.outputs[i].buffer == loop::kNone) continue;
+    const Attention::Output& out = a_.outputs[i];
+    if (out.buffer == loop::kNone) continue;
     text += "if (quad == 0) {\n" +
-            stored(i, fmt::format("{}[place]", buffer_name(a_.outputs[i].buffer))) + "}\n";
+            formulas_.assigned(fmt::format("{}[place]", buffer_name(out.buffer)),
+                               formulas_.written(out.value), {{a_.m, "m_end"}, {a_.l, "l_end"}},
+                               memory_type(formulas_.kernel().buffers[out.buffer].dtype)) +
+            "}\n";
   }
   return text + "}\n}\n";
 }
