@@ -27,10 +27,10 @@ constexpr int64_t kPartBytes = 128;  // of a row
 constexpr int64_t kUnitTerms = 16;   // that one instruction multiplies
 constexpr int64_t kMostKeys = 128;   // of a block, as lower/ cuts them
 constexpr int64_t kMostWidth = 128;
-constexpr int64_t kKeyStages = 2;
 constexpr int64_t kSharedOfOne = 227 << 10;
 constexpr int64_t kSharedTaken = 1 << 10;
 constexpr int64_t kRegistersOfOne = 1 << 16;
+constexpr int64_t kMostRegistersOfThread = 256;
 constexpr int64_t kFewRegisters = 40;            // of a thread, besides scores, weights and sums
 constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
 
@@ -55,25 +55,29 @@ struct Sizes {
         keys(up_to(a.block, kUnitTerms)),
         depth(up_to(a.depth, kPart)),
         columns(up_to(a.columns, kPart)),
-        value_stages(cut.groups == 1 ? 2 : 3) {}
+        stages(cut.groups == 1 ? 2 : 3) {}
 
   int64_t query_bytes() const { return rows * depth * 2; }
   int64_t key_bytes() const { return keys * depth * 2; }
   int64_t value_bytes() const { return keys * columns * 2; }
   int64_t keys_at() const { return query_bytes(); }
-  int64_t values_at() const { return keys_at() + kKeyStages * key_bytes(); }
+  int64_t values_at() const { return keys_at() + stages * key_bytes(); }
   // Barriers: stages full and stages free, of keys and of values.
-  int64_t barriers_at() const { return values_at() + value_stages * value_bytes(); }
-  int64_t barriers() const { return 2 * (kKeyStages + value_stages); }
+  int64_t barriers_at() const { return values_at() + stages * value_bytes(); }
+  int64_t barriers() const { return 4 * stages; }
   int64_t shared_bytes() const { return barriers_at() + barriers() * 8; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
+  // The compiler takes as many as the threads of a block may have.
+  int64_t most_registers() const {
+    return std::min(kMostRegistersOfThread, kRegistersOfOne / threads / 8 * 8);
+  }
 
   int64_t rows;
   int64_t threads;
   int64_t keys;
   int64_t depth;
   int64_t columns;
-  int64_t value_stages;  // one more where groups would else wait for each other
+  int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
 };
 
 class HalvesWriter {
@@ -109,12 +113,11 @@ class HalvesWriter {
     name("K_BYTES", z_.key_bytes());
     name("V_AT", z_.values_at());
     name("V_BYTES", z_.value_bytes());
-    name("KS", kKeyStages);
-    name("VS", z_.value_stages);
+    name("STAGES", z_.stages);
     name("K_FULL", z_.barriers_at());
-    name("K_FREE", z_.barriers_at() + kKeyStages * 8);
-    name("V_FULL", z_.barriers_at() + 2 * kKeyStages * 8);
-    name("V_FREE", z_.barriers_at() + (2 * kKeyStages + z_.value_stages) * 8);
+    name("K_FREE", z_.barriers_at() + z_.stages * 8);
+    name("V_FULL", z_.barriers_at() + 2 * z_.stages * 8);
+    name("V_FREE", z_.barriers_at() + 3 * z_.stages * 8);
   }
 
   KernelText text() {
@@ -335,11 +338,9 @@ std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
 // The barriers, the queries with the first keys, and the first values.
 std::string HalvesWriter::start() const {
   std::string text = in(R"(if (thread == 0) {{
-  PYC_UNROLL for (i32 i = 0; i < {KS}; ++i) {{
+  PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
   pyc_phase_start((u32)({K_FULL} + i * 8), {T}u);
   pyc_phase_start((u32)({K_FREE} + i * 8), {T}u / 32u);
-  }}
-  PYC_UNROLL for (i32 i = 0; i < {VS}; ++i) {{
   pyc_phase_start((u32)({V_FULL} + i * 8), {T}u);
   pyc_phase_start((u32)({V_FREE} + i * 8), {T}u / 32u);
   }}
@@ -389,7 +390,7 @@ std::string HalvesWriter::products_of_keys(const char* stage) const {
 
 std::string HalvesWriter::products_of_values() const {
   std::string text = fmt::format(
-      "const u64 v_view = pyc_wgmma_place({}u, {}u, 1024u) + v_stage * {}u;\npyc_wgmma_fence();\n",
+      "const u64 v_view = pyc_wgmma_place({}u, {}u, 1024u) + stage * {}u;\npyc_wgmma_fence();\n",
       z_.values_at(), z_.keys * kPartBytes, z_.value_bytes() / 16);
   for (int64_t u = 0; u < z_.keys; u += kUnitTerms) {
     text += fmt::format("pyc_wgmma_values(o, w + {}, v_view + {}u);\n", u / 4, u * kPartBytes / 16);
@@ -484,45 +485,41 @@ std::string HalvesWriter::blocks_of_keys() const {
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
          in(R"(const i32 count = end - begin;
-  u32 k_stage = 0u, k_parity = 0u, v_stage = 0u, v_parity = 0u, v_before = 0u;
+  u32 stage = 0u, parity = 0u, before = 0u;
   if (count > 0) {{
   pyc_phase_wait({K_FULL}u, 0u);
   pyc_shared_fence();
-)") + products_of_keys("k_stage") +
+)") + products_of_keys("stage") +
          in(R"(pyc_wgmma_wait_0();
   }}
   for (i32 t = 0; t < count; ++t) {{
   const i32 j = begin + t;
-  const u32 k_next = k_stage ^ 1u;
-  const u32 v_next = v_stage + 1u == {VS}u ? 0u : v_stage + 1u;
-  const u32 k_next_parity = k_next == 0u ? k_parity ^ 1u : k_parity;
-  const u32 v_next_parity = v_next == 0u ? v_parity ^ 1u : v_parity;
-  if (lane == 0) pyc_phase_arrive({K_FREE}u + k_stage * 8u);
-)") + scores() +
-         weights() + in(R"(pyc_wgmma_values_done(o);
-  if (lane == 0 && t > 0) pyc_phase_arrive({V_FREE}u + v_before * 8u);
+  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
+  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
+  const u32 after_parity = after == 0u ? next_parity ^ 1u : next_parity;
+  if (lane == 0) pyc_phase_arrive({K_FREE}u + stage * 8u);
+  if (t + 2 < count) {{
+  if (t + 2 >= {STAGES}) pyc_phase_wait({K_FREE}u + after * 8u, after_parity ^ 1u);
+)") + bring_keys("j + 2", "after") +
+         "}\n" + scores() + weights() + in(R"(pyc_wgmma_values_done(o);
+  if (lane == 0 && t > 0) pyc_phase_arrive({V_FREE}u + before * 8u);
   if (t + 1 < count) {{
-  if (t + 1 >= {VS}) pyc_phase_wait({V_FREE}u + v_next * 8u, v_next_parity ^ 1u);
-)") + bring_values("j + 1", "v_next") +
+  if (t + 1 >= {STAGES}) pyc_phase_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+)") + bring_values("j + 1", "next") +
          in(R"(}}
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
   PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
-  if (t + 1 < count) pyc_phase_wait({K_FULL}u + k_next * 8u, k_next_parity);
+  if (t + 1 < count) pyc_phase_wait({K_FULL}u + next * 8u, next_parity);
   pyc_shared_fence();
-)") + products_of_keys("k_next") +
-         in(R"(pyc_phase_wait({V_FULL}u + v_stage * 8u, v_parity);
+)") + products_of_keys("next") +
+         in(R"(pyc_phase_wait({V_FULL}u + stage * 8u, parity);
   pyc_shared_fence();
 )") + products_of_values() +
-         in(R"(if (t + 2 < count) {{
-  pyc_phase_wait({K_FREE}u + k_stage * 8u, k_parity);
-)") + bring_keys("j + 2", "k_stage") +
-         in(R"(}}
-  pyc_wgmma_scores_done(s);
-  v_before = v_stage;
-  k_stage = k_next;
-  k_parity = k_next_parity;
-  v_stage = v_next;
-  v_parity = v_next_parity;
+         in(R"(pyc_wgmma_scores_done(s);
+  before = stage;
+  stage = next;
+  parity = next_parity;
   }}
   pyc_wgmma_values_done(o);
 )");
@@ -626,8 +623,9 @@ std::string attention_halves_obstacle(const lower::Group& group) {
 
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
   const Sizes z(*group.attention, cut);
-  const int64_t by_registers = kRegistersOfOne / (z.threads * up_to(z.registers(), 8));
-  return std::min(by_registers, kSharedOfOne / (z.shared_bytes() + kSharedTaken));
+  if (z.registers() > z.most_registers()) return 0;
+  return std::min(kRegistersOfOne / (z.threads * z.most_registers()),
+                  kSharedOfOne / (z.shared_bytes() + kSharedTaken));
 }
 
 KernelText attention_halves_text(const lower::Group& group, const AttentionCut& cut,
