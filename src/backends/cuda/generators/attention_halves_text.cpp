@@ -30,7 +30,6 @@ constexpr int64_t kMostWidth = 128;
 constexpr int64_t kSharedOfOne = 227 << 10;
 constexpr int64_t kSharedTaken = 1 << 10;
 constexpr int64_t kRegistersOfOne = 1 << 16;
-constexpr int64_t kMostRegistersOfThread = 256;
 constexpr int64_t kFewRegisters = 40;            // of a thread, besides scores, weights and sums
 constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
 
@@ -67,10 +66,6 @@ struct Sizes {
   int64_t barriers() const { return 4 * stages; }
   int64_t shared_bytes() const { return barriers_at() + barriers() * 8; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
-  // The compiler takes as many as the threads of a block may have.
-  int64_t most_registers() const {
-    return std::min(kMostRegistersOfThread, kRegistersOfOne / threads / 8 * 8);
-  }
 
   int64_t rows;
   int64_t threads;
@@ -277,22 +272,25 @@ std::string HalvesWriter::head() const {
   return text;
 }
 
+// A thread keeps its place in a row: from round to round it goes on by a multiple of eight rows, so
+// that the swizzle stays and both addresses move by constants.
 std::string HalvesWriter::copied(const Copied& c) const {
   const int64_t chunks = c.width / 8;
-  const int64_t count = c.rows * chunks;
-  const int64_t rounds = (count + c.threads - 1) / c.threads;
-  std::string text = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", rounds);
-  text += fmt::format("const i32 at = i * {} + {};\n", c.threads, c.thread);
-  if (count % c.threads != 0) text += fmt::format("if (at < {}) {{\n", count);
-  text += fmt::format("const i32 r = at / {0}, c = at % {0};\nconst i32 row = {1} + r;\n", chunks,
-                      c.first);
-  std::string there = c.inside ? "" : fmt::format("row < {}", c.last);
+  const int64_t step = c.threads / chunks;
+  PYC_CHECK(step % 8 == 0, "rounds go on by whole groups of eight rows");
+  std::string text = fmt::format(
+      "{{\nconst i32 r = {0} / {1}, c = {0} % {1};\nconst i32 row = {2} + r;\n"
+      "PYC_GLOBAL const u16* from = {3} + ((i64)row * {4}ll + c * 8);\n"
+      "const u32 to = {5} + (u32)(c / 8 * {6} + r * {7} + ((c % 8 ^ r % 8) << 4));\n",
+      c.thread, chunks, c.first, c.name, c.row_stride, c.to, c.rows * kPartBytes, kPartBytes);
+  text += fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", (c.rows + step - 1) / step);
+  if (c.rows % step != 0) text += fmt::format("if (r + i * {} < {}) {{\n", step, c.rows);
+  std::string there = c.inside ? "" : fmt::format("row + i * {} < {}", step, c.last);
   if (c.columns < c.width) {
     there += fmt::format("{}c < {}", there.empty() ? "" : " && ", c.columns / 8);
   }
-  const std::string to = fmt::format("{} + (u32)(c / 8 * {} + r * {} + ((c % 8 ^ r % 8) << 4))",
-                                     c.to, c.rows * kPartBytes, kPartBytes);
-  const std::string from = fmt::format("{} + ((i64)row * {}ll + c * 8)", c.name, c.row_stride);
+  const std::string to = fmt::format("to + (u32)(i * {})", step * kPartBytes);
+  const std::string from = fmt::format("from + i * {}ll", step * c.row_stride);
   if (there.empty()) {
     text += fmt::format("pyc_copy16({}, {}, 16u);\n", to, from);
   } else {
@@ -300,7 +298,7 @@ std::string HalvesWriter::copied(const Copied& c) const {
     text += fmt::format("const bool there = {};\n", there);
     text += fmt::format("pyc_copy16({}, there ? {} : {}, there ? 16u : 0u);\n", to, from, c.name);
   }
-  return text + (count % c.threads != 0 ? "}\n}\n" : "}\n");
+  return text + (c.rows % step != 0 ? "}\n}\n}\n" : "}\n}\n");
 }
 
 std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
@@ -623,8 +621,7 @@ std::string attention_halves_obstacle(const lower::Group& group) {
 
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
   const Sizes z(*group.attention, cut);
-  if (z.registers() > z.most_registers()) return 0;
-  return std::min(kRegistersOfOne / (z.threads * z.most_registers()),
+  return std::min(kRegistersOfOne / (z.threads * up_to(z.registers(), 8)),
                   kSharedOfOne / (z.shared_bytes() + kSharedTaken));
 }
 
