@@ -122,6 +122,9 @@ std::string Emitter::node_text(ExprId e, const ExprNode& n) {
       // A short index converts as the i32 it is, as long as nothing of it can be lost.
       if (is_short_index(n)) return fmt::format("(i32){}", value(n.a));
       if (is_short_index(from)) return conversion(value(n.a), DType::kI32, n.dtype);
+      if (any_nan_ && is_half(from.dtype) && n.dtype == DType::kF32) {
+        return fmt::format("pyc_{}_to_f32_raw({})", dtype_name(from.dtype), value(n.a));
+      }
       return conversion(value(n.a), from.dtype, n.dtype);
     }
     case Op::kBitcast:

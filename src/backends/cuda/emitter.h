@@ -56,6 +56,8 @@ class Emitter {
   loop::Pool& pool_;
   const Dialect& dialect_;
   std::string symbol_;
+  // Halves may be widened with whatever bits their NaNs have: nothing that is stored shows them.
+  bool any_nan_ = false;
   // Loads whose value is in an array already: its text.
   std::unordered_map<loop::ExprId, std::string> loaded_;
 

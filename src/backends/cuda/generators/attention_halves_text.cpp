@@ -404,6 +404,7 @@ std::string HalvesWriter::scores_by(loop::ExprId formula) const {
       emitter.line(fmt::format("const {} {} = {};", emitter.var_type(v), name, value));
       emitter.declare(v, name);
     };
+    emitter.any_nan_ = true;  // a row with a NaN is NaN, whichever it is
     // Rows past the last one repeat it; nothing of them is stored.
     place(a_.query_var, "row_query", in("row < {QUERIES} ? row : {QUERIES} - 1"));
     place(a_.block_var, "key_block", "j");
