@@ -12,6 +12,8 @@ class Renamed {
   explicit Renamed(Pool& pool) : pool_(pool) {}
 
   void set_var(VarId var, ExprId value) { vars_[var] = value; }
+  // What was the expression `id` is `value`.
+  void set_value(ExprId id, ExprId value) { known_[id] = value; }
   void set_buffer(uint32_t buffer, uint32_t other) { buffers_[buffer] = other; }
   // What was element `begin` of the buffer is its first.
   void set_begin(uint32_t buffer, int64_t begin) { begins_[buffer] = begin; }

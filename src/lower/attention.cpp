@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "loop/functions.h"
 
@@ -48,9 +49,8 @@ class Writer {
     if (c_.unit() != nullptr) return unit_weight(s, m);
     return select(eq(s, number(kNothing)), number(0.0), loop::exp(s - m));
   }
-  // Where m is −inf, nothing was summed that a unit's factor of 0 could change.
   Expr factor(Expr before, Expr m) {
-    if (c_.unit() != nullptr) return unit_weight(before, m);
+    if (c_.unit() != nullptr) return select(eq(before, m), number(1.0), unit_weight(before, m));
     return select(eq(m, number(kNothing)), number(1.0), loop::exp(before - m));
   }
   Expr unit_weight(Expr s, Expr m);
@@ -143,18 +143,21 @@ Expr Writer::of_depth(Expr d, const std::function<Expr(Expr)>& build) {
 }
 
 // exp(s − m) for s ≤ m, as docs/NUMERICS.md has it for sm90: 2^n·2^r by a polynomial of r, +0 from
-// 2^−127 down. Twelve operations, where exp has twice as many.
+// 2^−127 down and for a NaN. Half as many operations as exp has.
 Expr Writer::unit_weight(Expr s, Expr m) {
-  constexpr double kLowest = -88.0;          // n is −127 there, and 2^n +0
-  constexpr double kRound = 0x1.8p23 + 127;  // the low bits of n + kRound are n + 127
-  constexpr double kPower[] = {0x1.3a02d2p-7, 0x1.c9fc5p-5, 0x1.ec0378p-3, 0x1.62e12cp-1, 1.0};
-  const Expr log2e = number(0x1.715476p0);
-  const Expr top = select(eq(m, number(kNothing)), number(0.0), m);
-  const Expr x = max(s - top, number(kLowest));
-  const Expr sum = fma(x, log2e, number(kRound));
-  const Expr r = fma(x, log2e, number(kRound) - sum);
-  Expr power = number(kPower[0]);
-  for (size_t i = 1; i < std::size(kPower); ++i) power = fma(power, r, number(kPower[i]));
+  constexpr double kStep = 0x1.743cfp-7;  // log2(e) / 127
+  constexpr double kRound = 0x1.8p23;     // the low bits of n + kRound are n
+  // From the highest power down; what rounding to the factors' type leaves of them is enough.
+  constexpr double kShort[] = {0x1.c2a21cp-5, 0x1.f00c5ep-3, 0x1.62f5fcp-1, 1.0};
+  constexpr double kLong[] = {0x1.3a02d2p-7, 0x1.c9fc5p-5, 0x1.ec0378p-3, 0x1.62e12cp-1, 1.0};
+  const std::span<const double> terms =
+      a_.factors == DType::kBF16 ? std::span<const double>(kShort) : std::span<const double>(kLong);
+  const Expr height = fma(s, number(kStep), fma(m, number(-kStep), number(1.0)));
+  const Expr z = select(gt(height, number(0.0)), min(height, number(1.0)), number(0.0));
+  const Expr sum = fma(z, number(127.0), number(kRound));
+  const Expr r = fma(z, number(127.0), number(kRound) - sum);
+  Expr power = number(terms[0]);
+  for (const double term : terms.subspan(1)) power = fma(power, r, number(term));
   const Expr shift = constant_int(c_.pool(), DType::kI32, 23);
   return power * bitcast(shl(bitcast(sum, DType::kI32), shift), DType::kF32);
 }

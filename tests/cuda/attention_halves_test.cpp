@@ -139,7 +139,7 @@ TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
 TEST(CudaAttentionHalves, MasksAndLengths) {
   expect_half_bits(
       R"(graph @g(%q: bf16[2,2,70,64], %k: bf16[2,2,150,64], %v: bf16[2,2,150,64], %m: bf16[2,1,1,150]) -> (%y) {
-  %y, %a, %b = attend(%q, %k, %v, %m) {scale=0.125, with="mask"}
+  %y, %a, %b = attend(%q, %k, %v, %m) {scale=0.3, with="mask"}
 }
 )",
       "bf16_attention__");
@@ -159,7 +159,7 @@ TEST(CudaAttentionHalves, OperandsAreReadWhereTheyLie) {
   %q = reshape(%a) {shape=[2,2,40,64]}
   %k = reshape(%b) {shape=[2,2,40,64]}
   %v = reshape(%c) {shape=[2,2,40,64]}
-  %y, %m, %l = attend(%q, %k, %v) {scale=0.125}
+  %y, %m, %l = attend(%q, %k, %v) {scale=0.3, causal=true}
 }
 )",
                    "bf16_attention__");

@@ -282,6 +282,11 @@ static inline float pyc_max_f32(float a, float b) {
   if (a == b) return signbit(a) ? b : a;
   return a < b ? b : a;
 }
+// A NaN becomes 0.
+static inline float pyc_fma_saturated_f32(float a, float b, float c) {
+  const float x = fmaf(a, b, c);
+  return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
+}
 // Rounds a float to a format of 16 bits with so many bits of fraction.
 static inline unsigned short pyc_model_half(float x, int fraction, int least, unsigned infinity) {
   const unsigned sign = signbit(x) ? 0x8000u : 0;
@@ -318,7 +323,9 @@ alignas(1024) static char pyc_shared[227 << 10];
 static inline pyc_model::Fiber& pyc_model_self() {
   return pyc_model::block.fibers[pyc_model::block.current];
 }
+// What lies there is lost at once, what comes is there when it is waited for.
 static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
+  memset(pyc_shared + to, 0xff, 16);
   pyc_model_self().copies.open.push_back({to, from, bytes});
 }
 static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
@@ -491,7 +498,12 @@ static inline unsigned pyc_model_halves(float low, float high, int format) {
 }
 static inline void pyc_wgmma_fence() {}
 static inline void pyc_wgmma_commit() { pyc_model_self().products.commit(); }
-static inline void pyc_wgmma_wait_0() { pyc_model_self().products.wait(0, pyc_model::multiply); }
-static inline void pyc_wgmma_wait_1() { pyc_model_self().products.wait(1, pyc_model::multiply); }
+// All threads of a warp wait together.
+static inline void pyc_model_wgmma_wait(size_t open) {
+  pyc_model_self().products.wait(open, pyc_model::multiply);
+  pyc_model::wait_for_warp();
+}
+static inline void pyc_wgmma_wait_0() { pyc_model_wgmma_wait(0); }
+static inline void pyc_wgmma_wait_1() { pyc_model_wgmma_wait(1); }
 
 #endif

@@ -304,33 +304,41 @@ struct AttendCase {
   const Halves& v;
 };
 
-// The row's formula for p, and for α with the maximum before as s.
-float unit_weight(float s, float m) {
-  constexpr float kLog2E = 0x1.715476p0F;
-  constexpr float kRound = 0x1.8p23F + 127.0F;
-  const float x = std::max(s - (std::isinf(m) && m < 0 ? 0.0F : m), -88.0F);
-  const float sum = std::fma(x, kLog2E, kRound);
-  const float r = std::fma(x, kLog2E, -(sum - kRound));
-  float power = 0x1.3a02d2p-7F;
-  for (const float c : {0x1.c9fc5p-5F, 0x1.ec0378p-3F, 0x1.62e12cp-1F, 1.0F}) {
-    power = std::fma(power, r, c);
+// The row's formula for p.
+float unit_weight(DType type, float s, float m) {
+  constexpr float kStep = 0x1.743cfp-7F;
+  constexpr float kRound = 0x1.8p23F;
+  const float height = std::fma(s, kStep, std::fma(m, -kStep, 1.0F));
+  const float z = height > 0.0F ? std::min(height, 1.0F) : 0.0F;
+  const float sum = std::fma(z, 127.0F, kRound);
+  const float r = std::fma(z, 127.0F, kRound - sum);
+  std::vector<float> terms{0x1.c2a21cp-5F, 0x1.f00c5ep-3F, 0x1.62f5fcp-1F, 1.0F};
+  if (type == DType::kF16) {
+    terms = {0x1.3a02d2p-7F, 0x1.c9fc5p-5F, 0x1.ec0378p-3F, 0x1.62e12cp-1F, 1.0F};
   }
+  float power = 0.0F;
+  for (const float c : terms) power = std::fma(power, r, c);
   return power * std::bit_cast<float>(std::bit_cast<uint32_t>(sum) << 23);
 }
 
 TEST(NamedOrder, WeightsOfAttentionAreNearExp) {
-  double worst = 0.0;
-  for (int i = 0; i <= 870000; ++i) {
-    const float x = static_cast<float>(-i) * 1e-4F;
-    const double exact = std::exp(static_cast<double>(x));
-    worst = std::max(worst, std::abs(static_cast<double>(unit_weight(x, 0.0F)) / exact - 1.0));
-  }
-  EXPECT_LT(worst, 1e-5);
-  EXPECT_EQ(unit_weight(3.5F, 3.5F), 1.0F);
-  EXPECT_EQ(unit_weight(-88.0F, 0.0F), 0.0F);
   constexpr float kNothing = -std::numeric_limits<float>::infinity();
-  EXPECT_EQ(unit_weight(kNothing, 1.0F), 0.0F);
-  EXPECT_EQ(unit_weight(kNothing, kNothing), 0.0F);
+  for (const auto& [type, most] : {std::pair(DType::kBF16, 1.2e-4), {DType::kF16, 2e-5}}) {
+    for (const float m : {0.0F, 3.7F, -20.3F}) {
+      double worst = 0.0;
+      for (int i = 0; i <= 870000; i += 7) {
+        const float s = m - static_cast<float>(i) * 1e-4F;
+        const double exact = std::exp(static_cast<double>(s) - static_cast<double>(m));
+        const double found = unit_weight(type, s, m);
+        worst = std::max(worst, std::abs(found / exact - 1.0));
+      }
+      EXPECT_LT(worst, most) << m;
+    }
+    EXPECT_EQ(unit_weight(type, 0.0F, 0.0F), 1.0F);
+    EXPECT_EQ(unit_weight(type, -88.5F, 0.0F), 0.0F);
+    EXPECT_EQ(unit_weight(type, kNothing, 1.0F), 0.0F);
+    EXPECT_EQ(unit_weight(type, kNothing, kNothing), 0.0F);
+  }
 }
 
 // One row of docs/NUMERICS.md, attention, with the products of the unit.
@@ -350,9 +358,9 @@ std::vector<float> attended(const AttendCase& c, size_t query, float scale) {
       s.push_back(sum.total() * scale);
       top = std::max(top, s.back());
     }
-    const float kept = unit_weight(m, top);
+    const float kept = m == top ? 1.0F : unit_weight(c.type, m, top);
     std::vector<float> p;
-    for (const float x : s) p.push_back(unit_weight(x, top));
+    for (const float x : s) p.push_back(unit_weight(c.type, x, top));
     l = l * kept + tree_sum(p);
     for (size_t e = 0; e < c.columns; ++e) {
       Sum sum{c.type};

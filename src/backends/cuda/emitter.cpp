@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/cuda/c_types.h"
+#include "base/convert.h"
 #include "base/status.h"
 
 namespace pyc::cuda {
@@ -109,6 +110,7 @@ std::string Emitter::node_text(ExprId e, const ExprNode& n) {
     case Op::kTable:
       return table_load(n);
     case Op::kSelect: {
+      if (const std::string text = saturated_fma(n); !text.empty()) return text;
       const bool keep_wide = n.dtype == DType::kI64 && !is_short_index(n);
       const std::string cond = value(n.a);
       const std::string x = keep_wide ? wide(n.b) : value(n.b);
@@ -120,6 +122,9 @@ std::string Emitter::node_text(ExprId e, const ExprNode& n) {
       // A short index converts as the i32 it is, as long as nothing of it can be lost.
       if (is_short_index(n)) return fmt::format("(i32){}", value(n.a));
       if (is_short_index(from)) return conversion(value(n.a), DType::kI32, n.dtype);
+      if (any_nan_ && is_half(from.dtype) && n.dtype == DType::kF32) {
+        return fmt::format("pyc_{}_to_f32_raw({})", dtype_name(from.dtype), value(n.a));
+      }
       return conversion(value(n.a), from.dtype, n.dtype);
     }
     case Op::kBitcast:
@@ -154,6 +159,23 @@ std::string Emitter::node_text(ExprId e, const ExprNode& n) {
     default:
       PYC_CHECK(false, fmt::format("an operation without text: node {}", e));
   }
+}
+
+// x > 0 ? min(x, 1) : 0 of x = fma(a, b, c), which is one instruction.
+std::string Emitter::saturated_fma(const ExprNode& n) {
+  const auto is = [&](ExprId e, double v) {
+    const ExprNode& c = pool_.node(e);
+    return c.op == Op::kConst && c.dtype == DType::kF32 && c.word == word_from_double(v, c.dtype);
+  };
+  const ExprNode above = pool_.node(n.a);
+  const ExprNode least = pool_.node(n.b);
+  if (!is(n.c, 0.0) || above.op != Op::kLt || !is(above.a, 0.0) || least.op != Op::kMin) return "";
+  const ExprId x = above.b;
+  const bool below_one = (least.a == x && is(least.b, 1.0)) || (least.b == x && is(least.a, 1.0));
+  const ExprNode product = pool_.node(x);
+  if (!below_one || product.op != Op::kFma) return "";
+  return fmt::format("pyc_fma_saturated_f32({}, {}, {})", value(product.a), value(product.b),
+                     value(product.c));
 }
 
 namespace {

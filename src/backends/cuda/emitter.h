@@ -56,6 +56,8 @@ class Emitter {
   loop::Pool& pool_;
   const Dialect& dialect_;
   std::string symbol_;
+  // Halves may be widened with whatever bits their NaNs have: nothing that is stored shows them.
+  bool any_nan_ = false;
   // Loads whose value is in an array already: its text.
   std::unordered_map<loop::ExprId, std::string> loaded_;
 
@@ -72,6 +74,7 @@ class Emitter {
   const Info& info(loop::ExprId e);
   std::string define(loop::ExprId e, const std::string& text);
   std::string node_text(loop::ExprId e, const loop::ExprNode& n);
+  std::string saturated_fma(const loop::ExprNode& n);
   std::string binary(const loop::ExprNode& n);
   std::string index_operation(const loop::ExprNode& n);
   std::string load(const loop::ExprNode& n);

@@ -142,6 +142,7 @@ PYC_FN u16 pyc_f32_to_bf16(float x) { return x != x ? (u16)0x7fc0 : pyc_f32_to_b
 PYC_FN float pyc_f16_to_f32(u16 x) {
   return (x & 0x7fff) > 0x7c00 ? pyc_bits_f32(0x7fc00000u) : pyc_f16_to_f32_raw(x);
 }
+PYC_FN float pyc_bf16_to_f32_raw(u16 x) { return pyc_bits_f32((u32)x << 16); }
 PYC_FN float pyc_bf16_to_f32(u16 x) {
   return pyc_bits_f32((x & 0x7fff) > 0x7f80 ? 0x7fc00000u : (u32)x << 16);
 }

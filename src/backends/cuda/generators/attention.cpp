@@ -257,14 +257,16 @@ const float m_before = m[i];
 const float m_now = pyc_max_f32(m_before, top);
 float kept;
 {{
-)") + formulas_.assigned("kept", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+)") +
+         formulas_.assigned("kept", formulas_.written(a_.factor),
+                            {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
          in(R"(}}
 float lanes[2] = {{0x0p+0f, 0x0p+0f}};
 PYC_UNROLL for (i32 n = 0; n < 4; ++n) {{
 float w = 0x0p+0f;
 if (n * 32 + lane < {BLOCK}) {{
 const float s_now = s[n];
-)") + formulas_.assigned("w", a_.weight, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
+)") + formulas_.assigned("w", formulas_.written(a_.weight), {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
          in(R"(lanes[n % 2] = pyc_add_f32(lanes[n % 2], w);
 }}
 score[row * {SP} + n * 32 + lane] = w;
@@ -327,7 +329,8 @@ const float l_end = l_of[row];
   const auto stored = [&](size_t i, const std::string& at) {
     const Attention::Output& out = a_.outputs[i];
     if (out.buffer == loop::kNone) return std::string();
-    return formulas_.assigned(fmt::format("{}[{}]", buffer_name(out.buffer), at), out.value,
+    return formulas_.assigned(fmt::format("{}[{}]", buffer_name(out.buffer), at),
+                              formulas_.written(out.value),
                               {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
                               memory_type(formulas_.kernel().buffers[out.buffer].dtype));
   };

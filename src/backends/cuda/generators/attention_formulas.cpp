@@ -55,7 +55,7 @@ std::string AttentionFormulas::assigned(
     for (const auto& [var, name] : known) {
       if (var != loop::kNone) emitter.declare(var, name);
     }
-    emitter.line(fmt::format("{} = ({}){};", into, type, emitter.value(written(value))));
+    emitter.line(fmt::format("{} = ({}){};", into, type, emitter.value(value)));
   });
 }
 

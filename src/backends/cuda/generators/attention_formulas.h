@@ -18,6 +18,7 @@ class AttentionFormulas {
   AttentionFormulas(const lower::Group& group, std::string symbol);
 
   const loop::Kernel& kernel() const { return kernel_; }  // the group's, its calls written out
+  loop::Pool& pool() { return kernel_.pool; }             // for further formulas
   const std::string& symbol() const { return symbol_; }
   // A formula of the group in that kernel.
   loop::ExprId written(loop::ExprId formula) const { return written_.at(formula); }
@@ -32,7 +33,7 @@ class AttentionFormulas {
     write(emitter);
     return emitter.close_scope();
   }
-  // into = (type)value, over variables that already have these names.
+  // into = (type)value, an expression of the kernel over variables that already have these names.
   std::string assigned(const std::string& into, loop::ExprId value,
                        std::initializer_list<std::pair<loop::VarId, const char*>> known,
                        const std::string& type = "float") const;

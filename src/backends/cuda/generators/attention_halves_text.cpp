@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/attention_formulas.h"
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
+#include "base/convert.h"
 #include "loop/function.h"
+#include "loop/renamed.h"
 
 namespace pyc::cuda {
 namespace {
@@ -24,12 +27,21 @@ constexpr int64_t kPartBytes = 128;  // of a row
 constexpr int64_t kUnitTerms = 16;   // that one instruction multiplies
 constexpr int64_t kMostKeys = 128;   // of a block, as lower/ cuts them
 constexpr int64_t kMostWidth = 128;
-constexpr int64_t kKeyStages = 2;
 constexpr int64_t kSharedOfOne = 227 << 10;
 constexpr int64_t kSharedTaken = 1 << 10;
 constexpr int64_t kRegistersOfOne = 1 << 16;
 constexpr int64_t kFewRegisters = 40;            // of a thread, besides scores, weights and sums
 constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
+
+// x / y, exactly rounded, with high = 1/y rounded and low the rest of it, for |x| from 2^-60 to
+// below 2^68 and y from 2^-30 to below 2^30: q is one of the two floats around the quotient, x −
+// q·y is exact, and Markstein's theorem says that the last line rounds it.
+constexpr std::string_view kQuotient =
+    R"(PYC_FN float pyc_quotient(float x, float y, float high, float low) {
+  const float q = pyc_fma_f32(x, high, pyc_mul_f32(x, low));
+  return pyc_fma_f32(pyc_fma_f32(-q, y, x), high, q);
+}
+)";
 
 int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -42,16 +54,16 @@ struct Sizes {
         keys(up_to(a.block, kUnitTerms)),
         depth(up_to(a.depth, kPart)),
         columns(up_to(a.columns, kPart)),
-        value_stages(cut.groups == 1 ? 2 : 3) {}
+        stages(cut.groups == 1 ? 2 : 3) {}
 
   int64_t query_bytes() const { return rows * depth * 2; }
   int64_t key_bytes() const { return keys * depth * 2; }
   int64_t value_bytes() const { return keys * columns * 2; }
   int64_t keys_at() const { return query_bytes(); }
-  int64_t values_at() const { return keys_at() + kKeyStages * key_bytes(); }
+  int64_t values_at() const { return keys_at() + stages * key_bytes(); }
   // Barriers: stages full and stages free, of keys and of values.
-  int64_t barriers_at() const { return values_at() + value_stages * value_bytes(); }
-  int64_t barriers() const { return 2 * (kKeyStages + value_stages); }
+  int64_t barriers_at() const { return values_at() + stages * value_bytes(); }
+  int64_t barriers() const { return 4 * stages; }
   int64_t shared_bytes() const { return barriers_at() + barriers() * 8; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
 
@@ -60,7 +72,7 @@ struct Sizes {
   int64_t keys;
   int64_t depth;
   int64_t columns;
-  int64_t value_stages;  // one more where groups would else wait for each other
+  int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
 };
 
 class HalvesWriter {
@@ -70,9 +82,16 @@ class HalvesWriter {
         z_(a_, cut),
         formulas_(group, symbol),
         limits_(key_limits(formulas_.kernel().pool, a_, formulas_.written(a_.score))) {
+    whole_ = formulas_.written(a_.score);
+    within_ = limits_.within;
+    weight_ = formulas_.written(a_.weight);
+    leave_scale_to_weights();
+    find_quotient();
     const auto name = [&](const char* key, int64_t value) {
       names_.push_back(fmt::arg(key, value));
     };
+    names_.push_back(
+        fmt::arg("SCALE", literal(DType::kF32, word_from_double(scale_, DType::kF32))));
     name("R", z_.rows);
     name("T", z_.threads);
     name("NK", z_.keys);
@@ -89,12 +108,11 @@ class HalvesWriter {
     name("K_BYTES", z_.key_bytes());
     name("V_AT", z_.values_at());
     name("V_BYTES", z_.value_bytes());
-    name("KS", kKeyStages);
-    name("VS", z_.value_stages);
+    name("STAGES", z_.stages);
     name("K_FULL", z_.barriers_at());
-    name("K_FREE", z_.barriers_at() + kKeyStages * 8);
-    name("V_FULL", z_.barriers_at() + 2 * kKeyStages * 8);
-    name("V_FREE", z_.barriers_at() + (2 * kKeyStages + z_.value_stages) * 8);
+    name("K_FREE", z_.barriers_at() + z_.stages * 8);
+    name("V_FULL", z_.barriers_at() + 2 * z_.stages * 8);
+    name("V_FREE", z_.barriers_at() + 3 * z_.stages * 8);
   }
 
   KernelText text() {
@@ -108,8 +126,8 @@ class HalvesWriter {
     out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
     const Emitter tables(kernel, cuda_dialect(), out.symbol);
     out.text = attention_prelude({a_.factors, z_.keys, z_.columns}) + tables.tables() +
-               kernel_head(out, kernel, true) + " {\n" + head() + start() + blocks_of_keys() +
-               results() + "}\n";
+               std::string(kQuotient) + kernel_head(out, kernel, true) + " {\n" + head() + start() +
+               blocks_of_keys() + results() + "}\n";
     return out;
   }
 
@@ -118,14 +136,18 @@ class HalvesWriter {
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
 
+  void leave_scale_to_weights();
+  loop::ExprId unscaled(loop::ExprId score);
+  void find_quotient();
   std::string head() const;
   std::string start() const;
   std::string blocks_of_keys() const;
-  std::string products_of_keys() const;
+  std::string products_of_keys(const char* stage) const;
   std::string products_of_values() const;
   std::string scores() const;
   std::string scores_by(loop::ExprId formula) const;
   std::string weights() const;
+  std::string result_columns(bool by_reciprocal) const;
   std::string results() const;
 
   // Copies `rows` rows of `width` columns by so many threads, this one being number `thread`.
@@ -143,15 +165,82 @@ class HalvesWriter {
     std::string to;
   };
   std::string copied(const Copied& c) const;
-  std::string bring_keys(const char* j, const char* t) const;
-  std::string bring_values(const char* j, const char* t) const;
+  // Block `j` of keys or of values (texts) into a stage of theirs.
+  std::string bring_keys(const char* j, const char* stage) const;
+  std::string bring_values(const char* j, const char* stage) const;
 
   const Attention& a_;
   Sizes z_;
   AttentionFormulas formulas_;
   KeyLimits limits_;
+  loop::ExprId whole_ = loop::kNone;   // the score
+  loop::ExprId within_ = loop::kNone;  // where all limits hold
+  loop::ExprId weight_ = loop::kNone;
+  double scale_ = 1.0;                   // of these scores, to those of the group
+  loop::ExprId quotient_ = loop::kNone;  // something over the row's sum, in its result
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
+
+// The product's only factor in a score, if it is a power of two of at most 1; else 1.
+double scale_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
+  const loop::ExprNode& n = pool.node(score);
+  if (n.op != loop::Op::kMul || n.dtype != DType::kF32) return 1.0;
+  const loop::ExprNode& factor = pool.node(n.b);
+  const loop::ExprNode& other = pool.node(n.a);
+  const bool is_product = other.op == loop::Op::kVar && other.imm == product;
+  if (!is_product || factor.op != loop::Op::kConst) return 1.0;
+  const double scale = word_to_double(factor.word, DType::kF32);
+  int exponent = 0;
+  return scale > 0x1p-60 && scale <= 1.0 && std::frexp(scale, &exponent) == 0.5 ? scale : 1.0;
+}
+
+// A score with the product in place of product·scale.
+loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
+  loop::Pool& pool = formulas_.pool();
+  if (score == limits_.live) return pool.var(a_.product);
+  const loop::ExprNode n = pool.node(score);
+  return pool.select(n.a, unscaled(n.b), n.c);
+}
+
+// Weights begin with fma(s, c, b). Where s is the product times a power of two, fma(product,
+// c·scale, b) is the same number, as is the largest product, times the scale, the largest score:
+// both are exact. (A score below 2^−126 may be rounded; neither b nor a weight can tell.)
+void HalvesWriter::leave_scale_to_weights() {
+  loop::Pool& pool = formulas_.pool();
+  const double scale = scale_of(pool, limits_.live, a_.product);
+  if (scale == 1.0) return;
+  int uses = 0;
+  loop::ExprId found = loop::kNone;
+  const loop::ExprId s = pool.var(a_.s);
+  const auto count = static_cast<loop::ExprId>(pool.size());
+  for (loop::ExprId e = 0; e < count; ++e) {
+    const loop::ExprNode& n = pool.node(e);
+    const auto reads = (n.a == s ? 1 : 0) + (n.b == s ? 1 : 0) + (n.c == s ? 1 : 0);
+    uses += reads;
+    if (reads == 1 && n.a == s && n.op == loop::Op::kFma && pool.node(n.b).op == loop::Op::kConst) {
+      found = e;
+    }
+  }
+  if (uses != 1 || found == loop::kNone) return;
+  const loop::ExprNode n = pool.node(found);
+  const double c = word_to_double(pool.node(n.b).word, DType::kF32) * scale;
+  const loop::ExprId factor = pool.constant(DType::kF32, word_from_double(c, DType::kF32));
+  loop::Renamed rescaled(pool);
+  rescaled.set_value(found, pool.fma(s, factor, n.c));
+  scale_ = scale;
+  weight_ = rescaled(weight_);
+  within_ = unscaled(within_);
+  whole_ = unscaled(whole_);
+}
+
+void HalvesWriter::find_quotient() {
+  loop::Pool& pool = formulas_.pool();
+  const loop::ExprId l = pool.var(a_.l);
+  for (loop::ExprId e = 0; e < static_cast<loop::ExprId>(pool.size()); ++e) {
+    const loop::ExprNode& n = pool.node(e);
+    if (n.op == loop::Op::kDiv && n.dtype == DType::kF32 && n.b == l) quotient_ = e;
+  }
+}
 
 // Where the block and the thread are. Blocks with the most keys come first.
 std::string HalvesWriter::head() const {
@@ -183,22 +272,25 @@ std::string HalvesWriter::head() const {
   return text;
 }
 
+// A thread keeps its place in a row: from round to round it goes on by a multiple of eight rows, so
+// that the swizzle stays and both addresses move by constants.
 std::string HalvesWriter::copied(const Copied& c) const {
   const int64_t chunks = c.width / 8;
-  const int64_t count = c.rows * chunks;
-  const int64_t rounds = (count + c.threads - 1) / c.threads;
-  std::string text = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", rounds);
-  text += fmt::format("const i32 at = i * {} + {};\n", c.threads, c.thread);
-  if (count % c.threads != 0) text += fmt::format("if (at < {}) {{\n", count);
-  text += fmt::format("const i32 r = at / {0}, c = at % {0};\nconst i32 row = {1} + r;\n", chunks,
-                      c.first);
-  std::string there = c.inside ? "" : fmt::format("row < {}", c.last);
+  const int64_t step = c.threads / chunks;
+  PYC_CHECK(step % 8 == 0, "rounds go on by whole groups of eight rows");
+  std::string text = fmt::format(
+      "{{\nconst i32 r = {0} / {1}, c = {0} % {1};\nconst i32 row = {2} + r;\n"
+      "PYC_GLOBAL const u16* from = {3} + ((i64)row * {4}ll + c * 8);\n"
+      "const u32 to = {5} + (u32)(c / 8 * {6} + r * {7} + ((c % 8 ^ r % 8) << 4));\n",
+      c.thread, chunks, c.first, c.name, c.row_stride, c.to, c.rows * kPartBytes, kPartBytes);
+  text += fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", (c.rows + step - 1) / step);
+  if (c.rows % step != 0) text += fmt::format("if (r + i * {} < {}) {{\n", step, c.rows);
+  std::string there = c.inside ? "" : fmt::format("row + i * {} < {}", step, c.last);
   if (c.columns < c.width) {
     there += fmt::format("{}c < {}", there.empty() ? "" : " && ", c.columns / 8);
   }
-  const std::string to = fmt::format("(u32)({} + c / 8 * {} + r * {} + ((c % 8 ^ r % 8) << 4))",
-                                     c.to, c.rows * kPartBytes, kPartBytes);
-  const std::string from = fmt::format("{} + ((i64)row * {}ll + c * 8)", c.name, c.row_stride);
+  const std::string to = fmt::format("to + (u32)(i * {})", step * kPartBytes);
+  const std::string from = fmt::format("from + i * {}ll", step * c.row_stride);
   if (there.empty()) {
     text += fmt::format("pyc_copy16({}, {}, 16u);\n", to, from);
   } else {
@@ -206,12 +298,11 @@ std::string HalvesWriter::copied(const Copied& c) const {
     text += fmt::format("const bool there = {};\n", there);
     text += fmt::format("pyc_copy16({}, there ? {} : {}, there ? 16u : 0u);\n", to, from, c.name);
   }
-  return text + (count % c.threads != 0 ? "}\n}\n" : "}\n");
+  return text + (c.rows % step != 0 ? "}\n}\n}\n" : "}\n}\n");
 }
 
-std::string HalvesWriter::bring_keys(const char* j, const char* t) const {
-  return "{\n" +
-         in(fmt::format("const i32 row0 = ({}) * {{BLOCK}}, at_stage = ({}) % {{KS}};\n", j, t)) +
+std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
+  return fmt::format("{{\nconst i32 row0 = ({}) * {};\n", j, a_.block) +
          copied({.name = "k",
                  .first = "row0",
                  .last = a_.keys,
@@ -222,13 +313,12 @@ std::string HalvesWriter::bring_keys(const char* j, const char* t) const {
                  .row_stride = a_.k->row_stride,
                  .threads = z_.threads,
                  .thread = "thread",
-                 .to = in("{K_AT} + at_stage * {K_BYTES}")}) +
-         in("pyc_copy_arrive((u32)({K_FULL} + at_stage * 8));\n}}\n");
+                 .to = in("{K_AT}u + ") + stage + in(" * {K_BYTES}u")}) +
+         in("pyc_copy_arrive({K_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-std::string HalvesWriter::bring_values(const char* j, const char* t) const {
-  return "{\n" +
-         in(fmt::format("const i32 row0 = ({}) * {{BLOCK}}, at_stage = ({}) % {{VS}};\n", j, t)) +
+std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
+  return fmt::format("{{\nconst i32 row0 = ({}) * {};\n", j, a_.block) +
          copied({.name = "v",
                  .first = "row0",
                  .last = a_.keys,
@@ -239,18 +329,16 @@ std::string HalvesWriter::bring_values(const char* j, const char* t) const {
                  .row_stride = a_.v->row_stride,
                  .threads = z_.threads,
                  .thread = "thread",
-                 .to = in("{V_AT} + at_stage * {V_BYTES}")}) +
-         in("pyc_copy_arrive((u32)({V_FULL} + at_stage * 8));\n}}\n");
+                 .to = in("{V_AT}u + ") + stage + in(" * {V_BYTES}u")}) +
+         in("pyc_copy_arrive({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
 // The barriers, the queries with the first keys, and the first values.
 std::string HalvesWriter::start() const {
   std::string text = in(R"(if (thread == 0) {{
-  PYC_UNROLL for (i32 i = 0; i < {KS}; ++i) {{
+  PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
   pyc_phase_start((u32)({K_FULL} + i * 8), {T}u);
   pyc_phase_start((u32)({K_FREE} + i * 8), {T}u / 32u);
-  }}
-  PYC_UNROLL for (i32 i = 0; i < {VS}; ++i) {{
   pyc_phase_start((u32)({V_FULL} + i * 8), {T}u);
   pyc_phase_start((u32)({V_FREE} + i * 8), {T}u / 32u);
   }}
@@ -259,7 +347,7 @@ std::string HalvesWriter::start() const {
   float s[{SCORES}];
   float o[{SUMS}];
   u32 w[{WEIGHTS}];
-  float m[2], l[2];
+  float m[2], l[2], kept[2];
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = 0x0p+0f;
   PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   m[h] = pyc_bits_f32(0xff800000u);
@@ -278,31 +366,32 @@ std::string HalvesWriter::start() const {
                   .row_stride = a_.q->row_stride,
                   .threads = kGroupThreads,
                   .thread = "in_group",
-                  .to = fmt::format("group * {}", kGroupRows * z_.depth * 2)});
-  return text + bring_keys("begin", "0") + bring_values("begin", "0") + "}\n";
+                  .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
+  return text + bring_keys("begin", "0u") + bring_values("begin", "0u") + "if (begin + 1 < end) " +
+         bring_keys("begin + 1", "1u") + "}\n";
 }
 
-std::string HalvesWriter::products_of_keys() const {
+// The unit's views count in 16 bytes.
+std::string HalvesWriter::products_of_keys(const char* stage) const {
   std::string text = fmt::format(
-      "const u32 q_at = (u32)(group * {}), k_at = (u32)({} + t % {} * {});\npyc_wgmma_fence();\n",
-      kGroupRows * z_.depth * 2, z_.keys_at(), kKeyStages, z_.key_bytes());
+      "const u64 k_view = pyc_wgmma_place({}u, 16u, 1024u) + {} * {}u;\npyc_wgmma_fence();\n",
+      z_.keys_at(), stage, z_.key_bytes() / 16);
   for (int64_t d = 0; d < z_.depth; d += kUnitTerms) {
+    const int64_t part = d / kPart * kPartBytes;
     const int64_t within = d % kPart * 2;
-    text += fmt::format(
-        "pyc_wgmma_scores(s, pyc_wgmma_place(q_at + {}u, 16u, 1024u), "
-        "pyc_wgmma_place(k_at + {}u, 16u, 1024u), {});\n",
-        d / kPart * kGroupRows * kPartBytes + within, d / kPart * z_.keys * kPartBytes + within,
-        d == 0 ? 0 : 1);
+    text += fmt::format("pyc_wgmma_scores(s, q_view + {}u, k_view + {}u, {});\n",
+                        (part * kGroupRows + within) / 16, (part * z_.keys + within) / 16,
+                        d == 0 ? 0 : 1);
   }
   return text + "pyc_wgmma_commit();\n";
 }
 
 std::string HalvesWriter::products_of_values() const {
-  std::string text = fmt::format("const u32 v_at = (u32)({} + t % {} * {});\npyc_wgmma_fence();\n",
-                                 z_.values_at(), z_.value_stages, z_.value_bytes());
+  std::string text = fmt::format(
+      "const u64 v_view = pyc_wgmma_place({}u, {}u, 1024u) + stage * {}u;\npyc_wgmma_fence();\n",
+      z_.values_at(), z_.keys * kPartBytes, z_.value_bytes() / 16);
   for (int64_t u = 0; u < z_.keys; u += kUnitTerms) {
-    text += fmt::format("pyc_wgmma_values(o, w + {}, pyc_wgmma_place(v_at + {}u, {}u, 1024u));\n",
-                        u / 4, u * kPartBytes, z_.keys * kPartBytes);
+    text += fmt::format("pyc_wgmma_values(o, w + {}, v_view + {}u);\n", u / 4, u * kPartBytes / 16);
   }
   return text + "pyc_wgmma_commit();\n";
 }
@@ -315,6 +404,7 @@ std::string HalvesWriter::scores_by(loop::ExprId formula) const {
       emitter.line(fmt::format("const {} {} = {};", emitter.var_type(v), name, value));
       emitter.declare(v, name);
     };
+    emitter.any_nan_ = true;  // a row with a NaN is NaN, whichever it is
     // Rows past the last one repeat it; nothing of them is stored.
     place(a_.query_var, "row_query", in("row < {QUERIES} ? row : {QUERIES} - 1"));
     place(a_.block_var, "key_block", "j");
@@ -331,11 +421,10 @@ std::string HalvesWriter::scores_by(loop::ExprId formula) const {
 }
 
 std::string HalvesWriter::scores() const {
-  const loop::ExprId whole = formulas_.written(a_.score);
-  if (limits_.all.empty() || limits_.within == whole) return scores_by(whole);
+  if (limits_.all.empty() || within_ == whole_) return scores_by(whole_);
   return fmt::format("if ({}) {{\n{}}} else {{\n{}}}\n",
                      holds_in_block(limits_, a_, "group_low", "group_high", "j"),
-                     scores_by(limits_.within), scores_by(whole));
+                     scores_by(within_), scores_by(whole_));
 }
 
 // Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
@@ -352,17 +441,18 @@ std::string HalvesWriter::weights() const {
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
-  const float m_now = pyc_max_f32(m_before, top);
-  float kept;
+  const float m_now = pyc_max_f32(m_before, pyc_mul_f32(top, {SCALE}));
   {{
-)") + formulas_.assigned("kept", a_.factor, {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+)") +
+                     formulas_.assigned("kept[h]", formulas_.written(a_.factor),
+                                        {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
                      in(R"(}}
   m[h] = m_now;
   PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
   PYC_UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 n = i + h * 2 + e;
   const float s_now = s[n];
-)") + formulas_.assigned("s[n]", a_.weight, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
+)") + formulas_.assigned("s[n]", weight_, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
                      "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
   const auto count = static_cast<size_t>(z_.keys / 8);
   std::vector<std::string> lanes;
@@ -380,43 +470,88 @@ std::string HalvesWriter::weights() const {
   }
   return text + in(R"(sum[e] = x;
   }}
-  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept), pyc_add_f32(sum[0], sum[1]));
-  PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{
-  PYC_UNROLL for (i32 e = 0; e < 2; ++e) o[i + h * 2 + e] = pyc_mul_f32(o[i + h * 2 + e], kept);
+  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept[h]), pyc_add_f32(sum[0], sum[1]));
   }}
-  }}
-  PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
 )");
 }
 
-// Block t of those that are live. The products with the values of one block and with the keys of
-// the next are on the unit one after the other, while other groups compute weights.
+// Block t of those that are live begins with its scores. The products with its values and with the
+// keys of the next block are on the unit together; the latter come first, so that the next weights
+// are computed while the former are still summed. Behind the last block they are those of whatever
+// keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
+// single product.
 std::string HalvesWriter::blocks_of_keys() const {
-  return in(R"(const i32 count = end - begin;
+  return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
+                     kGroupRows * z_.depth * 2) +
+         in(R"(const i32 count = end - begin;
+  u32 stage = 0u, parity = 0u, before = 0u;
+  if (count > 0) {{
+  pyc_phase_wait({K_FULL}u, 0u);
+  pyc_shared_fence();
+)") + products_of_keys("stage") +
+         in(R"(pyc_wgmma_wait_0();
+  }}
   for (i32 t = 0; t < count; ++t) {{
   const i32 j = begin + t;
-  pyc_phase_wait((u32)({K_FULL} + t % {KS} * 8), (u32)(t / {KS} % 2));
-  pyc_shared_fence();
-)") + products_of_keys() +
-         in(R"(if (t + 1 < count) {{
-  if (t + 1 >= {KS}) pyc_phase_wait((u32)({K_FREE} + (t + 1) % {KS} * 8), (u32)((t + 1 - {KS}) / {KS} % 2));
-)") + bring_keys("j + 1", "t + 1") +
-         in(R"(}}
-  pyc_wgmma_wait_0();
-  if (lane == 0) {{
-  pyc_phase_arrive((u32)({K_FREE} + t % {KS} * 8));
-  if (t > 0) pyc_phase_arrive((u32)({V_FREE} + (t - 1) % {VS} * 8));
-  }}
+  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
+  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
+  const u32 after_parity = after == 0u ? next_parity ^ 1u : next_parity;
+  if (lane == 0) pyc_phase_arrive({K_FREE}u + stage * 8u);
+  if (t + 2 < count) {{
+  if (t + 2 >= {STAGES}) pyc_phase_wait({K_FREE}u + after * 8u, after_parity ^ 1u);
+)") + bring_keys("j + 2", "after") +
+         "}\n" + scores() + weights() + in(R"(pyc_wgmma_values_done(o);
+  if (lane == 0 && t > 0) pyc_phase_arrive({V_FREE}u + before * 8u);
   if (t + 1 < count) {{
-  if (t + 1 >= {VS}) pyc_phase_wait((u32)({V_FREE} + (t + 1) % {VS} * 8), (u32)((t + 1 - {VS}) / {VS} % 2));
-)") + bring_values("j + 1", "t + 1") +
-         "}\n" + scores() + weights() +
-         in(R"(pyc_phase_wait((u32)({V_FULL} + t % {VS} * 8), (u32)(t / {VS} % 2));
+  if (t + 1 >= {STAGES}) pyc_phase_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+)") + bring_values("j + 1", "next") +
+         in(R"(}}
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
+  if (t + 1 < count) pyc_phase_wait({K_FULL}u + next * 8u, next_parity);
+  pyc_shared_fence();
+)") + products_of_keys("next") +
+         in(R"(pyc_phase_wait({V_FULL}u + stage * 8u, parity);
   pyc_shared_fence();
 )") + products_of_values() +
-         "}\npyc_wgmma_wait_0();\n";
+         in(R"(pyc_wgmma_scores_done(s);
+  before = stage;
+  stage = next;
+  parity = next_parity;
+  }}
+  pyc_wgmma_values_done(o);
+)");
 }
 
+// Columns of row h. They are a multiple of eight, so a pair of floats lies at a multiple of eight
+// bytes.
+std::string HalvesWriter::result_columns(bool by_reciprocal) const {
+  const Attention::Output& out = a_.outputs[0];
+  const DType type = formulas_.kernel().buffers[out.buffer].dtype;
+  std::string text =
+      in("PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{\nconst i32 c = i * 2 + quad * 2;\n");
+  text += fmt::format("PYC_ALIGN16 {} y[2];\n", memory_type(type));
+  text += "PYC_UNROLL for (i32 e = 0; e < 2; ++e) {\nconst float o_end = o[i + h * 2 + e];\n";
+  text += formulas_.text([&](Emitter& emitter) {
+    emitter.declare(a_.o, "o_end");
+    emitter.declare(a_.m, "m_end");
+    emitter.declare(a_.l, "l_end");
+    if (by_reciprocal) {
+      const std::string x = emitter.value(formulas_.kernel().pool.node(quotient_).a);
+      emitter.line(fmt::format("const float quotient = pyc_quotient({}, l_end, high, low);", x));
+      emitter.loaded_[quotient_] = "quotient";
+    }
+    emitter.line(fmt::format("y[e] = ({}){};", memory_type(type),
+                             emitter.value(formulas_.written(out.value))));
+  });
+  text += a_.columns < z_.columns ? in("}}\nif (c < {COLUMNS}) ") : "}\n";
+  return text +
+         fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + (place * {2} + c)) = *(pyc_v{0}*)y;\n}}\n",
+                     2 * dtype_size(type), buffer_name(out.buffer), a_.columns);
+}
+
+// A row is divided by its sum through the sum's reciprocal, where all of it is moderate.
 std::string HalvesWriter::results() const {
   std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   const i32 row = own + h * 8;
@@ -425,27 +560,27 @@ std::string HalvesWriter::results() const {
   const float m_end = m[h];
   const float l_end = l[h];
 )");
-  const auto stored = [&](size_t i, const std::string& into) {
-    const Attention::Output& out = a_.outputs[i];
-    return formulas_.assigned(into, out.value, {{a_.o, "o_end"}, {a_.m, "m_end"}, {a_.l, "l_end"}},
-                              memory_type(formulas_.kernel().buffers[out.buffer].dtype));
-  };
-  if (const Attention::Output& out = a_.outputs[0]; out.buffer != loop::kNone) {
-    const DType type = formulas_.kernel().buffers[out.buffer].dtype;
-    text +=
-        in("PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{\nconst i32 c = i * 2 + quad * 2;\n");
-    text += fmt::format("PYC_ALIGN16 {} y[2];\n", memory_type(type));
-    text += "PYC_UNROLL for (i32 e = 0; e < 2; ++e) {\nconst float o_end = o[i + h * 2 + e];\n" +
-            stored(0, "y[e]") + "}\n";
-    text += a_.columns < z_.columns ? in("if (c < {COLUMNS}) ") : "";
-    // Columns are a multiple of eight, so a pair of floats lies at a multiple of eight bytes.
-    text += fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + (place * {2} + c)) = *(pyc_v{0}*)y;\n}}\n",
-                        2 * dtype_size(type), buffer_name(out.buffer), a_.columns);
+  if (a_.outputs[0].buffer != loop::kNone && quotient_ == loop::kNone) {
+    text += result_columns(false);
+  } else if (a_.outputs[0].buffer != loop::kNone) {
+    text += in(R"(u32 outside = pyc_f32_bits(l_end) - (97u << 23) < 60u << 23 ? 0u : 1u << 30;
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; i += 4) {{
+  PYC_UNROLL for (i32 e = 0; e < 2; ++e) outside |= pyc_f32_bits(o[i + h * 2 + e]) - (67u << 23);
+  }}
+  if ((outside & 1u << 30) == 0u) {{
+  const float high = pyc_div_f32(0x1p+0f, l_end);
+  const float low = pyc_mul_f32(pyc_fma_f32(-l_end, high, 0x1p+0f), high);
+)") + result_columns(true) +
+            "} else {\n" + result_columns(false) + "}\n";
   }
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    if (a_.outputs[i].buffer == loop::kNone) continue;
+    const Attention::Output& out = a_.outputs[i];
+    if (out.buffer == loop::kNone) continue;
     text += "if (quad == 0) {\n" +
-            stored(i, fmt::format("{}[place]", buffer_name(a_.outputs[i].buffer))) + "}\n";
+            formulas_.assigned(fmt::format("{}[place]", buffer_name(out.buffer)),
+                               formulas_.written(out.value), {{a_.m, "m_end"}, {a_.l, "l_end"}},
+                               memory_type(formulas_.kernel().buffers[out.buffer].dtype)) +
+            "}\n";
   }
   return text + "}\n}\n";
 }
@@ -487,8 +622,8 @@ std::string attention_halves_obstacle(const lower::Group& group) {
 
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
   const Sizes z(*group.attention, cut);
-  const int64_t by_registers = kRegistersOfOne / (z.threads * up_to(z.registers(), 8));
-  return std::min(by_registers, kSharedOfOne / (z.shared_bytes() + kSharedTaken));
+  return std::min(kRegistersOfOne / (z.threads * up_to(z.registers(), 8)),
+                  kSharedOfOne / (z.shared_bytes() + kSharedTaken));
 }
 
 KernelText attention_halves_text(const lower::Group& group, const AttentionCut& cut,

@@ -27,6 +27,7 @@ class LimitReader {
       inner = pool_.node(inner).b;
     }
     out.within = whole_ ? inner : score;
+    out.live = inner;
     return out;
   }
 

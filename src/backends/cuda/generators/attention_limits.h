@@ -26,6 +26,8 @@ struct KeyLimits {
   // The score where all of them hold; the score itself where that would leave out a condition of
   // another kind.
   loop::ExprId within = loop::kNone;
+  // The score behind all choices between it and −inf.
+  loop::ExprId live = loop::kNone;
 };
 
 // Of `score`, an expression of the pool.

@@ -90,7 +90,15 @@ std::string attention_prelude(const AttentionInstructions& instructions) {
              columns, type, values.registers, values.operands, v, v + 1, v + 2, v + 3, v + 4,
              v + 5) +
          fmt::format(
+             "PYC_FN void pyc_wgmma_scores_done(float* d) {{\n"
+             "  asm volatile(\"wgmma.wait_group.sync.aligned 1;\" : {} :: \"memory\");\n}}\n"
+             "PYC_FN void pyc_wgmma_values_done(float* d) {{\n"
+             "  asm volatile(\"wgmma.wait_group.sync.aligned 0;\" : {} :: \"memory\");\n}}\n",
+             scores.operands, values.operands) +
+         fmt::format(
              "#else\n"
+             "#define pyc_wgmma_scores_done(d) pyc_wgmma_wait_1()\n"
+             "#define pyc_wgmma_values_done(d) pyc_wgmma_wait_0()\n"
              "#define pyc_halves(low, high) pyc_model_halves(low, high, PYC_MODEL_{1})\n"
              "#define pyc_wgmma_scores(d, a, b, keep) "
              "pyc_model_wgmma(d, a, b, keep, {0}, PYC_MODEL_{1}, 0, 0)\n"
