@@ -244,6 +244,24 @@ TEST_F(CudaEngineTest, FewLongRowsAreReducedByTheWholeDevice) {
   }
 }
 
+// Blocks that are whole and broken, one super-block and two.
+TEST_F(CudaEngineTest, RunningSumsAreTakenByManyThreads) {
+  const std::pair<std::string, size_t> cases[] = {
+      {"f32[70000]", 3}, {"f32[3,2,15001]", 3}, {"f32[1050000]", 4}};
+  for (const auto& [type, steps] : cases) {
+    const std::string text =
+        "graph @m(%x: " + type + ") -> (%y) {\n  %y = cumsum(%x) {axis=-1}\n}\n";
+    const auto model = model_of(text);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->program().steps.size(), steps) << type;
+    const TensorBytes inputs = ramp_inputs(model->inputs());
+    TensorBytes found;
+    const Status status = run_on(*model, inputs, found);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(found, expected_of(text, inputs)) << type;
+  }
+}
+
 constexpr const char* kGather = R"(graph @g(%x: f32[6,4], %i: i64[3]) -> (%y) {
   %z = relu(%x)
   %y = gather(%z, %i) {axis=0}

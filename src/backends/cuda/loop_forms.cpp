@@ -26,9 +26,13 @@ double bytes_per_ns(uint32_t blocks) {
   return std::min(kDeviceBytesPerNs, kBytesPerNsOfBlock * std::max<uint32_t>(blocks, 1));
 }
 
-// One thread sums a whole product, and waits for each of its terms.
+// One thread sums a whole product, or carries something along a row, and waits for each term.
 double chain_ns(const lower::Group& group) {
-  return group.contraction ? kTermNs * static_cast<double>(group.contraction->k) : 0.0;
+  int64_t terms = group.contraction ? group.contraction->k : 0;
+  for (const loop::Loop& l : group.kernel.loops) {
+    if (!l.carries.empty()) terms += l.extent;
+  }
+  return kTermNs * static_cast<double>(terms);
 }
 
 class LoopForms final : public KernelGenerator {
