@@ -13,9 +13,9 @@ TENSOR = 0
 # PYC_DTYPE_*
 DTYPES = {
     "bool": 0, "int8": 3, "int16": 4, "int32": 5, "int64": 6, "uint8": 9, "uint16": 10, "uint32": 11, "uint64": 12,
-    "float16": 19, "float32": 21, "float64": 22,
+    "float16": 19, "bfloat16": 20, "float32": 21, "float64": 22,
 }
-NUMPY_TYPES = {number: np.dtype(name) for name, number in DTYPES.items()}
+NUMPY_TYPES = {number: np.dtype(name) for name, number in DTYPES.items() if name != "bfloat16"}  # NumPy has none
 
 
 NAMED_OPTIONS_SINCE = 4  # the ABI version

@@ -54,6 +54,10 @@ TEST(CudaApi, StructsAreTheToolkits) {
   EXPECT_EQ(offsetof(KernelNodeParams, extra), offsetof(Theirs, extra));
   EXPECT_EQ(offsetof(KernelNodeParams, kernel), offsetof(Theirs, kern));
   EXPECT_EQ(offsetof(KernelNodeParams, context), offsetof(Theirs, ctx));
+  EXPECT_EQ(sizeof(GraphEdge), sizeof(CUgraphEdgeData));
+  EXPECT_EQ(offsetof(GraphEdge, from_port), offsetof(CUgraphEdgeData, from_port));
+  EXPECT_EQ(offsetof(GraphEdge, to_port), offsetof(CUgraphEdgeData, to_port));
+  EXPECT_EQ(offsetof(GraphEdge, type), offsetof(CUgraphEdgeData, type));
 }
 
 TEST(CudaApi, NumbersAreTheToolkits) {
@@ -89,6 +93,9 @@ TEST(CudaApi, NumbersAreTheToolkits) {
   EXPECT_EQ(int{kAttributeMostShared}, int{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES});
   EXPECT_EQ(unsigned{kStreamNonBlocking}, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(unsigned{kEventDefault}, unsigned{CU_EVENT_DEFAULT});
+  EXPECT_EQ(unsigned{kHostMapped}, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
+  EXPECT_EQ(int{kPortProgrammatic}, int{CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC});
+  EXPECT_EQ(int{kDependencyProgrammatic}, int{CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC});
   EXPECT_EQ(int{kCaptureThreadLocal}, int{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL});
 }
 

@@ -23,15 +23,19 @@ using cuda::Module;
 using cuda::Nvrtc;
 using cuda::Stream;
 
-// y[i] = x[i] + step, in blocks of 32 threads.
-std::string image_of_add() {
+// y[i] = x[i] + step, in blocks of 32 threads; it waits before it reads, behind or never.
+constexpr std::string_view kWaitsFirst = "  pyc_wait_for_earlier();\n  const i32 v = x[i];\n";
+constexpr std::string_view kWaitsLate = "  const i32 v = x[i];\n  pyc_wait_for_earlier();\n";
+constexpr std::string_view kNeverWaits = "  const i32 v = x[i];\n";
+
+std::string image_of_add(std::string_view read = kWaitsFirst) {
   const auto nvrtc = Nvrtc::load(kFakeNvrtc);
   EXPECT_TRUE(nvrtc.ok()) << nvrtc.status().to_string();
   const std::string text =
       std::string(cuda::cuda_dialect().header) + std::string(cuda::prelude()) +
       "PYC_KERNEL(add, 3, 32, 0, PYC_GLOBAL const i32* x, PYC_GLOBAL i32* y, u64 step) {\n"
-      "  const i32 i = pyc_block() * 32 + pyc_thread();\n"
-      "  y[i] = x[i] + (i32)step;\n}\n";
+      "  const i32 i = pyc_block() * 32 + pyc_thread();\n" +
+      std::string(read) + "  y[i] = v + (i32)step;\n}\n";
   auto image = (*nvrtc)->cubin(text, "sm_90a");
   EXPECT_TRUE(image.ok()) << image.status().to_string();
   return image.ok() ? *image : "";
@@ -112,6 +116,42 @@ TEST(CudaDriver, AFaultAtAnyCallIsAStatusWithItsCause) {
     }
   }
   EXPECT_TRUE(use_everything(image, result, ms).ok()) << "nothing is left of the faults";
+}
+
+// x = 0 … 63 through a graph of y = x + 1, x = y + 1, y = x + 1.
+Status run_chain(const std::string& image, std::vector<int32_t>& result) {
+  PYC_ASSIGN(const auto driver, Driver::load(kFakeDriver));
+  PYC_ASSIGN(const DevicePtr device, Device::open(driver));
+  PYC_ASSIGN(Stream stream, Stream::create(device));
+  PYC_ASSIGN(const auto x, device->allocate(kElements * 4));
+  PYC_ASSIGN(const auto y, device->allocate(kElements * 4));
+  PYC_ASSIGN(const Module module, Module::load(device, image));
+  PYC_ASSIGN(const auto add, module.function("add"));
+  PYC_ASSIGN(cuda::LaunchGraph graph, cuda::LaunchGraph::create(device));
+  const std::array<uint64_t, 3> forth{x.get(), y.get(), 1};
+  const std::array<uint64_t, 3> back{y.get(), x.get(), 1};
+  for (const auto& parameters : {forth, back, forth}) {
+    PYC_TRY(graph.add(add, {2, 32}, parameters));
+  }
+  PYC_TRY(graph.instantiate());
+  std::vector<int32_t> from(kElements);
+  std::iota(from.begin(), from.end(), 0);
+  PYC_TRY(stream.copy_in(x.get(), std::as_bytes(std::span(from))));
+  PYC_TRY(stream.launch(graph));
+  result.resize(kElements);
+  PYC_TRY(stream.copy_out(std::as_writable_bytes(std::span(result)), y.get()));
+  return stream.synchronize();
+}
+
+TEST(CudaDriver, ALaunchThatReadsBeforeItsWaitHasOtherBits) {
+  std::vector<int32_t> expected(kElements);
+  std::iota(expected.begin(), expected.end(), 3);
+  for (const std::string_view read : {kWaitsFirst, kWaitsLate, kNeverWaits}) {
+    std::vector<int32_t> result;
+    const Status status = run_chain(image_of_add(read), result);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(result == expected, read == kWaitsFirst) << read;
+  }
 }
 
 TEST(CudaDriver, ResultsNobodyWaitedForAreNotThere) {

@@ -1,7 +1,8 @@
 // A libcuda on the host, loaded by path in place of the driver. Device memory is the host's, filled
 // with a pattern; work waits in its stream until someone synchronizes, so that a result nobody
 // waited for is not there; modules are shared objects that fake_nvrtc.cpp made. Copies must lie
-// within one allocation. Any call can be made to fail: pyc_fake_fail.
+// within one allocation. A launch behind a programmatic edge finds memory as it was before the
+// launch in front of it, until it waits. Any call can be made to fail: pyc_fake_fail.
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -36,11 +37,18 @@ struct FakeFunction {
   int threads;
   int barriers;
   void (*launch)(void (*)(void*), void*, unsigned, unsigned, int);
+  void (*at_wait)(void (*)(void*), void*);  // what its first wait is to do
   unsigned most_shared = 48U << 10;
 };
-struct FakeGraph {
-  std::vector<Work> work;
+struct FakeNode {
+  Work work;
+  bool follows = false;   // the node in front of it
+  bool is_early = false;  // by a programmatic edge
 };
+struct FakeGraph {
+  std::vector<FakeNode> nodes;
+};
+using Contents = std::map<uint64_t, std::vector<char>>;  // of device memory, by address
 struct FakeStream {
   std::vector<Work> waiting;
   bool capturing = false;
@@ -66,7 +74,9 @@ struct State {
   std::set<FakeGraph*> graphs;
   std::set<FakeGraph*> execs;
   int64_t launches = 0;
-  int64_t allocated = 0;  // bytes of device memory now
+  int64_t early_launches = 0;     // before the one in front of them was over
+  const Contents* due = nullptr;  // what such a launch finds from its wait on
+  int64_t allocated = 0;          // bytes of device memory now
   int64_t allocations = 0;
   int64_t sent = 0;  // bytes from the host, and to it
   int64_t fetched = 0;
@@ -102,7 +112,11 @@ bool is_allocated(uint64_t address, size_t bytes) {
 int enqueue(StreamHandle handle, Work work) {
   auto* stream = reinterpret_cast<FakeStream*>(handle);
   if (!state().streams.contains(stream)) return kErrorInvalidValue;
-  (stream->capturing ? stream->noted.work : stream->waiting).push_back(std::move(work));
+  if (stream->capturing) {
+    stream->noted.nodes.push_back({std::move(work), !stream->noted.nodes.empty(), false});
+  } else {
+    stream->waiting.push_back(std::move(work));
+  }
   return kSuccess;
 }
 
@@ -138,6 +152,43 @@ void run_thread(void* argument) {
   call_with(*static_cast<const Call*>(argument), std::make_index_sequence<kMostFakeParameters>());
 }
 
+Contents contents_now() {
+  Contents out;
+  for (const auto& [address, bytes] : state().memory) {
+    const auto* begin = reinterpret_cast<const char*>(address);
+    out[address].assign(begin, begin + bytes);
+  }
+  return out;
+}
+void put(const Contents& contents) {
+  for (const auto& [address, bytes] : contents) {
+    memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+  }
+}
+// Earlier launches are over: what they wrote is there.
+void end_of_wait(void*) {
+  if (state().due != nullptr) put(*state().due);
+  state().due = nullptr;
+}
+
+int run_nodes(const std::vector<FakeNode>& nodes) {
+  Contents before;  // the launch in front
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool remember = nodes[i].is_early || (i + 1 < nodes.size() && nodes[i + 1].is_early);
+    Contents now = remember ? contents_now() : Contents{};
+    if (nodes[i].is_early) {
+      ++state().early_launches;
+      put(before);
+      state().due = &now;
+    }
+    const int result = nodes[i].work();
+    state().due = nullptr;
+    if (result != kSuccess) return result;
+    before = std::move(now);
+  }
+  return kSuccess;
+}
+
 // A kernel's launch as work; its parameters are read now.
 int launch_of(const KernelNodeParams& params, Work& work) {
   const auto* function = reinterpret_cast<const FakeFunction*>(params.function);
@@ -150,6 +201,7 @@ int launch_of(const KernelNodeParams& params, Work& work) {
   for (int i = 0; i < function->parameters; ++i) memcpy(&call.p[i], params.parameters[i], 8);
   work = [=]() mutable {
     ++state().launches;
+    function->at_wait(end_of_wait, nullptr);
     function->launch(run_thread, &call, blocks, threads, function->barriers);
     return int{kSuccess};
   };
@@ -177,6 +229,7 @@ int64_t pyc_fake_calls() { return state().calls; }
 // The call that was made to fail; "" if none has been yet.
 const char* pyc_fake_failed() { return state().failed.c_str(); }
 int64_t pyc_fake_launches() { return state().launches; }
+int64_t pyc_fake_early_launches() { return state().early_launches; }
 int64_t pyc_fake_allocated() { return state().allocated; }
 int64_t pyc_fake_allocations() { return state().allocations; }
 int64_t pyc_fake_sent() { return state().sent; }
@@ -353,11 +406,15 @@ int cuModuleGetFunction(FunctionHandle* function, ModuleHandle handle, const cha
   void* run = dlsym(module->library, name);
   const auto* shape = static_cast<const int*>(dlsym(module->library, shape_name.c_str()));
   void* launch = dlsym(module->library, "pyc_model_launch");
-  if (run == nullptr || shape == nullptr || launch == nullptr) return kErrorNotFound;
+  void* at_wait = dlsym(module->library, "pyc_model_at_wait");
+  if (run == nullptr || shape == nullptr || launch == nullptr || at_wait == nullptr) {
+    return kErrorNotFound;
+  }
   if (shape[0] > kMostFakeParameters) return kErrorInvalidValue;
   s.functions.push_back(std::make_unique<FakeFunction>(
       FakeFunction{reinterpret_cast<void (*)()>(run), shape[0], shape[1], shape[2],
-                   reinterpret_cast<decltype(FakeFunction::launch)>(launch)}));
+                   reinterpret_cast<decltype(FakeFunction::launch)>(launch),
+                   reinterpret_cast<decltype(FakeFunction::at_wait)>(at_wait)}));
   *function = reinterpret_cast<FunctionHandle>(s.functions.back().get());
   return kSuccess;
 }
@@ -429,7 +486,11 @@ int cuStreamEndCapture(StreamHandle handle, GraphHandle* graph) {
 }
 int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
   FAKE_BEGIN("cuGraphInstantiateWithFlags");
-  auto* made = new FakeGraph(*reinterpret_cast<const FakeGraph*>(graph));
+  const auto& nodes = reinterpret_cast<const FakeGraph*>(graph)->nodes;
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    if (!nodes[i].follows) return kErrorInvalidValue;  // launches here have an order
+  }
+  auto* made = new FakeGraph{nodes};
   s.execs.insert(made);
   *exec = reinterpret_cast<GraphExecHandle>(made);
   return kSuccess;
@@ -441,7 +502,7 @@ int cuGraphCreate(GraphHandle* graph, unsigned) {
   *graph = reinterpret_cast<GraphHandle>(made);
   return kSuccess;
 }
-// A node is the number of its work, from 1. Nodes are a chain: each depends on the last one.
+// A node is its number, from 1. Nodes become a chain: each depends on the last one.
 int cuGraphAddKernelNode_v2(GraphNodeHandle* node, GraphHandle handle,
                             const GraphNodeHandle* before, size_t count,
                             const KernelNodeParams* params) {
@@ -449,11 +510,29 @@ int cuGraphAddKernelNode_v2(GraphNodeHandle* node, GraphHandle handle,
   auto* graph = reinterpret_cast<FakeGraph*>(handle);
   if (!s.graphs.contains(graph)) return kErrorInvalidValue;
   const size_t last = count == 0 ? 0 : reinterpret_cast<size_t>(before[0]);
-  if (count > 1 || last != graph->work.size()) return kErrorInvalidValue;
+  if (count > 1 || (count == 1 && last != graph->nodes.size())) return kErrorInvalidValue;
   Work work;
   if (const int result = launch_of(*params, work); result != kSuccess) return result;
-  graph->work.push_back(std::move(work));
-  *node = reinterpret_cast<GraphNodeHandle>(graph->work.size());
+  graph->nodes.push_back({std::move(work), count == 1, false});
+  *node = reinterpret_cast<GraphNodeHandle>(graph->nodes.size());
+  return kSuccess;
+}
+int cuGraphAddDependencies_v2(GraphHandle handle, const GraphNodeHandle* from,
+                              const GraphNodeHandle* to, const GraphEdge* edges, size_t count) {
+  FAKE_BEGIN("cuGraphAddDependencies_v2");
+  auto* graph = reinterpret_cast<FakeGraph*>(handle);
+  if (!s.graphs.contains(graph)) return kErrorInvalidValue;
+  for (size_t i = 0; i < count; ++i) {
+    const auto begin = reinterpret_cast<size_t>(from[i]);
+    const auto end = reinterpret_cast<size_t>(to[i]);
+    const bool is_early = edges != nullptr && edges[i].type == kDependencyProgrammatic;
+    if (is_early != (edges != nullptr && edges[i].from_port == kPortProgrammatic)) {
+      return kErrorInvalidValue;
+    }
+    if (begin < 1 || end != begin + 1 || end > graph->nodes.size()) return kErrorInvalidValue;
+    graph->nodes[end - 1].follows = true;
+    graph->nodes[end - 1].is_early = is_early;
+  }
   return kSuccess;
 }
 int cuGraphExecKernelNodeSetParams_v2(GraphExecHandle handle, GraphNodeHandle node,
@@ -461,10 +540,10 @@ int cuGraphExecKernelNodeSetParams_v2(GraphExecHandle handle, GraphNodeHandle no
   FAKE_BEGIN("cuGraphExecKernelNodeSetParams_v2");
   auto* graph = reinterpret_cast<FakeGraph*>(handle);
   const auto number = reinterpret_cast<size_t>(node);
-  if (!s.execs.contains(graph) || number < 1 || number > graph->work.size()) {
+  if (!s.execs.contains(graph) || number < 1 || number > graph->nodes.size()) {
     return kErrorInvalidValue;
   }
-  return launch_of(*params, graph->work[number - 1]);
+  return launch_of(*params, graph->nodes[number - 1].work);
 }
 int cuGraphDestroy(GraphHandle handle) {
   const std::lock_guard lock(state().mutex);
@@ -482,12 +561,8 @@ int cuGraphExecDestroy(GraphExecHandle handle) {
 }
 int cuGraphLaunch(GraphExecHandle handle, StreamHandle stream) {
   FAKE_BEGIN("cuGraphLaunch");
-  const auto work = reinterpret_cast<const FakeGraph*>(handle)->work;
-  return enqueue(stream, [=] {
-    for (const Work& w : work) {
-      if (const int result = w(); result != kSuccess) return result;
-    }
-    return int{kSuccess};
+  return enqueue(stream, [nodes = reinterpret_cast<const FakeGraph*>(handle)->nodes] {
+    return run_nodes(nodes);
   });
 }
 int cuEventCreate(EventHandle* event, unsigned) {

@@ -28,6 +28,8 @@ class FakeDriver {
   int64_t calls() const { return symbol<int64_t (*)()>("pyc_fake_calls")(); }
   int64_t alive() const { return symbol<int64_t (*)()>("pyc_fake_alive")(); }
   int64_t launches() const { return symbol<int64_t (*)()>("pyc_fake_launches")(); }
+  // Of them, those that came before the one in front of them was over.
+  int64_t early_launches() const { return symbol<int64_t (*)()>("pyc_fake_early_launches")(); }
   int64_t allocated() const { return symbol<int64_t (*)()>("pyc_fake_allocated")(); }
   int64_t allocations() const { return symbol<int64_t (*)()>("pyc_fake_allocations")(); }
   int64_t sent() const { return symbol<int64_t (*)()>("pyc_fake_sent")(); }

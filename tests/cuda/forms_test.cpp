@@ -75,8 +75,15 @@ TEST_F(CudaForms, SumsOfSeveralSuperBlocks) {
 
 TEST_F(CudaForms, RowsOfAWarpAndOfABlock) {
   const auto forms = expect_equal(taken(row_runs()), KernelForm::kAny);
-  EXPECT_TRUE(forms.contains("team of 32"));
-  EXPECT_TRUE(forms.contains("team of 512"));
+  EXPECT_TRUE(forms.contains("rows of 32")) << "a warp a row";
+  EXPECT_TRUE(forms.contains("rows of 160")) << "a warp for 1024";
+  EXPECT_TRUE(forms.contains("team of 512")) << "a row too long for registers";
+}
+
+TEST_F(CudaForms, NormsKeepTheirRows) {
+  const auto forms = expect_equal(taken(norm_runs()), KernelForm::kAny);
+  EXPECT_TRUE(forms.contains("rows of 32"));
+  EXPECT_TRUE(forms.contains("rows of 64"));
 }
 
 TEST_F(CudaForms, NeighboursOfAThreadAreReadAtOnce) {

@@ -110,6 +110,8 @@ struct Block {
 
 static Block block;
 static unsigned threads_of_block = 0;
+static void (*at_wait)(void*) = nullptr;  // until a launch's first thread waits for earlier ones
+static void* at_wait_argument = nullptr;
 
 }  // namespace pyc_model
 
@@ -218,6 +220,18 @@ extern "C" void pyc_model_launch(void (*run)(void*), void* argument, unsigned bl
     }
     for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) run(argument);
   }
+}
+
+// What the next launch does when its first thread waits for earlier launches.
+extern "C" void pyc_model_at_wait(void (*call)(void*), void* argument) {
+  pyc_model::at_wait = call;
+  pyc_model::at_wait_argument = argument;
+}
+static inline void pyc_wait_for_earlier() {
+  if (pyc_model::at_wait == nullptr) return;
+  void (*call)(void*) = pyc_model::at_wait;
+  pyc_model::at_wait = nullptr;
+  call(pyc_model::at_wait_argument);
 }
 
 static inline void __syncthreads() {

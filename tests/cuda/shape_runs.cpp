@@ -47,10 +47,32 @@ Result<std::vector<CaseRun>> super_block_runs() {
 
 Result<std::vector<CaseRun>> row_runs() {
   std::vector<CaseRun> runs;
-  for (const char* shape : {"[5,40]", "[3,768]", "[2,1025]", "[2,5000]", "[1,30000]"}) {
+  for (const char* shape : {"[5,40]", "[3,768]", "[2,1025]", "[2,5000]", "[1,40000]"}) {
     PYC_TRY(add_run(runs, {std::string("f32") + shape, "softmax"}));
     PYC_TRY(add_run(runs, {std::string("f16") + shape, "softmax"}));
     PYC_TRY(add_run(runs, {std::string("f32") + shape, "argmax {axis=1}"}));
+  }
+  return runs;
+}
+
+Result<std::vector<CaseRun>> norm_runs() {
+  std::vector<CaseRun> runs;
+  // Rows that end within a pair, a round and a block; the last are more than start at once.
+  const std::pair<const char*, const char*> shapes[] = {{"3", "768"},  {"2", "95"},   {"3", "100"},
+                                                        {"2", "1024"}, {"2", "1026"}, {"2", "1501"},
+                                                        {"1", "2048"}, {"1100", "64"}};
+  for (const auto& [rows, columns] : shapes) {
+    for (const char* t : {"f32", "bf16"}) {
+      const auto of = [&](const std::string& dims) { return std::string(t) + "[" + dims + "]"; };
+      const std::string row = of(columns);
+      const std::string all = of(std::string(rows) + "," + columns);
+      PYC_ASSIGN(CaseRun run,
+                 interpret_graph("norm of " + all, "graph @g(%x: " + all + ", %r: " + all +
+                                                       ", %g: " + row + ", %b: " + row +
+                                                       ") -> (%y, %s) {\n  %s = add(%x, %r)\n"
+                                                       "  %y = layer_norm(%s, %g, %b)\n}\n"));
+      runs.push_back(std::move(run));
+    }
   }
   return runs;
 }
@@ -67,7 +89,7 @@ Result<std::vector<CaseRun>> neighbour_runs() {
 
 Result<std::vector<CaseRun>> shape_runs() {
   std::vector<CaseRun> all;
-  for (auto* part : {tree_runs, super_block_runs, row_runs, neighbour_runs}) {
+  for (auto* part : {tree_runs, super_block_runs, row_runs, norm_runs, neighbour_runs}) {
     PYC_ASSIGN(std::vector<CaseRun> runs, part());
     std::move(runs.begin(), runs.end(), std::back_inserter(all));
   }

@@ -134,8 +134,9 @@ Result<DeviceMemory> Device::allocate(size_t bytes) const {
 Result<PinnedMemory> Device::allocate_pinned(size_t bytes) const {
   PYC_TRY(enter());
   void* address = nullptr;
-  Status made = status(driver_->api().cuMemHostAlloc(&address, std::max<size_t>(bytes, 1), 0),
-                       "cuMemHostAlloc");
+  Status made =
+      status(driver_->api().cuMemHostAlloc(&address, std::max<size_t>(bytes, 1), kHostMapped),
+             "cuMemHostAlloc");
   if (!made.ok()) return std::move(made).with_context(fmt::format("{} bytes", bytes));
   return PinnedMemory(shared_from_this(), address);
 }
@@ -272,9 +273,11 @@ Status LaunchGraph::add(FunctionHandle function, LaunchShape shape,
   ParameterAddresses addresses(parameters);
   const KernelNodeParams params = node_params(function, shape, addresses);
   GraphNodeHandle node = nullptr;
-  const GraphNodeHandle* before = nodes_.empty() ? nullptr : &nodes_.back();
-  PYC_ON_DEVICE(device, cuGraphAddKernelNode_v2, &node, noted_.get(), before,
-                nodes_.empty() ? 0 : 1, &params);
+  PYC_ON_DEVICE(device, cuGraphAddKernelNode_v2, &node, noted_.get(), nullptr, 0, &params);
+  if (!nodes_.empty()) {
+    const GraphEdge edge{.from_port = kPortProgrammatic, .type = kDependencyProgrammatic};
+    PYC_ON_DEVICE(device, cuGraphAddDependencies_v2, noted_.get(), &nodes_.back(), &node, &edge, 1);
+  }
   nodes_.push_back(node);
   return {};
 }

@@ -83,7 +83,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // At least one byte, 256-byte aligned.
   Result<DeviceMemory> allocate(size_t bytes) const;
-  // Memory of the host that copies need not stage; at least one byte.
+  // Memory of the host that copies need not stage and kernels may use; at least one byte.
   Result<PinnedMemory> allocate_pinned(size_t bytes) const;
   // What all calls of allocate asked for so far, whether or not it was given back.
   int64_t allocated_bytes() const { return allocated_.load(std::memory_order_relaxed); }
@@ -176,7 +176,9 @@ class Graph {
 };
 
 // Launches one after the other that are handed to the device at once, and whose parameters can be
-// changed one by one.
+// changed one by one. A kernel may be brought to the device before the one in front is over: it
+// waits there by itself (`pyc_wait_for_earlier`, dialect.h), as every kernel of this backend does
+// before anything else.
 class LaunchGraph {
  public:
   static Result<LaunchGraph> create(const DevicePtr& device);

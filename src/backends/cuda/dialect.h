@@ -14,6 +14,8 @@
 //   pyc_thread, pyc_block, pyc_blocks                     place in the grid
 //   pyc_barrier, pyc_warp_barrier                         also order memory
 //   pyc_shuffle_down_{u32,u64}, pyc_shuffle_first_{u32,u64}  within a warp
+//   pyc_wait_for_earlier                                  until the launches before this one are
+//              over and what they wrote is there
 //   pyc_fault(word, value)                                keeps the least value
 //   pyc_{add,sub,mul,div,sqrt,fma,floor,ceil,trunc,rint,min,max}_{f32,f64}  rounded once, min and
 //              max as in IEEE 754-2019; pyc_{f32,f64}_bits, pyc_bits_{f32,f64}

@@ -88,6 +88,7 @@ PYC_FN double pyc_max_f64(double a, double b) {
   return a < b ? b : a;
 }
 #ifndef PYC_FENCED
+PYC_FN void pyc_wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 PYC_FN float pyc_min_f32(float a, float b) {
   float y;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));

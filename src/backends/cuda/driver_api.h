@@ -45,6 +45,14 @@ struct KernelNodeParams {
   ContextHandle context = nullptr;  // null: the thread's
 };
 
+// What one node of a graph waits for in another.
+struct GraphEdge {
+  unsigned char from_port = 0;
+  unsigned char to_port = 0;
+  unsigned char type = 0;
+  unsigned char reserved[5] = {};
+};
+
 // Results that mean something of their own here; all others are failures at run time.
 enum DriverResult : int {
   kSuccess = 0,
@@ -89,6 +97,9 @@ enum : unsigned {
   kEventDefault = 0,
 };
 enum : int { kCaptureThreadLocal = 1 };
+enum : unsigned { kHostMapped = 2 };  // of cuMemHostAlloc: kernels may use the memory
+// An edge whose end may be on the device before its begin is over, and waits there by itself.
+enum : unsigned char { kPortProgrammatic = 1, kDependencyProgrammatic = 1 };
 
 // PYC_ENTRY(name, parameter types…): every function returns a DriverResult.
 #define PYC_DRIVER_ENTRIES(PYC_ENTRY)                                                         \
@@ -129,6 +140,8 @@ enum : int { kCaptureThreadLocal = 1 };
   PYC_ENTRY(cuGraphCreate, GraphHandle*, unsigned)                                            \
   PYC_ENTRY(cuGraphAddKernelNode_v2, GraphNodeHandle*, GraphHandle, const GraphNodeHandle*,   \
             size_t, const KernelNodeParams*)                                                  \
+  PYC_ENTRY(cuGraphAddDependencies_v2, GraphHandle, const GraphNodeHandle*,                   \
+            const GraphNodeHandle*, const GraphEdge*, size_t)                                 \
   PYC_ENTRY(cuGraphExecKernelNodeSetParams_v2, GraphExecHandle, GraphNodeHandle,              \
             const KernelNodeParams*)                                                          \
   PYC_ENTRY(cuGraphDestroy, GraphHandle)                                                      \

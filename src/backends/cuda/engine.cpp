@@ -17,8 +17,9 @@ PassageLayout layout_of(const runtime::Program& program) {
     return at;
   };
   for (const runtime::IoSpec& io : program.inputs) out.tensors.push_back(take(io.bytes));
-  out.fault = take(sizeof(uint32_t));
   for (const runtime::IoSpec& io : program.outputs) out.tensors.push_back(take(io.bytes));
+  out.fault = out.bytes;
+  out.pinned_bytes = out.bytes + sizeof(uint32_t);
   return out;
 }
 

@@ -3,12 +3,13 @@
 // Programs on the GPU. An engine has the code and the parameters on the device, a lane an arena, a
 // stream, the run's launches as a graph, and a block through which the caller's host tensors pass:
 //
-//   pinned host memory   [ input 0 | input 1 | … | fault word | output 0 | … ]
-//   device memory        [ input 0 | input 1 | … | fault word | output 0 | … ]
+//   pinned host memory   [ input 0 | input 1 | … | output 0 | … | fault word ]
+//   device memory        [ input 0 | input 1 | … | output 0 | … ]
 //
 // so that a run of host tensors is one copy to the device, one graph, one copy back and one wait.
-// Tensors on the device are taken where they lie; the launches that name them are changed when they
-// move.
+// Tensors on the device are taken where they lie, and a run of them is the graph and the wait; the
+// launches that name them are changed when they move. Kernels reach the fault word where it is:
+// only a check that fails pays for the way.
 
 #include <memory>
 #include <span>
@@ -40,8 +41,9 @@ struct TensorSlot {
 // Where the caller's tensors pass through, in bytes from the begin of the block.
 struct PassageLayout {
   std::vector<size_t> tensors;  // inputs, then outputs
-  size_t fault = 0;
-  size_t bytes = 0;
+  size_t bytes = 0;             // of both blocks
+  size_t fault = 0;             // behind them, in pinned memory
+  size_t pinned_bytes = 0;
 };
 
 class CudaEngine final : public runtime::Engine {

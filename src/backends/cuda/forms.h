@@ -8,8 +8,10 @@
 
 namespace pyc::cuda {
 
-// The forms; flat and team return nothing where they do not fit the kernel.
+// The forms; all but serial return nothing where they do not fit the kernel.
 std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::string& symbol,
+                                    const Dialect& dialect, const std::vector<bool>& unaligned);
+std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::string& symbol,
                                     const Dialect& dialect, const std::vector<bool>& unaligned);
 std::optional<KernelText> team_text(const loop::Kernel& kernel, const std::string& symbol,
                                     const Dialect& dialect, int64_t least_extent);
@@ -22,6 +24,10 @@ std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool
 // Declares the variables as the digits of `index`, an integer of the type, the last fastest.
 void declare_digits(Emitter& emitter, const std::string& index, const std::string& type,
                     const std::vector<loop::VarId>& vars, const std::vector<int64_t>& extents);
+// The value of `x`, a variable of that type, in another thread of the warp: "down" by `by` (",
+// 4u"), or the "first" one's.
+std::string shuffle_text(const std::string& how, const std::string& x, DType t,
+                         const std::string& by);
 // i32 where all numbers up to `n` and a grid's stride beyond it fit.
 std::string counter_type(int64_t n);
 

@@ -14,6 +14,17 @@ namespace {
 constexpr int64_t kSerialThreads = 128;
 // Scratch memory that threads of the serial form may have together.
 constexpr int64_t kSerialScratch = int64_t{64} << 20;
+
+// The wait is written here, so that no form can forget it. One that has something to do before,
+// with parameters alone, writes it itself.
+std::string with_wait(const std::string& text) {
+  const size_t head = text.find("PYC_KERNEL(");
+  if (head == std::string::npos) return text;  // a kernel without a point
+  if (text.find("pyc_wait_for_earlier()", head) != std::string::npos) return text;
+  const size_t body = text.find('{', head) + 1;
+  return text.substr(0, body) + "\npyc_wait_for_earlier();" + text.substr(body);
+}
+
 }  // namespace
 
 std::vector<uint32_t> parameters_of(const loop::Kernel& kernel) {
@@ -113,6 +124,7 @@ Result<KernelText> kernel_text(const loop::Kernel& given, const std::string& sym
   }
   if (form == KernelForm::kAny) {
     if (auto text = flat_text(kernel, symbol, dialect, unaligned)) return std::move(*text);
+    if (auto text = rows_text(kernel, symbol, dialect, unaligned)) return std::move(*text);
   }
   if (form != KernelForm::kSerial) {
     const int64_t least = form == KernelForm::kTeam ? 1 : dialect.warp;
@@ -124,7 +136,7 @@ Result<KernelText> kernel_text(const loop::Kernel& given, const std::string& sym
 std::string unit_text(const Dialect& dialect, std::span<const KernelText* const> kernels) {
   std::string text(dialect.header);
   text += prelude();
-  for (const KernelText* k : kernels) text += "\n// " + k->form + "\n" + k->text;
+  for (const KernelText* k : kernels) text += "\n// " + k->form + "\n" + with_wait(k->text);
   return text;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
-// Loop IR as kernel text. Three forms, tried in this order:
+// Loop IR as kernel text. Four forms, tried in this order:
 //   flat    one thread for each element of the one vector loop of a point, or for as many elements
 //           side by side as 16 bytes have, where they lie so in memory
+//   rows    a warp for every 1024 elements of a point's row, each element with one thread in all
+//           passes, which keeps it in registers
 //   team    one warp or block for each point; its vector loops are spread over the threads, trees
 //           with the lanes and blocks that docs/NUMERICS.md fixes; the rest every thread computes
 //   serial  one thread for each point
@@ -42,7 +44,8 @@ Result<KernelText> kernel_text(const loop::Kernel& kernel, const std::string& sy
                                const Dialect& dialect, KernelForm form = KernelForm::kAny,
                                const std::vector<bool>& unaligned = {});
 
-// What a compiler takes: header, prelude and kernels whose symbols differ.
+// What a compiler takes: header, prelude and kernels whose symbols differ. Each begins by waiting
+// for the launches before it.
 std::string unit_text(const Dialect& dialect, std::span<const KernelText* const> kernels);
 
 }  // namespace pyc::cuda

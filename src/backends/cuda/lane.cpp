@@ -58,7 +58,7 @@ Status CudaLane::prepare() {
     ++blocks_;
   }
   PYC_ASSIGN(passage_, device.allocate(engine_.layout.bytes));
-  PYC_ASSIGN(pinned_, device.allocate_pinned(engine_.layout.bytes));
+  PYC_ASSIGN(pinned_, device.allocate_pinned(engine_.layout.pinned_bytes));
   constexpr int64_t kPassageAndTables = 3;
   blocks_ += kPassageAndTables;
   fill_parameters();
@@ -81,7 +81,8 @@ void CudaLane::fill_parameters() {
         parameter = engine_.parameters[refs[b].index]->get() + offset;
       }
     }
-    parameters_[step.first + step.count - 2] = passage_.get() + engine_.layout.fault;
+    parameters_[step.first + step.count - 2] =
+        reinterpret_cast<uint64_t>(pinned(engine_.layout.fault));
     parameters_[step.first + step.count - 1] = s;
   }
   for (const TensorSlot& slot : engine_.slots) {
@@ -122,15 +123,13 @@ Status CudaLane::send_inputs(Views inputs, runtime::RunStats& stats) {
       PYC_TRY(stream_.copy(passage_of(i), reinterpret_cast<uint64_t>(inputs[i].origin()), bytes));
     }
   }
-  std::memcpy(pinned(layout.fault), &kNoFault, sizeof(kNoFault));
-  PYC_TRY(extend(stretch, layout.fault, layout.fault + sizeof(kNoFault), false, flush));
   return flush(stretch);
 }
 
 Status CudaLane::fetch_outputs(Views outputs, runtime::RunStats& stats) {
   const PassageLayout& layout = engine_.layout;
   const size_t first = engine_.program().inputs.size();
-  Stretch stretch{layout.fault, layout.fault + sizeof(kNoFault)};
+  Stretch stretch;
   const auto flush = [&](const Stretch& s) -> Status {
     if (s.begin == s.end) return {};
     stats.fetched_bytes += static_cast<int64_t>(s.end - s.begin);
@@ -244,6 +243,7 @@ Status CudaLane::fault_status(uint32_t word, size_t& step) {
 Status CudaLane::run(Views inputs, Views outputs, runtime::RunStats& stats,
                      runtime::StepTimes times) {
   PYC_TRY(engine_.gpu().device->enter());
+  std::memcpy(pinned(engine_.layout.fault), &kNoFault, sizeof(kNoFault));
   Status status = submit(inputs, outputs, stats, times);
   const Status waited = stream_.synchronize();  // even after a refusal: nothing is left in flight
   if (status.ok()) status = waited;

@@ -7,7 +7,7 @@
 namespace pyc::cuda {
 namespace {
 
-constexpr uint32_t kMagic = 0x31554350;  // "PCU1"
+constexpr uint32_t kMagic = 0x32554350;  // "PCU2": its kernels wait for earlier launches
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostShared = 227U << 10;
 constexpr uint32_t kWritten = 1;

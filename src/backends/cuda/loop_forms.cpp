@@ -12,7 +12,7 @@ namespace {
 // A matrix unit's sum in integers, one after the other, against a sum of as many products.
 constexpr double kUnitByHand = 100.0;
 
-// "flat x4" is the candidate loop_flat__4, "team of 32" loop_team__32, "serial" loop_serial.
+// "flat x4" is the candidate loop_flat__4, "rows of 32" loop_rows__32, "serial" loop_serial.
 std::string candidate_name(const std::string& form) {
   const std::string word = form.substr(0, form.find(' '));
   const size_t digits = form.find_first_of("0123456789");
@@ -20,9 +20,19 @@ std::string candidate_name(const std::string& form) {
   return fmt::format("loop_{}__{}", word, form.substr(digits));
 }
 
-// One thread sums a whole product, and waits for each of its terms.
+// What a launch of so many blocks moves in a nanosecond: a multiprocessor alone moves little.
+double bytes_per_ns(uint32_t blocks) {
+  constexpr double kBytesPerNsOfBlock = 40.0;
+  return std::min(kDeviceBytesPerNs, kBytesPerNsOfBlock * std::max<uint32_t>(blocks, 1));
+}
+
+// One thread sums a whole product, or carries something along a row, and waits for each term.
 double chain_ns(const lower::Group& group) {
-  return group.contraction ? kTermNs * static_cast<double>(group.contraction->k) : 0.0;
+  int64_t terms = group.contraction ? group.contraction->k : 0;
+  for (const loop::Loop& l : group.kernel.loops) {
+    if (!l.carries.empty()) terms += l.extent;
+  }
+  return kTermNs * static_cast<double>(terms);
 }
 
 class LoopForms final : public KernelGenerator {
@@ -39,8 +49,9 @@ class LoopForms final : public KernelGenerator {
       return {c};
     }
     c.name = candidate_name(text->form);
-    c.cost_ns = kLaunchNs + std::max({group.flops / kGenericFlopsPerNs, chain_ns(group),
-                                      static_cast<double>(group.bytes) / kDeviceBytesPerNs});
+    c.cost_ns =
+        kLaunchNs + std::max({group.flops / kGenericFlopsPerNs, chain_ns(group),
+                              static_cast<double>(group.bytes) / bytes_per_ns(text->blocks)});
     if (group.order != lower::kCanonicalOrder) c.cost_ns *= kUnitByHand;
     c.needs.workspace_bytes = text->workspace_bytes;
     // Threads compute elements in any order.

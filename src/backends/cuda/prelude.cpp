@@ -136,16 +136,13 @@ PYC_FORMAT(f8e5m2fnuz, u8, 2, -15, 0x80u, 0x7fu, 1, 0x80u)
 PYC_FORMAT(f4e2m1, u8, 1, 0, 0x8u, 0x7u, 2, 0x7u)
 )";
 
+// A half of a NaN is any NaN, and so back: a model's outputs get theirs when they are stored.
 constexpr std::string_view kHalves = R"(
-PYC_FN u16 pyc_f32_to_f16(float x) { return x != x ? (u16)0x7e00 : pyc_f32_to_f16_raw(x); }
-PYC_FN u16 pyc_f32_to_bf16(float x) { return x != x ? (u16)0x7fc0 : pyc_f32_to_bf16_raw(x); }
-PYC_FN float pyc_f16_to_f32(u16 x) {
-  return (x & 0x7fff) > 0x7c00 ? pyc_bits_f32(0x7fc00000u) : pyc_f16_to_f32_raw(x);
-}
+PYC_FN u16 pyc_f32_to_f16(float x) { return pyc_f32_to_f16_raw(x); }
+PYC_FN u16 pyc_f32_to_bf16(float x) { return pyc_f32_to_bf16_raw(x); }
+PYC_FN float pyc_f16_to_f32(u16 x) { return pyc_f16_to_f32_raw(x); }
 PYC_FN float pyc_bf16_to_f32_raw(u16 x) { return pyc_bits_f32((u32)x << 16); }
-PYC_FN float pyc_bf16_to_f32(u16 x) {
-  return pyc_bits_f32((x & 0x7fff) > 0x7f80 ? 0x7fc00000u : (u32)x << 16);
-}
+PYC_FN float pyc_bf16_to_f32(u16 x) { return pyc_bf16_to_f32_raw(x); }
 PYC_FN u16 pyc_f64_to_f16(double x) {
   return (u16)pyc_encode_f64(x, 10, -14, 0x8000u, 0x7bffu, 0, 0x7e00u);
 }

@@ -137,24 +137,11 @@ class TeamEmitter : public Emitter {
     if (guarded) line(sync());
   }
 
-  std::string shuffle(const std::string& how, const std::string& x, DType t,
-                      const std::string& by) const {
-    const bool wide = dtype_size(t) == 8;
-    const std::string bits = t == DType::kF32   ? fmt::format("pyc_f32_bits({})", x)
-                             : t == DType::kF64 ? fmt::format("pyc_f64_bits({})", x)
-                                                : fmt::format("({}){}", wide ? "u64" : "u32", x);
-    const std::string moved =
-        fmt::format("pyc_shuffle_{}_{}({}{})", how, wide ? "u64" : "u32", bits, by);
-    if (t == DType::kF32) return fmt::format("pyc_bits_f32({})", moved);
-    if (t == DType::kF64) return fmt::format("pyc_bits_f64({})", moved);
-    return fmt::format("({}){}", value_type(t), moved);
-  }
-
   // Joins the variable over the warp, distances halving; the first thread has the result.
   void join_warp(const loop::Reduction& r, const std::string& name) {
     const DType t = pool_.var_info(r.result).dtype;
     for (int h = dialect_.warp / 2; h > 0; h /= 2) {
-      const std::string other = shuffle("down", name, t, fmt::format(", {}u", h));
+      const std::string other = shuffle_text("down", name, t, fmt::format(", {}u", h));
       line(fmt::format("{} = {};", name, join_text(r.op, t, name, other)));
     }
   }
@@ -271,7 +258,7 @@ class TeamEmitter : public Emitter {
       line(fmt::format("if (lane == 0) {}_parts[block] = {};", name_of(r), lane(0)));
       return;
     }
-    line(fmt::format("{} = {};", lane(0), shuffle("first", lane(0), t, "")));
+    line(fmt::format("{} = {};", lane(0), shuffle_text("first", lane(0), t, "")));
     line(join_up(l, r, lane(0)));
   }
 
@@ -294,7 +281,7 @@ class TeamEmitter : public Emitter {
     if (r.kind == ReduceKind::kExact) {
       join_warp(r, name);
       if (warps_ == 1) {
-        line(fmt::format("{} = {};", name, shuffle("first", name, t, "")));
+        line(fmt::format("{} = {};", name, shuffle_text("first", name, t, "")));
         return;
       }
       line(fmt::format("if (lane == 0) {}[warp] = {};\npyc_barrier();", part, name));
@@ -318,6 +305,19 @@ class TeamEmitter : public Emitter {
 };
 
 }  // namespace
+
+std::string shuffle_text(const std::string& how, const std::string& x, DType t,
+                         const std::string& by) {
+  const bool wide = dtype_size(t) == 8;
+  const std::string bits = t == DType::kF32   ? fmt::format("pyc_f32_bits({})", x)
+                           : t == DType::kF64 ? fmt::format("pyc_f64_bits({})", x)
+                                              : fmt::format("({}){}", wide ? "u64" : "u32", x);
+  const std::string moved =
+      fmt::format("pyc_shuffle_{}_{}({}{})", how, wide ? "u64" : "u32", bits, by);
+  if (t == DType::kF32) return fmt::format("pyc_bits_f32({})", moved);
+  if (t == DType::kF64) return fmt::format("pyc_bits_f64({})", moved);
+  return fmt::format("({}){}", value_type(t), moved);
+}
 
 std::optional<KernelText> team_text(const loop::Kernel& kernel, const std::string& symbol,
                                     const Dialect& dialect, int64_t least_extent) {

@@ -1,0 +1,410 @@
+#include "backends/cuda/row_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cuda/c_types.h"
+#include "backends/cuda/forms.h"
+
+namespace pyc::cuda {
+
+using loop::Affine;
+using loop::ExprId;
+using loop::kNone;
+using loop::ReduceKind;
+using loop::StmtKind;
+
+namespace {
+
+// What a thread keeps of its row, in registers: at most half of those it can have.
+constexpr int64_t kKeptBytes = 384;
+constexpr int64_t kRegisterBytes = int64_t{256} << 10;  // of a multiprocessor
+constexpr int64_t kMostWarpsOfBlock = 32;
+// Operations of a pass, written out for every element of a thread.
+constexpr int64_t kMostWrittenOut = 8192;
+
+// The passes over a row that are all of a kernel but for what is computed once a row; empty where
+// it has another shape.
+std::vector<loop::Loop> passes_of(const loop::Kernel& kernel) {
+  std::vector<loop::Loop> passes;
+  for (const loop::Stmt& s : kernel.body) {
+    if (s.kind != StmtKind::kLoop) continue;
+    const loop::Loop& l = kernel.loops[s.index];
+    const bool fits = l.vector && !l.ordered && l.carries.empty() && l.chunk_var == kNone &&
+                      (passes.empty() || l.extent == passes[0].extent) &&
+                      std::none_of(l.body.begin(), l.body.end(),
+                                   [](const auto& t) { return t.kind == StmtKind::kLoop; });
+    if (!fits) return {};
+    passes.push_back(l);
+  }
+  return passes;
+}
+
+}  // namespace
+
+RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
+                       const std::string& symbol, const std::vector<bool>& unaligned)
+    : Emitter(kernel, dialect, symbol), passes_(passes_of(kernel)), unaligned_(unaligned) {
+  if (passes_.empty()) return;
+  extent_ = passes_[0].extent;
+  warps_ = (extent_ + loop::kTreeBlock - 1) / loop::kTreeBlock;
+  const int64_t of_round = dialect.warp * kPair;
+  rounds_ = (std::min(extent_, loop::kTreeBlock) + of_round - 1) / of_round;
+  is_even_ = extent_ % kPair == 0;
+  is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0;
+}
+
+std::string RowEmitter::place(const Affine& base) {
+  return value(from_affine(pool_, base)) + " + j0";
+}
+
+std::string RowEmitter::in_range() const {
+  return is_whole_ ? "" : fmt::format("if (j0 < {}) ", extent_);
+}
+
+std::string RowEmitter::round_head() const {
+  return fmt::format("PYC_UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst i32 j0 = first + k * {};\n",
+                     rounds_, dialect_.warp * kPair);
+}
+
+// Elements of a scratch row that only the thread which has them stores and loads.
+bool RowEmitter::keeps_scratch(uint32_t buffer) {
+  const DType t = kernel_.buffers[buffer].dtype;
+  if (t == DType::kBool || is_narrow_int(t) || t == DType::kF4E2M1) return false;
+  const auto is_own = [&](ExprId offset) {
+    return std::any_of(passes_.begin(), passes_.end(),
+                       [&](const loop::Loop& l) { return offset == pool_.var(l.var); });
+  };
+  const bool stores =
+      std::all_of(kernel_.stores.begin(), kernel_.stores.end(),
+                  [&](const loop::Store& s) { return s.buffer != buffer || is_own(s.offset); });
+  if (!stores) return false;
+  for (ExprId e = 0; e < pool_.size(); ++e) {
+    const loop::ExprNode n = pool_.node(e);
+    if (n.op != loop::Op::kLoad || static_cast<uint32_t>(n.imm) != buffer) continue;
+    if (n.b != kNone || !is_own(n.a)) return false;
+  }
+  return true;
+}
+
+std::vector<ExprId> RowEmitter::used_by(const loop::Loop& l) {
+  std::vector<bool> used(pool_.size(), false);
+  std::vector<ExprId> out;
+  std::vector<ExprId> open;
+  const auto mark = [&](ExprId e) {
+    if (e == kNone || used[e]) return;
+    used[e] = true;
+    open.push_back(e);
+  };
+  for (const loop::Stmt& s : l.body) {
+    if (s.kind == StmtKind::kStore) mark(kernel_.stores[s.index].value);
+    if (s.kind == StmtKind::kCheck) mark(kernel_.checks[s.index].ok);
+  }
+  for (const loop::Reduction& r : l.reductions) {
+    mark(r.value);
+    mark(r.guard);
+  }
+  while (!open.empty()) {
+    const ExprId e = open.back();
+    open.pop_back();
+    out.push_back(e);
+    const loop::ExprNode n = pool_.node(e);
+    for (const ExprId o : {n.a, n.b, n.c}) mark(o);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+int64_t RowEmitter::operations(const loop::Loop& l) {
+  int64_t count = 0;
+  for (const ExprId e : used_by(l)) count += depends_on(pool_, e, l.var) ? 1 : 0;
+  return count * rounds_ * kPair;
+}
+
+bool RowEmitter::fits() {
+  if (passes_.empty() || extent_ < dialect_.warp) return false;
+  std::vector<int> stores(kernel_.buffers.size(), 0);
+  for (const loop::Store& s : kernel_.stores) ++stores[s.buffer];
+  for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
+    const loop::Access access = kernel_.buffers[b].access;
+    if (access == loop::Access::kWrite && stores[b] > 1) return false;
+    if (access == loop::Access::kScratch && !keeps_scratch(b)) return false;
+  }
+  for (ExprId e = 0; e < pool_.size(); ++e) {
+    const loop::ExprNode& n = pool_.node(e);
+    if (n.op != loop::Op::kLoad) continue;
+    if (kernel_.buffers[static_cast<size_t>(n.imm)].access == loop::Access::kWrite) return false;
+  }
+  return std::all_of(passes_.begin(), passes_.end(),
+                     [&](const loop::Loop& l) { return operations(l) <= kMostWrittenOut; });
+}
+
+// The offset without the pass's variable, if the elements of a row lie side by side.
+std::optional<Affine> RowEmitter::base_of(const loop::Loop& l, ExprId offset) {
+  Affine sum = affine_of(pool_, offset);
+  const ExprId var = pool_.var(l.var);
+  if (sum.coefficient(var) != 1) return std::nullopt;
+  erase_if(sum.terms, [&](const auto& term) { return term.first == var; });
+  for (const auto& [atom, c] : sum.terms) {
+    if (depends_on(pool_, atom, l.var)) return std::nullopt;
+  }
+  return sum;
+}
+
+bool RowEmitter::lies_in_pairs(uint32_t buffer, const Affine& base) const {
+  if (!is_even_ || (buffer < unaligned_.size() && unaligned_[buffer])) return false;
+  return base.constant % kPair == 0 &&
+         std::all_of(base.terms.begin(), base.terms.end(),
+                     [](const auto& term) { return term.second % kPair == 0; });
+}
+
+// Whether nothing but the point decides the value.
+bool RowEmitter::is_known(ExprId e) const {
+  const loop::ExprNode n = pool_.node(e);
+  if (n.op == loop::Op::kVar) {
+    const auto& all = kernel_.parallel;
+    return std::find(all.begin(), all.end(), static_cast<loop::VarId>(n.imm)) != all.end();
+  }
+  for (const ExprId o : {n.a, n.b, n.c}) {
+    if (o != kNone && !is_known(o)) return false;
+  }
+  return true;
+}
+
+std::optional<RowEmitter::RowLoad> RowEmitter::row_load(const loop::Loop& l, ExprId e) {
+  const loop::ExprNode n = pool_.node(e);
+  if (n.op != loop::Op::kLoad || n.b != kNone) return std::nullopt;
+  if (is_narrow_int(n.dtype) || n.dtype == DType::kF4E2M1) return std::nullopt;
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  const loop::Buffer& b = kernel_.buffers[buffer];
+  if (b.access != loop::Access::kRead) return std::nullopt;
+  const loop::ExprNode& offset = pool_.node(n.a);
+  if (offset.lo < 0 || offset.hi >= b.elements) return std::nullopt;  // read where it is used
+  const std::optional<Affine> base = base_of(l, n.a);
+  if (!base) return std::nullopt;
+  return RowLoad{buffer, n.dtype, *base};
+}
+
+template <class Use>
+void RowEmitter::each_row_load(const loop::Loop& l, Use use) {
+  for (const ExprId e : used_by(l)) {
+    if (const auto load = row_load(l, e)) use(e, *load);
+  }
+}
+
+void RowEmitter::count_passes() {
+  for (const loop::Loop& l : passes_) {
+    each_row_load(l, [&](ExprId, const RowLoad& load) { ++passes_with_[load.key()]; });
+  }
+}
+
+void RowEmitter::set_loaded(ExprId e, DType t, const std::string& element) {
+  loaded_[e] = t == DType::kBool ? "(" + element + " != 0)" : element;
+}
+
+// Reads the thread's elements of a row into registers, as long as there are some to spare.
+void RowEmitter::keep(const RowLoad& load) {
+  const int64_t size = dtype_size(load.dtype);
+  const int64_t bytes = rounds_ * kPair * size;
+  const int64_t own = kRegisterBytes / (std::min(warps_, kMostWarpsOfBlock) * dialect_.warp);
+  if (is_kept(load) || kept_bytes_ + bytes > std::min(kKeptBytes, own / 2)) return;
+  kept_bytes_ += bytes;
+  const std::string name = fmt::format("x{}", kept_.size());
+  kept_[load.key()] = name;
+  const std::string from = fmt::format("{} + {}", buffer_name(load.buffer), place(load.base));
+  std::string move;
+  if (lies_in_pairs(load.buffer, load.base)) {
+    move = fmt::format("{0}*(pyc_v{1}*){2}[k] = *(PYC_GLOBAL const pyc_v{1}*)({3});\n", in_range(),
+                       kPair * size, name, from);
+  } else {
+    for (int64_t i = 0; i < kPair; ++i) {
+      move +=
+          fmt::format("if (j0 + {0} < {1}) {2}[k][{0}] = ({3})[{0}];\n", i, extent_, name, from);
+    }
+  }
+  line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];\n{}{}}}", memory_type(load.dtype), name, rounds_,
+                   kPair, round_head(), move));
+}
+
+// What the pass takes of rows: kept, or read in each round.
+void RowEmitter::read_loads(const loop::Loop& l, std::string& before) {
+  std::map<Key, std::string> read;
+  each_row_load(l, [&](ExprId e, const RowLoad& load) {
+    if (passes_with_[load.key()] > 1) keep(load);
+    if (is_kept(load)) return set_loaded(e, load.dtype, kept_[load.key()] + "[k][i]");
+    if (!lies_in_pairs(load.buffer, load.base)) return;
+    std::string& name = read[load.key()];
+    if (name.empty()) {
+      name = fmt::format("z{}", stored_++);
+      before += fmt::format(
+          "PYC_ALIGN16 {0} {1}[{2}];\n*(pyc_v{3}*){1} = *(PYC_GLOBAL const pyc_v{3}*)({4} + "
+          "{5});\n",
+          memory_type(load.dtype), name, kPair, kPair * dtype_size(load.dtype),
+          buffer_name(load.buffer), place(load.base));
+    }
+    set_loaded(e, load.dtype, name + "[i]");
+  });
+  for (const ExprId e : used_by(l)) {
+    const loop::ExprNode n = pool_.node(e);
+    if (n.op != loop::Op::kLoad) continue;
+    const auto buffer = static_cast<uint32_t>(n.imm);
+    if (kernel_.buffers[buffer].access == loop::Access::kScratch) {
+      set_loaded(e, n.dtype, buffer_name(buffer) + "[k][i]");
+    }
+  }
+}
+
+void RowEmitter::row_store(const loop::Loop& l, const loop::Store& s, std::string& before,
+                           std::string& after) {
+  const loop::Buffer& b = kernel_.buffers[s.buffer];
+  if (b.access == loop::Access::kScratch) {
+    const std::string x = b.dtype == DType::kI64 ? wide(s.value) : value(s.value);
+    line(fmt::format("{}[k][i] = ({}){};", buffer_name(s.buffer), memory_type(b.dtype), x));
+    return;
+  }
+  const std::optional<Affine> base = base_of(l, s.offset);
+  if (!base || !lies_in_pairs(s.buffer, *base)) return store(s);
+  const std::string array = fmt::format("y{}", stored_++);
+  const std::string x = b.dtype == DType::kI64 ? wide(s.value) : value(s.value);
+  line(fmt::format("{}[i] = ({}){};", array, memory_type(b.dtype), x));
+  before += fmt::format("PYC_ALIGN16 {} {}[{}];\n", memory_type(b.dtype), array, kPair);
+  after += fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + {2}) = *(pyc_v{0}*){3};\n",
+                       kPair * dtype_size(b.dtype), buffer_name(s.buffer), place(*base), array);
+}
+
+// Whether the statement checks something that all elements of the row have in common.
+bool RowEmitter::is_of_row(const loop::Loop& l, const loop::Stmt& s) const {
+  return s.kind == StmtKind::kCheck && !depends_on(pool_, kernel_.checks[s.index].ok, l.var);
+}
+
+// What one element of a round does.
+void RowEmitter::element(const loop::Loop& l, std::string& before, std::string& after) {
+  for (const loop::Stmt& s : l.body) {
+    if (s.kind == StmtKind::kStore) row_store(l, kernel_.stores[s.index], before, after);
+    if (s.kind == StmtKind::kCheck && !is_of_row(l, s)) check(kernel_.checks[s.index]);
+    end_statement();
+  }
+  for (const loop::Reduction& r : l.reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    const std::string x = t == DType::kI64 ? wide(r.value) : value(r.value);
+    const std::string guard = r.guard == kNone ? "" : fmt::format("if ({}) ", value(r.guard));
+    const std::string lane = name_of(r) + (r.kind == ReduceKind::kTree ? "_l[i]" : "");
+    line(fmt::format("{}{} = {};", guard, lane, join_text(r.op, t, lane, x)));
+    end_statement();
+  }
+}
+
+void RowEmitter::declare_lanes(const loop::Loop& l) {
+  for (const loop::Reduction& r : l.reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    const std::string identity = identity_text(r.op, t);
+    line(fmt::format("{} {} = {};", value_type(t), name_of(r), identity));
+    if (r.kind == ReduceKind::kTree) {
+      line(fmt::format("{0} {1}_l[2] = {{{2}, {2}}};", value_type(t), name_of(r), identity));
+    }
+  }
+}
+
+void RowEmitter::pass(const loop::Loop& l) {
+  declare_lanes(l);
+  for (const loop::Stmt& s : l.body) {
+    if (!is_of_row(l, s)) continue;
+    const loop::Check& c = kernel_.checks[s.index];
+    if (checked_.insert({c.ok, c.code}).second) check(c, "if (t == 0) ");
+    end_statement();
+  }
+  std::string before;
+  std::string after;
+  read_loads(l, before);
+  open_scope();
+  open_scope();
+  declare(l.var, "j");
+  element(l, before, after);
+  const std::string inner = close_scope();
+  const std::string outer = close_scope();
+  const std::string each =
+      is_even_ || is_whole_ ? inner : fmt::format("if (j < {}) {{\n{}}}\n", extent_, inner);
+  const std::string guard = is_whole_ ? "" : in_range() + "{\n";
+  line(round_head() + guard + outer + before +
+       fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}",
+                   kPair, var_type(l.var), each, after, is_whole_ ? "" : "}\n"));
+}
+
+// Joins lanes over the warp, distances halving; its first thread has the result.
+void RowEmitter::join_warp(const loop::Reduction& r) {
+  const DType t = pool_.var_info(r.result).dtype;
+  const bool tree = r.kind == ReduceKind::kTree;
+  const auto join_threads = [&](const std::string& x) {
+    for (int h = dialect_.warp / 2; h > 0; h /= 2) {
+      const std::string other = shuffle_text("down", x, t, fmt::format(", {}u", h));
+      line(fmt::format("{} = {};", x, join_text(r.op, t, x, other)));
+    }
+  };
+  if (!tree) return join_threads(name_of(r));
+  const std::string lanes[] = {name_of(r) + "_l[0]", name_of(r) + "_l[1]"};
+  for (const std::string& x : lanes) join_threads(x);
+  line(fmt::format("{} = {};", name_of(r), join_text(r.op, t, lanes[0], lanes[1])));
+}
+
+// Gives every thread the results. A row is at most one super-block.
+void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
+  for (const loop::Reduction& r : reductions) join_warp(r);
+  if (warps_ > 1 && !reductions.empty()) {
+    for (const loop::Reduction& r : reductions) {
+      const DType t = pool_.var_info(r.result).dtype;
+      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n", memory_type(t), name_of(r), warps_);
+      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name_of(r)));
+    }
+    line("pyc_barrier();");
+  }
+  for (const loop::Reduction& r : reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    const std::string name = name_of(r);
+    const std::string identity = identity_text(r.op, t);
+    const bool tree = r.kind == ReduceKind::kTree;
+    if (warps_ == 1) {
+      const std::string x = shuffle_text("first", name, t, "");
+      line(fmt::format("{} = {};", name, tree ? join_text(r.op, t, identity, x) : x));
+    } else {
+      const std::string part = fmt::format("({}){}_parts[w]", value_type(t), name);
+      line(fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = 0; w < {2}; ++w) {0} = {3};", name,
+                       identity, warps_, join_text(r.op, t, name, part)));
+    }
+    if (tree) line(fmt::format("{} = {};", name, join_text(r.op, t, identity, name)));
+    declare(r.result, name);
+  }
+}
+
+void RowEmitter::whole_rows(bool early) {
+  for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
+    if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
+    line(fmt::format("{} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype), buffer_name(b),
+                     rounds_, kPair));
+  }
+  count_passes();
+  for (const loop::Loop& l : passes_) {
+    if (!early) break;
+    each_row_load(l, [&](ExprId, const RowLoad& load) {
+      if (is_known(from_affine(pool_, load.base))) keep(load);
+    });
+  }
+  for (const loop::Stmt& s : kernel_.body) {
+    if (s.kind == StmtKind::kStore) store(kernel_.stores[s.index], "if (t == 0) ");
+    if (s.kind == StmtKind::kCheck) check(kernel_.checks[s.index], "if (t == 0) ");
+    if (s.kind == StmtKind::kLoop) {
+      pass(kernel_.loops[s.index]);
+      finish(kernel_.loops[s.index].reductions);
+    }
+    end_statement();
+  }
+  if (warps_ > 1) line("pyc_barrier();");  // before the next row's parts
+}
+
+void RowEmitter::one_block() {
+  each_row_load(passes_[0], [&](ExprId, const RowLoad& load) { keep(load); });
+  pass(passes_[0]);
+  for (const loop::Reduction& r : passes_[0].reductions) join_warp(r);
+}
+
+}  // namespace pyc::cuda

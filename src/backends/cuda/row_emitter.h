@@ -1,0 +1,90 @@
+#pragma once
+
+// Passes over rows by teams of warps: a warp has 1024 elements of a row, one block of its trees,
+// and a thread two lanes of these side by side, the same in every pass. What it reads and keeps of
+// a row stays in its registers. Text around it declares `warp` and `lane` of a thread, `t` in its
+// team, and `first`, its first element.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "backends/cuda/emitter.h"
+
+namespace pyc::cuda {
+
+class RowEmitter : public Emitter {
+ public:
+  static constexpr int64_t kPair = 2;  // lanes of a thread
+
+  RowEmitter(const loop::Kernel& kernel, const Dialect& dialect, const std::string& symbol,
+             const std::vector<bool>& unaligned);
+
+  // Whether a thread can have its elements so; what threads leave to one another is refused.
+  bool fits();
+  int64_t extent() const { return extent_; }
+  int64_t warps() const { return warps_; }  // of a whole row
+  const std::string& head() const { return head_; }
+  // All of the kernel, a row at a time. Early: all loads that can begin at once do; else rows that
+  // one pass alone reads are not kept.
+  void whole_rows(bool early);
+  // The first pass over one block of a row; then the first thread has the block's reductions under
+  // their names.
+  void one_block();
+
+ private:
+  using Key = std::tuple<uint32_t, int64_t, std::vector<std::pair<loop::ExprId, int64_t>>>;
+
+  bool keeps_scratch(uint32_t buffer);
+  int64_t operations(const loop::Loop& l);
+  std::vector<loop::ExprId> used_by(const loop::Loop& l);
+  std::optional<loop::Affine> base_of(const loop::Loop& l, loop::ExprId offset);
+  bool lies_in_pairs(uint32_t buffer, const loop::Affine& base) const;
+  bool is_known(loop::ExprId e) const;
+  // A load of a row, by where it lies without the pass's variable.
+  struct RowLoad {
+    uint32_t buffer = 0;
+    DType dtype = DType::kF32;
+    loop::Affine base;
+    Key key() const { return {buffer, base.constant, {base.terms.begin(), base.terms.end()}}; }
+  };
+  std::optional<RowLoad> row_load(const loop::Loop& l, loop::ExprId e);
+  template <class Use>
+  void each_row_load(const loop::Loop& l, Use use);
+  void count_passes();
+  bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
+  void keep(const RowLoad& load);
+  void read_loads(const loop::Loop& l, std::string& before);
+  void set_loaded(loop::ExprId e, DType t, const std::string& element);
+  std::string place(const loop::Affine& base);
+  std::string in_range() const;
+  std::string round_head() const;
+
+  bool is_of_row(const loop::Loop& l, const loop::Stmt& s) const;
+  void pass(const loop::Loop& l);
+  void element(const loop::Loop& l, std::string& before, std::string& after);
+  void row_store(const loop::Loop& l, const loop::Store& s, std::string& before,
+                 std::string& after);
+  void join_warp(const loop::Reduction& r);
+  void declare_lanes(const loop::Loop& l);
+  void finish(const std::vector<loop::Reduction>& reductions);
+
+  std::vector<loop::Loop> passes_;
+  const std::vector<bool>& unaligned_;
+  int64_t extent_ = 0;
+  int64_t warps_ = 1;
+  int64_t rounds_ = 1;
+  bool is_even_ = false;
+  bool is_whole_ = false;  // no thread is past the end
+  int64_t kept_bytes_ = 0;
+  int stored_ = 0;
+  std::map<Key, int> passes_with_;  // how many read it
+  std::map<Key, std::string> kept_;
+  std::set<std::pair<loop::ExprId, int32_t>> checked_;  // once a row, with their codes
+  std::string head_;
+};
+
+}  // namespace pyc::cuda
