@@ -44,14 +44,17 @@ bool depends(const Probe& p, const ProbeRead& r, VarId var) {
          (r.guard != kNone && loop::depends_on(p.pool, r.guard, var));
 }
 
-// Whether neighbours along the last digit of `k` lie side by side.
-bool ends_in_run(const Probe& p, const ProbeRead& r, VarId k) {
+// Whether neighbours along the last digit of `k` lie side by side, in whole runs.
+bool ends_in_run(const Probe& p, const ProbeRead& r, VarId k, int64_t run) {
   const auto& terms = loop::affine_of(p.pool, r.offset).terms;
   return std::any_of(terms.begin(), terms.end(), [&](const auto& term) {
     const loop::ExprNode& n = p.pool.node(term.first);
-    const bool digit =
-        is_var(p.pool, term.first, k) || (n.op == Op::kFloorMod && is_var(p.pool, n.a, k));
-    return digit && term.second == 1;
+    const bool whole = is_var(p.pool, term.first, k);
+    const bool digit = whole || (n.op == Op::kFloorMod && is_var(p.pool, n.a, k));
+    if (!digit || term.second != 1) return false;
+    const int64_t extent =
+        whole ? p.pool.var_info(k).extent : static_cast<int64_t>(p.pool.node(n.b).word);
+    return extent % run == 0;
   });
 }
 
@@ -80,9 +83,9 @@ double packing_of(const ir::Graph& graph, const Probe& p, const ProbeRead& r, Va
   if (graph.value(r.value).kind == ir::ValueKind::kConstant) return 0.0;  // when it is compiled
   const VarId k = p.reductions[0].var;
   const bool rows = !depends(p, r, lanes);
-  if (rows && !is_guarded(p, r) && run_of(p.pool, r.offset, k).linear && ends_in_run(p, r, k))
-    return 0.0;
-  const bool together = rows ? ends_in_run(p, r, k) : reads_together(p, r, lanes);
+  const bool in_runs = rows && ends_in_run(p, r, k, facts.run);
+  if (in_runs && !is_guarded(p, r) && run_of(p.pool, r.offset, k).linear) return 0.0;
+  const bool together = rows ? in_runs : reads_together(p, r, lanes);
   return elements_of(p, r) * (together ? facts.packed_read : facts.strided_read);
 }
 
@@ -102,6 +105,14 @@ double cost_of_read(const ir::Graph& graph, const Probe& p, const ProbeRead& r, 
   }
   return static_cast<double>(r.in_reduction ? p.domain() : p.elements) *
          (together ? facts.read : facts.strided_read);
+}
+
+// Whether threads can share out the terms: they lie side by side and may be added in parts.
+bool is_shared_out(const Probe& p, const ProbeReduction& k) {
+  return k.kind != loop::ReduceKind::kChain &&
+         std::any_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
+           return r.in_reduction && !r.guarded && run_of(p.pool, r.offset, k.var).stride == 1;
+         });
 }
 
 }  // namespace
@@ -143,6 +154,9 @@ double cost_of(const ir::Graph& graph, const Probe& p, const LayoutFacts& facts)
   if (tile) cost += cost_of_tile(graph, p, lanes, facts);
   for (const ProbeRead& r : p.reads) {
     if (!tile || !r.in_reduction) cost += cost_of_read(graph, p, r, lanes, facts);
+  }
+  for (const ProbeReduction& k : p.reductions) {
+    if (!tile && !is_shared_out(p, k)) cost += static_cast<double>(k.extent) * facts.step;
   }
   return cost;
 }

@@ -26,6 +26,8 @@ struct LayoutFacts {
   double read = 0.0;             // an element beside that of the next lane
   double strided_read = 0.0;     // an element that is not
   double packed_read = 0.0;      // an element copied together with its neighbours for a tile
+  int64_t run = 1;               // so many neighbours, or a multiple, are copied together
+  double step = 0.0;  // of a sum that is not along memory, and so one thread's, however many run
 
   bool known() const { return tile_product > 0.0; }
 };

@@ -163,6 +163,18 @@ std::vector<CaseRun> operand_runs() {
   conv("[2,24,7,7]", "[36,6,3,3]", "pads=[1, 1, 1, 1], group=4");
   conv("[1,64,8,8]", "[40,64,1,1]", "strides=[1, 1]");
   conv("[1,12,10,10]", "[12,1,3,3]", "pads=[1, 1, 1, 1], group=12");
+  // Channels last, in runs of four or not.
+  const auto last = [&](const std::string& x, const std::string& w, const std::string& attributes) {
+    add(runs, "conv of channels last " + x + " and " + w + " " + attributes,
+        "graph @g(%x: f32" + x + ") -> (%y) {\n  %w = const f32" + w +
+            " random(seed=1, lo=-1.0, hi=1.0)\n  %t = transpose(%x) {perm=[0,3,1,2]}\n" +
+            "  %c = conv(%t, %w) {" + attributes + "}\n  %y = transpose(%c) {perm=[0,2,3,1]}\n}\n");
+  };
+  last("[2,9,8,32]", "[24,32,3,3]", "pads=[1, 1, 1, 1]");
+  last("[1,9,8,20]", "[24,20,3,2]", "pads=[1, 0, 2, 1], strides=[2, 1]");
+  last("[1,7,7,18]", "[20,18,3,3]", "pads=[1, 1, 1, 1], dilations=[2, 1]");
+  last("[1,6,6,48]", "[32,24,3,3]", "pads=[1, 1, 1, 1], group=2");
+  last("[1,9,9,64]", "[40,64,1,1]", "strides=[2, 2]");
   add(runs, "converted operands",
       "graph @g(%x: bf16[20,300], %w: f16[300,36]) -> (%y) {\n  %a = cast(%x) {to=f32}\n"
       "  %b = cast(%w) {to=f32}\n  %y = matmul(%a, %b)\n}\n");
@@ -237,6 +249,49 @@ TEST(CudaProductModels, GiveTheBitsOfTheReference) {
       ASSERT_TRUE(ran.ok()) << ran.to_string();
     }
     EXPECT_TRUE(outputs[0] == outputs[1]) << text;
+  }
+}
+
+// Convolutions and pools behind one another, whose values lie channels last: what each kernel
+// computes for several channels at a time, against the reference.
+TEST(CudaProductModels, WindowsOfChannelsThatAreLast) {
+  const FakesChosen fakes;
+  for (const char* type : {"f32", "bf16"}) {
+    const std::string t = type;
+    // Enough elements for eight halves, or four floats, and as many threads as that needs.
+    const std::string text = "graph @g(%x: " + t + "[1,64,96,88]) -> (%y) {\n  %w = const " + t +
+                             R"([64,1,3,3] random(seed=1, lo=-1.0, hi=1.0)
+  %v = const )" + t + R"([8,64,1,1] random(seed=2, lo=-1.0, hi=1.0)
+  %a = relu(%x)
+  %c = conv(%a, %w) {pads=[1,1,1,1], group=64}
+  %r = relu(%c)
+  %m = max_pool(%r) {kernel=[2,2], pads=[1,0,0,1]}
+  %p = avg_pool(%m) {kernel=[3,2], strides=[2,2]}
+  %y = conv(%p, %v)
+}
+)";
+    TensorBytes outputs[2];
+    for (const int i : {0, 1}) {
+      driver::CompileOptions options = on_device(i == 0 ? "reference" : "cuda");
+      options.determinism = driver::Determinism::kStrict;
+      auto model = compile_text(text, options);
+      ASSERT_TRUE(model.ok()) << model.status().to_string();
+      TensorBytes inputs = room_for((*model)->inputs());
+      for (size_t b = 0; b < inputs[0].size(); ++b) {
+        // Numbers of either sign and like magnitude, as halves and as floats.
+        inputs[0][b] = static_cast<std::byte>(b % 2 == 0 ? b * 7919 >> 3 : 0x3F + b / 2 % 2 * 0x80);
+      }
+      const Status ran = run_on(**model, std::move(inputs), outputs[i]);
+      ASSERT_TRUE(ran.ok()) << ran.to_string();
+      if (i == 0) continue;
+      int wide = 0;
+      for (const Decision& d : (*model)->decisions()) {
+        const bool is_wide = d.chosen == "loop_flat__4" || d.chosen == "loop_flat__8";
+        wide += d.what.starts_with("kernel:") && is_wide ? 1 : 0;
+      }
+      EXPECT_GE(wide, 3) << type;
+    }
+    EXPECT_TRUE(outputs[0] == outputs[1]) << type;
   }
 }
 

@@ -293,6 +293,76 @@ TEST(CudaWgmma, ConvolutionsInTheirNumberingOfK) {
 )");
 }
 
+// Two convolutions with constant weights between other ops, so that what is between them lies
+// channels last and weights are packed.
+std::string chain_text(const std::string& x, const std::string& w, const std::string& attributes,
+                       int64_t out, const char* type = "bf16") {
+  return fmt::format(R"(graph @g(%x: {0}{1}) -> (%y) {{
+  %w = const {0}{2} random(seed=1, lo=-0.5, hi=0.5)
+  %v = const {0}[16,{4},1,1] random(seed=2, lo=-0.5, hi=0.5)
+  %b = const f32[{4},1,1] random(seed=3, lo=-0.5, hi=0.5)
+  %a = relu(%x)
+  %c = conv(%a, %w) {{to=f32{3}}}
+  %s = add(%c, %b)
+  %h = cast(%s) {{to={0}}}
+  %d = conv(%h, %v)
+  %m = max_pool(%d) {{kernel=[2,2]}}
+  %y = add(%m, %m)
+}}
+)",
+                     type, x, w, attributes, out);
+}
+
+TEST(CudaWgmma, ConvolutionsOfChannelsThatAreLast) {
+  // Taps of whole stages, of parts of a stage, of blocks that are not full; strides, dilations,
+  // padding, groups, rows of a tile that end within an image.
+  expect_on_unit(chain_text("[2,64,6,5]", "[24,64,3,3]", ", pads=[1,1,1,1]", 24));
+  expect_on_unit(chain_text("[1,32,9,8]", "[72,32,3,2]", ", strides=[2,1], pads=[0,1,2,0]", 72));
+  expect_on_unit(chain_text("[1,24,7,7]", "[16,24,3,3]", ", pads=[2,2,2,2], dilations=[2,2]", 16));
+  expect_on_unit(chain_text("[1,20,5,5]", "[16,20,3,3]", ", pads=[1,1,1,1]", 16, "f16"));
+  expect_on_unit(chain_text("[1,48,6,6]", "[32,24,3,3]", ", group=2, pads=[1,1,1,1]", 32));
+  expect_on_unit(chain_text("[1,32,8,8]", "[40,32,1,1]", ", strides=[2,2]", 40));
+  expect_on_unit(chain_text("[1,3,14,14]", "[24,3,7,7]", ", strides=[2,2], pads=[3,3,3,3]", 24));
+  expect_on_unit(chain_text("[1,128,3,3]", "[16,128,3,3]", ", pads=[1,1,1,1]", 16));
+}
+
+// Whether the windows of the text's convolution, whose input lies channels last, come 16 bytes at a
+// time; its weights lie as the window goes over them and do not.
+bool windows_come_together(const std::string& x, const std::string& w, const char* attributes) {
+  auto graph = driver::parse_model(fmt::format(R"(graph @g(%x: bf16{}, %w: bf16{}) -> (%y) {{
+  %a = relu(%x)
+  %y = conv(%a, %w) {{pads=[1,1,1,1]{}}}
+}}
+)",
+                                               x, w, attributes));
+  EXPECT_TRUE(graph.ok()) << graph.status().to_string();
+  auto verified = ir::verify_graph(std::move(*graph));
+  EXPECT_TRUE(verified.ok()) << verified.status().to_string();
+  const auto last = [](const ir::Graph& g, const lower::LayoutFacts&) {
+    lower::Layouts out;
+    out.set(g.nodes[0].outputs[0], {0, 2, 3, 1});
+    return out;
+  };
+  const auto lowered =
+      lower::lower_graph(*verified, {.layout_chooser = last, .unit = std::string(kUnit)});
+  EXPECT_TRUE(lowered.ok()) << lowered.status().to_string();
+  const lower::Group& group = lowered->groups.back();
+  EXPECT_TRUE(group.contraction.has_value());
+  const cuda::WgmmaTile tile{.rows = 64, .columns = 64};
+  const cuda::WgmmaProduct product{.group = &group, .factors = DType::kBF16, .tile = tile};
+  const auto brings = {cuda::wgmma_bring(product, false), cuda::wgmma_bring(product, true)};
+  return std::ranges::count(brings, cuda::WgmmaBring::kAlongK) == 1;
+}
+
+TEST(CudaWgmma, ChannelsOfAWindowComeTogether) {
+  EXPECT_TRUE(windows_come_together("[2,64,6,5]", "[24,64,3,3]", ""));
+  EXPECT_TRUE(windows_come_together("[2,24,6,5]", "[24,24,3,3]", ", strides=[2,2]"));
+  EXPECT_TRUE(windows_come_together("[2,40,6,5]", "[32,40,3,3]", ", dilations=[2,2]"));
+  // Taps that begin within 16 bytes, and channels that end there.
+  EXPECT_FALSE(windows_come_together("[2,12,6,5]", "[24,12,3,3]", ""));
+  EXPECT_FALSE(windows_come_together("[2,20,6,5]", "[24,20,3,3]", ""));
+}
+
 // What has no kernel of its own on the unit keeps its order in the generic forms.
 TEST(CudaWgmma, SmallFloatsKeepTheOrder) {
   expect_bits(R"(graph @g(%a: f8e4m3fn[4,40], %b: f8e4m3fn[40,8]) -> (%y) {

@@ -24,6 +24,7 @@ struct alignas(16) pyc_v16 { u32 x, y, z, w; };
 #define PYC_SHARED __shared__
 #define PYC_TABLE static __device__ const
 #define PYC_UNROLL _Pragma("unroll")
+#define PYC_UNROLL2 _Pragma("unroll 2")
 #define PYC_UNROLL4 _Pragma("unroll 4")
 #ifndef PYC_KERNEL
 #define PYC_KERNEL(name, parameters, threads, barriers, ...) \

@@ -50,6 +50,10 @@ class Emitter {
   // Names of a reduction's variables begin with this.
   std::string name_of(const loop::Reduction& r) const;
 
+  // One element of a reduction whose variables are declared by their names, in a loop that is at
+  // `var` and ends before `end`.
+  void step_reduction(const loop::Reduction& r, const std::string& var, const std::string& end);
+
   std::string tables() const;
 
   loop::Kernel kernel_;  // a copy: parts of sums become values of their own
@@ -81,7 +85,6 @@ class Emitter {
   std::string table_load(const loop::ExprNode& n);
 
   void start_reduction(const loop::Reduction& r);
-  void step_reduction(const loop::Reduction& r, const std::string& var, const std::string& end);
   void finish_reduction(const loop::Reduction& r);
   void start_carries(const loop::Loop& l);
   void step_carries(const loop::Loop& l);

@@ -13,6 +13,8 @@ using loop::ExprId;
 using loop::kNone;
 
 constexpr int64_t kFlatThreads = 256;
+// A thread that reduces takes neighbours only while so many threads are left.
+constexpr int64_t kManyThreads = int64_t{1} << 16;
 
 // The one vector loop that is a flat kernel's body, or null.
 const loop::Loop* only_loop(const loop::Kernel& kernel) {
@@ -29,6 +31,11 @@ const loop::Loop* only_loop(const loop::Kernel& kernel) {
   return &l;
 }
 
+bool reduces(const loop::Loop& l) {
+  return std::any_of(l.body.begin(), l.body.end(),
+                     [](const loop::Stmt& s) { return s.kind == loop::StmtKind::kLoop; });
+}
+
 }  // namespace
 
 std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::string& symbol,
@@ -36,7 +43,6 @@ std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::strin
   const loop::Loop* l = only_loop(kernel);
   if (l == nullptr) return std::nullopt;
   NeighbourEmitter emitter(kernel, dialect, symbol, *l, unaligned);
-  const int64_t v = emitter.elements();
   std::vector<loop::VarId> vars;
   std::vector<int64_t> extents;
   int64_t points = 1;
@@ -46,6 +52,8 @@ std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::strin
     extents.push_back(kernel.pool.var_info(p).extent);
     points *= extents.back();
   }
+  int64_t v = emitter.elements();
+  while (v > 1 && reduces(*l) && points * l->extent / v < kManyThreads) v /= 2;
   KernelText out{.symbol = symbol,
                  .form = v > 1 ? fmt::format("flat x{}", v) : "flat",
                  .text = "",

@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kAccessBytes = 16;
 // Elements of one thread; also of types so narrow that 16 bytes would have more.
 constexpr int64_t kMostElements = 8;
+// Loops inside that have no more iterations are unrolled.
+constexpr int64_t kMostUnrolled = 32;
 
 }  // namespace
 
@@ -21,8 +23,11 @@ using loop::kNone;
 
 int64_t NeighbourEmitter::elements() {
   int64_t smallest = kAccessBytes;
+  bool in_loops = true;  // which come first
   for (const loop::Stmt& s : loop_.body) {
-    if (s.kind == loop::StmtKind::kLoop) return 1;
+    const bool is_loop = s.kind == loop::StmtKind::kLoop;
+    if (is_loop && (!in_loops || !only_reduces(kernel_.loops[s.index]))) return 1;
+    in_loops = is_loop;
     if (s.kind != loop::StmtKind::kStore) continue;
     const loop::Store& store = kernel_.stores[s.index];
     smallest = std::min(smallest, dtype_size(kernel_.buffers[store.buffer].dtype));
@@ -33,26 +38,121 @@ int64_t NeighbourEmitter::elements() {
   return 1;
 }
 
-// Arrays with what lies side by side are read first; stores wait in arrays.
+bool NeighbourEmitter::only_reduces(const loop::Loop& l) const {
+  return l.body.empty() && l.carries.empty() && l.chunk_var == kNone && l.extent > 0 &&
+         std::all_of(l.reductions.begin(), l.reductions.end(),
+                     [](const loop::Reduction& r) { return r.kind != loop::ReduceKind::kTree; });
+}
+
 void NeighbourEmitter::emit_elements(int64_t v, const std::function<void()>& declare_more) {
-  mark_used();
+  for (const loop::Stmt& s : loop_.body) {
+    if (s.kind == loop::StmtKind::kLoop) {
+      reduce_elements(kernel_.loops[s.index], v, declare_more);
+    }
+  }
+  // A variable is always declared in a scope of the same depth.
+  if (!reduced_.empty()) open_scope();
+  store_elements(v, declare_more);
+  if (!reduced_.empty()) line("{\n" + close_scope() + "}");
+}
+
+void NeighbourEmitter::for_elements(int64_t v, const std::vector<ExprId>& roots,
+                                    const std::function<void()>& declare_more,
+                                    const std::function<void()>& inner) {
+  reads_.clear();
+  used_.assign(pool_.size(), false);
+  for (const ExprId e : roots) mark(e);
   open_scope();
   declare(loop_.var, "j");
+  for (const loop::Reduction& r : reduced_) declare(r.result, name_of(r) + "_all[e]");
   if (declare_more) declare_more();
-  std::string after;
   for (ExprId e = 0; e < used_.size(); ++e) {
     if (used_[e]) read_side_by_side(e, v);
   }
-  for (const loop::Stmt& s : loop_.body) {
-    if (s.kind == loop::StmtKind::kCheck) check(kernel_.checks[s.index]);
-    if (s.kind == loop::StmtKind::kStore) after += store_side_by_side(kernel_.stores[s.index], v);
-    end_statement();
-  }
+  inner();
   const std::string body = close_scope();
   line(reads_);
   line(fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\nconst {} j = j0 + e;\n{}}}", v,
                    var_type(loop_.var), body));
+  loaded_.clear();
+}
+
+// The variables of a reduction are arrays with one of each element.
+void NeighbourEmitter::reduce_elements(const loop::Loop& l, int64_t v,
+                                       const std::function<void()>& declare_more) {
+  std::vector<ExprId> roots;
+  std::string names;
+  std::string ends;
+  for (const loop::Reduction& r : l.reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    const auto variable = [&](const std::string& name) {
+      line(
+          fmt::format("{0} {1}_all[{2}];\nPYC_UNROLL for (i32 e = 0; e < {2}; ++e) {1}_all[e] = "
+                      "{3};",
+                      value_type(t), name, v, identity_text(r.op, t)));
+      names += fmt::format("{0}& {1} = {1}_all[e];\n", value_type(t), name);
+    };
+    const std::string name = name_of(r);
+    variable(name);
+    const bool is_chain = r.kind == loop::ReduceKind::kChain;
+    if (is_chain) variable(name + "_acc");
+    if (is_chain && r.segment == 0) {
+      ends += fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {}_all[e] = {};\n", v, name,
+                          join_text(r.op, t, name + "_all[e]", name + "_acc_all[e]"));
+    }
+    roots.insert(roots.end(), {r.value, r.value2, r.guard});
+  }
+  const auto [first, end] = bounds(l);
+  const std::string var = fmt::format("j{}", l.var);
+  const std::string type = var_type(l.var);
+  open_scope();
+  declare(l.var, var);
+  for_elements(v, roots, declare_more, [&, end = end] {
+    line(names);
+    for (const loop::Reduction& r : l.reductions) step_reduction(r, var, end);
+    end_statement();
+  });
+  const std::string body = close_scope();
+  line(fmt::format("{0}for ({1} {2} = {3}; {2} < {4}; ++{2}) {{\n{5}}}\n{6}",
+                   l.extent <= kMostUnrolled ? "PYC_UNROLL " : "", type, var, first, end, body,
+                   ends));
+  reduced_.insert(reduced_.end(), l.reductions.begin(), l.reductions.end());
+}
+
+// Stores wait in arrays.
+void NeighbourEmitter::store_elements(int64_t v, const std::function<void()>& declare_more) {
+  std::vector<ExprId> roots;
+  for (const loop::Stmt& s : loop_.body) {
+    if (s.kind == loop::StmtKind::kStore) roots.push_back(kernel_.stores[s.index].value);
+    if (s.kind == loop::StmtKind::kCheck) roots.push_back(kernel_.checks[s.index].ok);
+  }
+  std::string after;
+  for_elements(v, roots, declare_more, [&] {
+    for (const loop::Stmt& s : loop_.body) {
+      if (s.kind == loop::StmtKind::kCheck) check(kernel_.checks[s.index]);
+      if (s.kind == loop::StmtKind::kStore) {
+        after += store_side_by_side(kernel_.stores[s.index], v);
+      }
+      end_statement();
+    }
+  });
   line(after);
+}
+
+bool NeighbourEmitter::varies(ExprId e) const {
+  if (e == kNone) return false;
+  const loop::ExprNode& n = pool_.node(e);
+  if (n.op == loop::Op::kVar) {
+    const auto v = static_cast<loop::VarId>(n.imm);
+    return v == loop_.var || pool_.var_info(v).extent == loop::kResult;
+  }
+  return varies(n.a) || varies(n.b) || varies(n.c);
+}
+
+bool NeighbourEmitter::reads_memory(ExprId e) const {
+  if (e == kNone) return false;
+  const loop::ExprNode& n = pool_.node(e);
+  return n.op == loop::Op::kLoad || reads_memory(n.a) || reads_memory(n.b) || reads_memory(n.c);
 }
 
 // The offset without the loop's variable, if elements v·n … v·n + v - 1 lie aligned side by side.
@@ -63,7 +163,7 @@ std::optional<Affine> NeighbourEmitter::aligned_base(uint32_t buffer, ExprId off
   if (sum.coefficient(var) != 1 || sum.constant % v != 0) return std::nullopt;
   erase_if(sum.terms, [&](const auto& term) { return term.first == var; });
   for (const auto& [atom, c] : sum.terms) {
-    if (c % v != 0 || depends_on(pool_, atom, loop_.var)) return std::nullopt;
+    if (c % v != 0 || varies(atom)) return std::nullopt;
   }
   return sum;
 }
@@ -98,9 +198,14 @@ std::string NeighbourEmitter::place(const Affine& base) {
   return value(outer) + " + j0";
 }
 
+// What has a guard is read if that is the same for all, and is zero where it is false.
 void NeighbourEmitter::read_side_by_side(ExprId e, int64_t v) {
   const loop::ExprNode n = pool_.node(e);
-  if (n.op != loop::Op::kLoad || n.b != kNone) return;
+  if (n.op != loop::Op::kLoad) return;
+  if (n.b != kNone) {
+    const bool zero = pool_.node(n.c).op == loop::Op::kConst && pool_.node(n.c).word == 0;
+    if (!zero || varies(n.b) || reads_memory(n.b)) return;
+  }
   const auto buffer = static_cast<uint32_t>(n.imm);
   const loop::Buffer& b = kernel_.buffers[buffer];
   if (b.access != loop::Access::kRead || dtype_size(n.dtype) * v < 2) return;
@@ -108,8 +213,12 @@ void NeighbourEmitter::read_side_by_side(ExprId e, int64_t v) {
   const auto base = aligned_base(buffer, n.a, v);
   if (!base) return;
   const std::string array = fmt::format("x{}", e);
-  reads_ += fmt::format("PYC_ALIGN16 {} {}[{}];\n", memory_type(n.dtype), array, v) +
-            moves(array, buffer, place(*base), v, false);
+  std::string read = moves(array, buffer, place(*base), v, false);
+  if (n.b != kNone) {
+    read = fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {}[e] = 0;\nif ({}) {{\n{}}}\n", v,
+                       array, value(n.b), read);
+  }
+  reads_ += fmt::format("PYC_ALIGN16 {} {}[{}];\n{}", memory_type(n.dtype), array, v, read);
   loaded_[e] = n.dtype == DType::kBool ? array + "[e] != 0" : array + "[e]";
   if (n.dtype == DType::kBool) loaded_[e] = "(" + loaded_[e] + ")";
 }
@@ -123,15 +232,7 @@ std::string NeighbourEmitter::store_side_by_side(const loop::Store& s, int64_t v
   return moves(array, s.buffer, place(*aligned_base(s.buffer, s.offset, v)), v, true);
 }
 
-// Marks what the loop's statements use.
-void NeighbourEmitter::mark_used() {
-  used_.assign(pool_.size(), false);
-  for (const loop::Stmt& s : loop_.body) {
-    if (s.kind == loop::StmtKind::kStore) mark(kernel_.stores[s.index].value);
-    if (s.kind == loop::StmtKind::kCheck) mark(kernel_.checks[s.index].ok);
-  }
-}
-
+// Marks what an expression uses.
 void NeighbourEmitter::mark(ExprId e) {
   if (e == kNone || used_[e]) return;
   used_[e] = true;

@@ -1,7 +1,8 @@
 #pragma once
 
 // Text of a loop's body for one thread that has several neighbours along the loop: what lies side
-// by side in memory is read and written up to 16 bytes at a time.
+// by side in memory is read and written up to 16 bytes at a time. Loops inside that do nothing but
+// reduce, as over the taps of a window, run once for all neighbours.
 
 #include <functional>
 #include <optional>
@@ -28,20 +29,31 @@ class NeighbourEmitter : public Emitter {
   void emit_elements(int64_t v, const std::function<void()>& declare_more = {});
 
  private:
+  // Whether a loop inside of it can run for all neighbours together.
+  bool only_reduces(const loop::Loop& l) const;
+  // Whether it is not the same for all elements of a thread.
+  bool varies(loop::ExprId e) const;
+  bool reads_memory(loop::ExprId e) const;
   std::optional<loop::Affine> aligned_base(uint32_t buffer, loop::ExprId offset, int64_t v);
   bool all_stores_fit(int64_t v);
   std::string moves(const std::string& array, uint32_t buffer, const std::string& offset, int64_t v,
                     bool to_buffer);
   std::string place(const loop::Affine& base);
+  // Emits `inner` for every element, after `roots`, which it uses, were read as far as they lie
+  // side by side.
+  void for_elements(int64_t v, const std::vector<loop::ExprId>& roots,
+                    const std::function<void()>& declare_more, const std::function<void()>& inner);
+  void reduce_elements(const loop::Loop& l, int64_t v, const std::function<void()>& declare_more);
+  void store_elements(int64_t v, const std::function<void()>& declare_more);
   void read_side_by_side(loop::ExprId e, int64_t v);
   std::string store_side_by_side(const loop::Store& s, int64_t v);
-  void mark_used();
   void mark(loop::ExprId e);
 
   const loop::Loop loop_;
   const std::vector<bool>& unaligned_;
   std::string reads_;
   std::vector<bool> used_;
+  std::vector<loop::Reduction> reduced_;  // results that are there, by element
   int stored_ = 0;
 };
 

@@ -22,11 +22,11 @@ class Product final : public KernelGenerator {
     c.name = "f32_product";
     c.rejected = product_rejected(group);
     if (!c.rejected.empty()) return c;
-    const ProductChoice choice = choose_product(group);
-    c.name = "f32_product__" + choice.tile.name();
-    c.cost_ns = choice.cost_ns;
     const auto packing = product_packing(graph, group);
     const lower::Group read = packing ? with_packing(group, *packing) : group;
+    const ProductChoice choice = choose_product(read);
+    c.name = "f32_product__" + choice.tile.name();
+    c.cost_ns = choice.cost_ns;
     const std::vector<bool> unaligned = unaligned_buffers(read);
     CudaPlan& plan =
         take(c, read, product_text(read, choice.tile, kUnitSymbol, cuda_dialect(), unaligned));
@@ -37,21 +37,6 @@ class Product final : public KernelGenerator {
     }
     if (packing) use_packed(c, plan, group, *packing);
     return c;
-  }
-
-  static void use_packed(backends::Candidate& c, CudaPlan& plan, const lower::Group& group,
-                         const ProductPacking& packing) {
-    for (CudaPlan::Part& part : plan.parts) {
-      for (size_t i = 0; i < part.kernel.buffers.size(); ++i) {
-        if (part.kernel.buffers[i] != packing.buffer) continue;
-        part.operands[i] = {.kind = backends::Operand::Kind::kPacked};
-      }
-    }
-    plan.packers.push_back([packing](const ir::Graph& graph, const lower::Group& given) {
-      return pack_operand(graph, given, packing);
-    });
-    c.needs.packed.push_back(
-        {group.buffer_values[packing.buffer], packing.bytes(*group.contraction), packing.text});
   }
 
   static backends::Candidate stream(const lower::Group& group) {

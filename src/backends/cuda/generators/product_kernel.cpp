@@ -25,11 +25,9 @@ ProductKernel::ProductKernel(const lower::Contraction& c) : kernel(*c.kernel) {
   }
 }
 
-bool is_side_by_side(const lower::Contraction::Operand& o, bool along_k, int64_t extent) {
+bool is_side_by_side(const lower::Contraction::Operand& o, int64_t terms) {
   if (o.form != lower::Contraction::Form::kLinear || o.dtype != DType::kF32) return false;
-  const int64_t along = along_k ? o.k_stride : o.row_stride;
-  const int64_t across = along_k ? o.row_stride : o.k_stride;
-  return along == 1 && across % 4 == 0 && o.base % 4 == 0 && extent % 4 == 0 &&
+  return o.k_stride == 1 && o.row_stride % 4 == 0 && o.base % 4 == 0 && terms % 4 == 0 &&
          std::ranges::all_of(o.batch_strides, [](int64_t s) { return s % 4 == 0; });
 }
 

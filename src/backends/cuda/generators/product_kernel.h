@@ -19,8 +19,7 @@ struct ProductKernel {
   std::vector<loop::Store> epilogue;
 };
 
-// Whether four elements along k (or along the operand's rows) are always one aligned access of a
-// buffer that is aligned itself.
-bool is_side_by_side(const lower::Contraction::Operand& operand, bool along_k, int64_t extent);
+// Whether four elements along k are always one aligned access of a buffer that is aligned itself.
+bool is_side_by_side(const lower::Contraction::Operand& operand, int64_t terms);
 
 }  // namespace pyc::cuda

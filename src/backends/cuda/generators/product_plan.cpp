@@ -8,6 +8,7 @@
 
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/product.h"
+#include "backends/cuda/generators/product_runs.h"
 #include "backends/cuda/kernel_generator.h"
 #include "loop/function.h"
 
@@ -48,15 +49,21 @@ PieceFacts facts_of(const ProductTile& t) {
   return {0.60, t.split ? 80 : 88};
 }
 
-// An operand that is no matrix with fixed strides costs index arithmetic at every slab.
+// What it costs at every slab to compute where an operand's elements are: for four at once, or for
+// each by itself.
 double computing_factor(const lower::Contraction& c) {
-  const auto is_linear = [](const lower::Contraction::Operand& o) {
-    return o.form == lower::Contraction::Form::kLinear;
+  const auto factor = [&](const lower::Contraction::Operand& o, loop::VarId row, int64_t rows) {
+    if (o.form == lower::Contraction::Form::kLinear) return 1.0;
+    const loop::Pool& pool = c.kernel->pool;
+    const loop::ExprId load = padded_load(pool, o.value, DType::kF32);
+    const bool in_runs = load != loop::kNone && (lies_in_runs(pool, load, c.k_var, c.k, 4) ||
+                                                 lies_in_runs(pool, load, row, rows, 4));
+    return in_runs ? 1.1 : 1.3;
   };
-  return is_linear(c.a) && is_linear(c.b) ? 1.0 : 1.3;
+  return std::max(factor(c.a, c.m_var, c.m), factor(c.b, c.n_var, c.n));
 }
 
-double time_of(const lower::Contraction& c, const ProductTile& t) {
+double time_of(const lower::Contraction& c, const ProductTile& t, double computing) {
   const PieceFacts facts = facts_of(t);
   const int64_t tiles = ceil_div(c.m, t.rows) * ceil_div(c.n, t.columns) * c.batch_size();
   const int64_t segments = ceil_div(c.k, kProductSegment);
@@ -72,8 +79,8 @@ double time_of(const lower::Contraction& c, const ProductTile& t) {
   const double joins = t.teams > 1 ? static_cast<double>(rounds * t.teams) * kJoinNs : 0.0;
   // So many blocks at once on one multiprocessor.
   const auto together = [&](int64_t count) {
-    const double slab = (kSlabNs + kTermOfSlabNs * t.depth + work * static_cast<double>(count)) *
-                        computing_factor(c);
+    const double slab =
+        (kSlabNs + kTermOfSlabNs * t.depth + work * static_cast<double>(count)) * computing;
     return count == 0 ? 0.0 : static_cast<double>(slabs) * slab + joins;
   };
   const int64_t of_one = ceil_div(blocks, kMultiprocessors);
@@ -157,9 +164,10 @@ ProductChoice choose_product(const lower::Group& group) {
   ProductChoice best;
   best.cost_ns = std::numeric_limits<double>::max();
   const lower::Contraction& c = *group.contraction;
+  const double computing = computing_factor(c);
   for (const ProductTile& tile : product_tiles()) {
     if (tile.split && (c.k <= kProductSegment || split_bytes(c) > kMostSplitBytes)) continue;
-    const double ns = time_of(c, tile) * (tile.split ? kSplitDoubt : 1.0);
+    const double ns = time_of(c, tile, computing) * (tile.split ? kSplitDoubt : 1.0);
     if (ns < best.cost_ns) best = {tile, ns};
   }
   const double bytes = static_cast<double>(group.bytes) / kDeviceBytesPerNs;

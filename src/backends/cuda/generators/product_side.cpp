@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "backends/cuda/generators/product_kernel.h"
+#include "backends/cuda/generators/product_runs.h"
 #include "base/status.h"
 #include "loop/renamed.h"
 
@@ -22,11 +22,16 @@ constexpr int kAccess = 4;  // floats in 16 bytes
 
 }  // namespace
 
-ProductSide::ProductSide(Emitter& emitter, const lower::Contraction::Operand& operand, ExprId value,
+ProductSide::ProductSide(Emitter& emitter, ExprId value, const std::vector<bool>& unaligned,
                          Shape shape)
     : emitter_(emitter), shape_(std::move(shape)) {
-  const bool wide_k = shape_.aligned && is_side_by_side(operand, true, shape_.terms);
-  const bool wide_rows = !wide_k && shape_.aligned && is_side_by_side(operand, false, shape_.rows);
+  loop::Pool& pool = emitter_.pool_;
+  const ExprId load = padded_load(pool, value, DType::kF32);
+  const auto buffer = load == kNone ? kNone : static_cast<uint32_t>(pool.node(load).imm);
+  const bool may_be_wide = load != kNone && !(buffer < unaligned.size() && unaligned[buffer]);
+  const bool wide_k = may_be_wide && lies_in_runs(pool, load, shape_.k, shape_.terms, kAccess);
+  const bool wide_rows =
+      may_be_wide && !wide_k && lies_in_runs(pool, load, shape_.row, shape_.rows, kAccess);
   along_k_ = wide_k || (!wide_rows && !rows_lie_closer(value));
   width_ = wide_k || wide_rows ? kAccess : 1;
   const int line = (along_k_ ? shape_.depth : shape_.tile) / width_;
@@ -34,8 +39,6 @@ ProductSide::ProductSide(Emitter& emitter, const lower::Contraction::Operand& op
   PYC_CHECK(units_ * width_ * shape_.threads == shape_.tile * shape_.depth,
             "a slab in equal parts");
   slots_ = along_k_ ? units_ : std::max(1, line / shape_.threads);
-  buffer_ = operand.buffer;
-  loop::Pool& pool = emitter_.pool_;
   k_ = pool.new_var(shape_.name + "k", DType::kI64, shape_.terms);
   for (int s = 0; s < slots_; ++s) {
     loop::Renamed renamed(pool);
@@ -44,8 +47,7 @@ ProductSide::ProductSide(Emitter& emitter, const lower::Contraction::Operand& op
       rows_.push_back(pool.new_var(fmt::format("{}{}", shape_.name, s), DType::kI64, shape_.rows));
       renamed.set_var(shape_.row, pool.var(rows_.back()));
     }
-    const ExprId own = renamed(value);
-    values_.push_back(width_ == 1 ? own : pool.node(own).a);
+    values_.push_back(renamed(value));
   }
 }
 
@@ -108,11 +110,23 @@ std::string ProductSide::registers() const {
   return fmt::format("PYC_ALIGN16 float {}_next[{}];", shape_.name, units_ * width_);
 }
 
-std::string ProductSide::element(size_t row) {
-  const ExprId e = values_[row];
-  if (width_ == 1) return emitter_.value(e);
-  return fmt::format("*(PYC_GLOBAL const pyc_v16*)({} + {})", buffer_name(buffer_),
-                     emitter_.value(e));
+// An access whose guard is false is none, and gives zeros.
+void ProductSide::emit_read(size_t row) {
+  const std::string to = unit(static_cast<int>(row));
+  if (width_ == 1) {
+    emitter_.line(fmt::format("*({}) = {};", to, emitter_.value(values_[row])));
+    return;
+  }
+  const loop::ExprNode load = emitter_.pool_.node(values_[row]);
+  const std::string from =
+      fmt::format("*(PYC_GLOBAL const pyc_v16*)({} + {})",
+                  buffer_name(static_cast<uint32_t>(load.imm)), emitter_.value(load.a));
+  std::string guard;
+  if (load.b != kNone) {
+    guard = fmt::format("if ({}) ", emitter_.value(load.b));
+    emitter_.line(fmt::format("*(pyc_v16*)({}) = pyc_v16{{0u, 0u, 0u, 0u}};", to));
+  }
+  emitter_.line(fmt::format("{}*(pyc_v16*)({}) = {};", guard, to, from));
 }
 
 void ProductSide::emit_reads() {
@@ -127,9 +141,7 @@ void ProductSide::emit_reads() {
   emitter_.line(fmt::format("const {0} {1} = ({0})({2});", type, k, at));
   emitter_.declare(k_, k);
   for (int s = 0; s < slots_; ++s) {
-    const std::string read = element(static_cast<size_t>(s));
-    emitter_.line(
-        fmt::format("*({})({}) = {};", width_ == 1 ? "float*" : "pyc_v16*", unit(s), read));
+    emit_read(static_cast<size_t>(s));
     emitter_.end_statement();
   }
   const std::string body = emitter_.close_scope();

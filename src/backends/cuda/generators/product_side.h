@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "backends/cuda/emitter.h"
-#include "lower/types.h"
 
 namespace pyc::cuda {
 
@@ -15,19 +14,18 @@ namespace pyc::cuda {
 class ProductSide {
  public:
   struct Shape {
-    std::string name;      // "a" or "b": begins all names
-    loop::VarId row;       // of the kernel; kNone: one row
-    loop::VarId k;         // of the kernel
-    int64_t rows = 0;      // in all
-    int64_t terms = 0;     // of k
-    int tile = 0;          // rows of a tile
-    int depth = 0;         // of a slab
-    int threads = 0;       // of a team
-    bool ragged = false;   // slabs reach beyond the last term
-    bool aligned = false;  // the buffer begins at a multiple of 16 bytes
+    std::string name;     // "a" or "b": begins all names
+    loop::VarId row;      // of the kernel; kNone: one row
+    loop::VarId k;        // of the kernel
+    int64_t rows = 0;     // in all
+    int64_t terms = 0;    // of k
+    int tile = 0;         // rows of a tile
+    int depth = 0;        // of a slab
+    int threads = 0;      // of a team
+    bool ragged = false;  // slabs reach beyond the last term
   };
-  // `value` is the operand's element, without calls.
-  ProductSide(Emitter& emitter, const lower::Contraction::Operand& operand, loop::ExprId value,
+  // `value` is the operand's element, without calls; `unaligned` as for kernel_text.
+  ProductSide(Emitter& emitter, loop::ExprId value, const std::vector<bool>& unaligned,
               Shape shape);
 
   int row_length() const { return shape_.tile + 4; }  // of shared memory, in floats
@@ -41,7 +39,7 @@ class ProductSide {
 
  private:
   bool rows_lie_closer(loop::ExprId value) const;
-  std::string element(size_t row);
+  void emit_read(size_t row);
   // Where thread t's unit of row slot `s` and step `j` lies in the slab.
   std::string row_text(int s) const;
   std::string k_text(const std::string& j) const;
@@ -57,8 +55,7 @@ class ProductSide {
   int slots_ = 1;         // different rows among them
   loop::VarId k_ = loop::kNone;
   std::vector<loop::VarId> rows_;     // by slot
-  std::vector<loop::ExprId> values_;  // by slot: the element, or its place where width is over 1
-  uint32_t buffer_ = loop::kNone;
+  std::vector<loop::ExprId> values_;  // by slot: the element
 };
 
 }  // namespace pyc::cuda

@@ -51,7 +51,7 @@ class StreamEmitter {
  private:
   bool is_wide(const lower::Contraction::Operand& o, const std::vector<bool>& unaligned) const {
     const bool marked = o.buffer < unaligned.size() && unaligned[o.buffer];
-    return !marked && c_.k % s_.chunk == 0 && is_side_by_side(o, true, c_.k);
+    return !marked && c_.k % s_.chunk == 0 && is_side_by_side(o, c_.k);
   }
   // The operand with k and, if given, its row in other words.
   ExprId renamed(ExprId value, loop::VarId k, loop::VarId row, ExprId other) {

@@ -33,8 +33,8 @@ class ProductEmitter {
              .text = "",
              .buffers = parameters_of(product_.kernel)},
         emitter_(product_.kernel, dialect, symbol),
-        a_(emitter_, c_.a, product_.a, side("a", c_.a, c_.m_var, c_.m, t_.rows)),
-        b_(emitter_, c_.b, product_.b, side("b", c_.b, c_.n_var, c_.n, t_.columns)) {}
+        a_(emitter_, product_.a, unaligned, side("a", c_.m_var, c_.m, t_.rows)),
+        b_(emitter_, product_.b, unaligned, side("b", c_.n_var, c_.n, t_.columns)) {}
 
   KernelText make();
 
@@ -50,9 +50,7 @@ class ProductEmitter {
   int64_t all_slabs() const {
     return t_.teams == 1 && !t_.split ? (c_.k + t_.depth - 1) / t_.depth : rounds() * slabs();
   }
-  ProductSide::Shape side(const char* name, const lower::Contraction::Operand& operand,
-                          loop::VarId row, int64_t rows, int tile) const {
-    const bool marked = operand.buffer < unaligned_.size() && unaligned_[operand.buffer];
+  ProductSide::Shape side(const char* name, loop::VarId row, int64_t rows, int tile) const {
     const bool in_one = t_.teams == 1 && (!t_.split || segments() == 1);
     const int64_t whole = (t_.split ? segments() : rounds() * t_.teams) * kProductSegment;
     const int64_t reach = in_one ? all_slabs() * t_.depth : whole;
@@ -64,8 +62,7 @@ class ProductEmitter {
             .tile = tile,
             .depth = t_.depth,
             .threads = t_.team_threads(),
-            .ragged = reach != c_.k,
-            .aligned = !marked};
+            .ragged = reach != c_.k};
   }
 
   void emit_places();

@@ -21,13 +21,15 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 constexpr double kClocksPerNs = 1.7;
 constexpr double kFlops = 4096.0;
 constexpr double kBytes = 45.0;         // from the second-level cache
-constexpr double kElementClocks = 2.0;  // of an operand's element that comes by itself
+constexpr double kElementClocks = 0.2;  // of an operand's element that comes by itself
+constexpr double kRoundClocks = 450.0;  // of 8 such elements of each thread, until they are there
 constexpr double kLatency = 850.0;      // of a stage, from its first copy to its product
 constexpr double kLeastStage = 160.0;   // a barrier and a product
 constexpr double kTileClocks = 2200.0;  // before the first stage and after the last
 constexpr double kSumClocks = 0.25;     // of a sum in the epilogue
 constexpr double kJoinBytes = 20.0;     // of sums of segments, written and read
 constexpr int64_t kMostResident = 2;
+constexpr int64_t kMostOfElements = 4;  // where threads wait for elements
 
 // The type of the product's operands; nothing if no member's order is the unit's.
 std::optional<DType> factors_of(const ir::Graph& graph, const lower::Group& group) {
@@ -61,6 +63,17 @@ double bring_clocks(const WgmmaProduct& p, bool of_b, int64_t rows) {
                                                        : elements * 2.0 / kBytes;
 }
 
+// How long a block waits for the elements of a stage that come by themselves.
+double wait_clocks(const WgmmaProduct& p) {
+  double rounds = 0.0;
+  for (const bool of_b : {false, true}) {
+    if (wgmma_bring(p, of_b) != WgmmaBring::kElements) continue;
+    const int64_t rows = of_b == p.tile.swapped ? p.tile.rows : p.tile.columns;
+    rounds += static_cast<double>(rows * 8) / static_cast<double>(p.tile.rows * 2);
+  }
+  return rounds * kRoundClocks;
+}
+
 // Of the kernel that joins segments, and of what it joins.
 double join_ns(const WgmmaProduct& p, int64_t tiles) {
   if (!p.tile.split) return 0.0;
@@ -78,11 +91,13 @@ double cost_ns(const WgmmaProduct& p) {
   const auto sums = static_cast<double>(t.rows * t.columns);
   const double stage = std::max(sums * 128.0 / kFlops, bring_clocks(p, t.swapped, t.rows) +
                                                            bring_clocks(p, !t.swapped, t.columns));
-  const int64_t resident =
-      std::min({kMostResident, wgmma_resident(p), quotient_up(tiles, kMultiprocessors)});
+  const double waits = wait_clocks(p);
+  const int64_t resident = std::min({waits > 0.0 ? kMostOfElements : kMostResident,
+                                     wgmma_resident(p), quotient_up(tiles, kMultiprocessors)});
   const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors * resident));
   const auto stages = static_cast<double>(quotient_up(std::min(c.k, t.split ? 1024 : c.k), 64));
-  const double latency = std::max(kLatency / static_cast<double>(t.stages - 2), kLeastStage);
+  const double latency =
+      std::max({kLatency / static_cast<double>(t.stages - 2), kLeastStage, waits});
   // Of two blocks one multiplies while the other begins or ends.
   const double clocks = stages * std::max(stage * static_cast<double>(resident), latency) +
                         kTileClocks + sums * kSumClocks;
@@ -108,6 +123,18 @@ Cut best_cut(WgmmaProduct p) {
   return best;
 }
 
+// A constant whose neighbours are far apart is packed by rows, in 16 bytes of which the unit has
+// neighbours along k.
+std::optional<ProductPacking> packing_for(const ir::Graph& graph, WgmmaProduct p) {
+  p.tile.rows = p.tile.columns = 64;
+  for (const bool of_b : {true, false}) {
+    if (wgmma_bring(p, of_b) != WgmmaBring::kElements) continue;
+    auto packing = packing_of(graph, *p.group, !of_b, p.factors, PackingOrder::kByRows);
+    if (packing) return packing;
+  }
+  return std::nullopt;
+}
+
 class Wgmma final : public KernelGenerator {
  public:
   bool is_for_unit(std::string_view order) const override { return order == kOrder; }
@@ -123,6 +150,9 @@ class Wgmma final : public KernelGenerator {
     c.rejected = obstacle(group);
     if (!c.rejected.empty()) return {c};
     WgmmaProduct product{.group = &group, .factors = *factors, .tile = {}};
+    product.packing = packing_for(graph, product);
+    const lower::Group read = product.packing ? with_packing(group, *product.packing) : group;
+    product.group = &read;
     const Cut cut = best_cut(product);
     if (cut.tile.rows == 0) {
       c.rejected = "too_many_tiles";
@@ -137,8 +167,9 @@ class Wgmma final : public KernelGenerator {
     auto plan = std::make_shared<CudaPlan>();
     for (KernelText& text : wgmma_texts(product, kUnitSymbol)) {
       c.needs.workspace_bytes = text.workspace_bytes;
-      plan->parts.push_back(make_part(std::move(text), group.kernel, group));
+      plan->parts.push_back(make_part(std::move(text), read.kernel, read));
     }
+    if (product.packing) use_packed(c, *plan, group, *product.packing);
     c.plan = std::move(plan);
     return {c};
   }

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
+#include "backends/cuda/generators/product_runs.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "backends/cuda/launch.h"
 #include "backends/cuda/neighbours.h"
@@ -52,22 +53,6 @@ const lower::Contraction::Operand& operand_of(const WgmmaProduct& product, bool 
 }
 VarId row_var_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n_var : c.m_var; }
 int64_t row_count_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n : c.m; }
-
-// Whether elements 8·i … 8·i + 7 along the variable lie side by side in 16 aligned bytes.
-bool lies_along(const loop::Pool& pool, const loop::Affine& offset, VarId var, int64_t extent) {
-  if (var == kNone || extent % kChunk != 0 || offset.constant % kChunk != 0) return false;
-  bool found = false;
-  for (const auto& [atom, c] : offset.terms) {
-    const loop::ExprNode& n = pool.node(atom);
-    if (n.op == loop::Op::kVar && static_cast<VarId>(n.imm) == var) {
-      if (c != 1) return false;
-      found = true;
-    } else if (c % kChunk != 0 || loop::depends_on(pool, atom, var)) {
-      return false;
-    }
-  }
-  return found;
-}
 
 int64_t stage_bytes(const WgmmaTile& tile) { return (tile.rows + tile.columns) * kRowBytes; }
 int64_t sums_row(const WgmmaTile& tile) { return tile.columns + kPadding; }
@@ -193,8 +178,8 @@ class WgmmaWriter {
     elements ? bring_elements(e, s) : bring_chunk(e, s);
     const std::string body = e.close_scope();
     const int64_t rounds = (count + out_.threads - 1) / out_.threads;
-    e.line(fmt::format("{}for (i32 i = 0; i < {}; ++i) {{\n{}}}", elements ? "" : "PYC_UNROLL ",
-                       rounds, body));
+    e.line(fmt::format("{} for (i32 i = 0; i < {}; ++i) {{\n{}}}",
+                       elements ? "PYC_UNROLL2" : "PYC_UNROLL", rounds, body));
     return e.finished(fmt::format("PYC_FN void {}_{}({}i32 batch, i32 first, i32 k0, u32 to)",
                                   symbol_, name, buffer_parameters()));
   }
@@ -220,15 +205,26 @@ class WgmmaWriter {
     return true;
   }
 
-  // What is not there is read nowhere, and its address is one of the buffer's.
+  // What is not there is read nowhere, and its address is one of the buffer's. The row and all
+  // that follows from it are the same in every stage.
   void bring_chunk(Emitter& e, const Side& s) const {
-    e.line(fmt::format("const bool there = first + r < {} && k0 + d < {};", s.extent, c_.k));
-    declare_index(e, s.var, "row", "there ? first + r : 0");
-    declare_index(e, c_.k_var, "k", "there ? k0 + d : 0");
     const loop::ExprNode load = e.pool_.node(s.value);
-    const std::string from =
-        fmt::format("{} + {}", buffer_name(static_cast<uint32_t>(load.imm)), e.value(load.a));
-    e.line(fmt::format("pyc_copy16(to + (u32)({}), {}, there ? 16u : 0u);", place_of(s), from));
+    std::string there = "true";
+    const auto within = [&](const std::string& at, int64_t extent, int64_t step) {
+      if (extent % step == 0) return at;
+      there += fmt::format(" && {} < {}", at, extent);
+      return fmt::format("{0} < {1} ? {0} : 0", at, extent);
+    };
+    declare_index(e, s.var, "row", within("first + r", s.extent, s.rows));
+    declare_index(e, c_.k_var, "k", within("k0 + d", c_.k, kDepth));
+    std::string at = e.value(load.a);
+    if (load.b != kNone) {
+      there += " && " + e.value(load.b);
+      at = fmt::format("(there ? {} : 0)", at);
+    }
+    e.line(fmt::format("const bool there = {};", there));
+    e.line(fmt::format("pyc_copy16(to + (u32)({}), {} + {}, there ? 16u : 0u);", place_of(s),
+                       buffer_name(static_cast<uint32_t>(load.imm)), at));
   }
 
   // What follows from the row alone is computed once for all of its elements.
@@ -460,17 +456,17 @@ int64_t wgmma_segments(const WgmmaProduct& product) {
 
 WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   const lower::Contraction& c = product.contraction();
-  const lower::Contraction::Operand& o = operand_of(product, of_b);
-  if (o.form == lower::Contraction::Form::kComputed || o.dtype != product.factors) {
-    return WgmmaBring::kElements;
-  }
-  if (product.group->buffer_offset_bytes(o.buffer) % kBufferAlignment != 0) {
-    return WgmmaBring::kElements;
-  }
+  if (product.packing && product.packing->of_a != of_b) return WgmmaBring::kAlongK;
   const loop::Pool& pool = c.kernel->pool;
-  const loop::Affine offset = loop::affine_of(pool, pool.node(o.load).a);
-  if (lies_along(pool, offset, c.k_var, c.k)) return WgmmaBring::kAlongK;
-  const bool along_rows = lies_along(pool, offset, row_var_of(c, of_b), row_count_of(c, of_b));
+  const ExprId load = padded_load(pool, operand_of(product, of_b).value, product.factors);
+  if (load == kNone) return WgmmaBring::kElements;
+  const auto buffer = static_cast<uint32_t>(pool.node(load).imm);
+  if (product.group->buffer_offset_bytes(buffer) % kBufferAlignment != 0) {
+    return WgmmaBring::kElements;
+  }
+  if (lies_in_runs(pool, load, c.k_var, c.k, kChunk)) return WgmmaBring::kAlongK;
+  const bool along_rows =
+      lies_in_runs(pool, load, row_var_of(c, of_b), row_count_of(c, of_b), kChunk);
   const bool in_columns = of_b != product.tile.swapped;
   const int64_t rows = in_columns ? product.tile.columns : product.tile.rows;
   return along_rows && rows % kRows == 0 ? WgmmaBring::kAlongRows : WgmmaBring::kElements;

@@ -9,9 +9,11 @@
 // stage. The sums pass through shared memory once more, and the group's stores run over them.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "backends/cuda/generators/product_packing.h"
 #include "backends/cuda/kernel_text.h"
 #include "lower/types.h"
 
@@ -29,7 +31,7 @@ struct WgmmaTile {
 
 // How an operand comes into shared memory.
 enum class WgmmaBring : uint8_t {
-  kAlongK,     // 16 bytes at a time, neighbours along k
+  kAlongK,     // 16 bytes at a time, neighbours along k: a matrix, or channels of a window
   kAlongRows,  // 16 bytes at a time, neighbours along the operand's rows
   kElements,   // one by one, by the operand's expression
 };
@@ -38,6 +40,7 @@ struct WgmmaProduct {
   const lower::Group* group = nullptr;
   DType factors = DType::kBF16;
   WgmmaTile tile;
+  std::optional<ProductPacking> packing = {};  // of the operand that `group` reads packed
 
   const lower::Contraction& contraction() const { return *group->contraction; }
 };
