@@ -77,6 +77,50 @@ ExprId filled(Pool& pool, ExprId value, ExprId guard) {
   return pool.select(guard, value, pool.constant(pool.dtype(value), 0));
 }
 
+bool is_byte(DType t) { return t == DType::kI8 || t == DType::kU8; }
+
+// A widened byte less another that is the same for all k.
+struct Difference {
+  ExprId byte = kNone;
+  ExprId zero = kNone;  // kNone: 0
+};
+
+// The byte that an i32 is; kNone if it is none.
+ExprId widened_byte(const Pool& pool, ExprId id) {
+  const ExprNode& n = pool.node(id);
+  return n.op == Op::kConvert && is_byte(pool.dtype(n.a)) ? n.a : kNone;
+}
+
+// `byte` where the guard holds, else `other`.
+ExprId guarded_byte(Pool& pool, ExprId byte, ExprId guard, ExprId other) {
+  const ExprNode n = pool.node(byte);
+  if (n.op == Op::kLoad && (n.b == kNone || n.b == guard)) {
+    return pool.load(static_cast<uint32_t>(n.imm), n.dtype, n.a, guard, other);
+  }
+  return pool.select(guard, byte, other);
+}
+
+// The value as such a difference; without a byte if it is none.
+Difference difference_of(Pool& pool, ExprId value, VarId k) {
+  const ExprNode n = pool.node(value);
+  if (const ExprId byte = widened_byte(pool, value); byte != kNone) return {byte, kNone};
+  if (n.op == Op::kSub) {
+    const Difference d{widened_byte(pool, n.a), widened_byte(pool, n.b)};
+    if (d.byte == kNone || d.zero == kNone || loop::depends_on(pool, d.zero, k)) return {};
+    const ExprNode& zero = pool.node(d.zero);
+    return zero.op == Op::kConst && zero.word == 0 ? Difference{d.byte, kNone} : d;
+  }
+  if (n.op == Op::kSelect && is_positive_zero(pool, n.c)) {
+    Difference d = difference_of(pool, n.b, k);
+    if (d.byte == kNone) return {};
+    const DType t = pool.dtype(d.byte);
+    if (d.zero != kNone && pool.dtype(d.zero) != t) return {};
+    d.byte = guarded_byte(pool, d.byte, n.a, d.zero != kNone ? d.zero : pool.constant(t, 0));
+    return d;
+  }
+  return {};
+}
+
 class Finder {
  public:
   Finder(const loop::Kernel& kernel, const FiniteTest& is_finite, std::string* why_not)
@@ -105,6 +149,7 @@ class Finder {
   bool place_guard(ExprId guard);
   void find_variables();
   void describe(Contraction::Operand& o, VarId row);
+  void describe_bytes(Contraction::Operand& o);
 
   std::shared_ptr<loop::Kernel> kernel_;
   const FiniteTest& is_finite_;
@@ -158,6 +203,10 @@ bool Finder::place_guard(ExprId guard) {
   const bool of_columns = guards_columns(pool(), guard, c_.a.value, c_.b.value, c_.n_var);
   Contraction::Operand& own = of_columns ? c_.b : c_.a;
   const Contraction::Operand& other = of_columns ? c_.a : c_.b;
+  if (!is_float(c_.dtype)) {
+    own.value = filled(pool(), own.value, guard);
+    return true;
+  }
   const ExprId load = load_of(pool(), other.value);
   if (load == kNone || pool().node(load).b != kNone) return no("skips_terms_of_a_computed_factor");
   if (!is_finite_(static_cast<uint32_t>(pool().node(load).imm))) {
@@ -181,7 +230,8 @@ void Finder::find_variables() {
 
 void Finder::describe(Contraction::Operand& o, VarId row) {
   o.form = Contraction::Form::kComputed;
-  const ExprId load = load_of(pool(), o.value);
+  describe_bytes(o);
+  const ExprId load = o.byte != kNone ? load_of(pool(), o.byte) : load_of(pool(), o.value);
   if (load == kNone || pool().node(load).b != kNone) return;
   const ExprNode n = pool().node(load);
   const loop::Affine offset = loop::affine_of(pool(), n.a);
@@ -203,6 +253,13 @@ void Finder::describe(Contraction::Operand& o, VarId row) {
   o.row_stride = stride(row);
   o.k_stride = stride(c_.k_var);
   for (const VarId v : c_.batch_vars) o.batch_strides.push_back(stride(v));
+}
+
+void Finder::describe_bytes(Contraction::Operand& o) {
+  if (c_.dtype != DType::kI32) return;
+  const Difference d = difference_of(pool(), o.value, c_.k_var);
+  o.byte = d.byte;
+  o.zero = d.zero;
 }
 
 }  // namespace

@@ -58,11 +58,12 @@ bool ends_in_run(const Probe& p, const ProbeRead& r, VarId k, int64_t run) {
   });
 }
 
-// The factors of a product; what else it reads (a bias) is read once per element.
+// The factors of a product; what else it reads (a bias) is read once per element, or is one number
+// (a zero point).
 std::vector<const ProbeRead*> factors_of(const Probe& p) {
   std::vector<const ProbeRead*> out;
   for (const ProbeRead& r : p.reads) {
-    if (r.in_reduction) out.push_back(&r);
+    if (r.in_reduction && r.elements > 1) out.push_back(&r);
   }
   return out;
 }

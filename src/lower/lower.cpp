@@ -52,8 +52,11 @@ void log_order(const Group& group, DecisionLog& log) {
 bool take_offsets_out(const loop::Kernel& kernel, std::span<const int64_t> offsets,
                       Contraction& c) {
   loop::Kernel cut = *c.kernel;
-  if (loop::rebase(cut, std::vector<loop::ExprId*>{&c.a.value, &c.a.load, &c.b.value, &c.b.load}) !=
-      std::vector<int64_t>(offsets.begin(), offsets.end())) {
+  std::vector<loop::ExprId*> others;
+  for (Contraction::Operand* o : {&c.a, &c.b}) {
+    for (loop::ExprId* e : {&o->value, &o->load, &o->byte, &o->zero}) others.push_back(e);
+  }
+  if (loop::rebase(cut, others) != std::vector<int64_t>(offsets.begin(), offsets.end())) {
     return false;
   }
   for (size_t b = 0; b < cut.buffers.size(); ++b) {

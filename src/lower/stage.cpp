@@ -1,6 +1,7 @@
 #include "lower/stage.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace pyc::lower {
 
@@ -58,7 +59,11 @@ std::vector<Expr> delinearize(Expr linear, const ir::Shape& shape, const Layout&
 }
 
 bool is_immediate(const ir::Value& value) {
-  return value.kind == ir::ValueKind::kConstant && value.type.elements() == 1;
+  if (value.kind != ir::ValueKind::kConstant || value.type.elements() == 0) return false;
+  if (value.type.elements() == 1) return true;
+  if (value.type.dtype != DType::kI8 && value.type.dtype != DType::kU8) return false;
+  const auto& bytes = value.constant->bytes;
+  return std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
 Expr load_value(loop::Pool& pool, const ir::Value& value, const Layout& layout, uint32_t slot,

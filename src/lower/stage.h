@@ -112,7 +112,8 @@ Expr linearize(loop::Pool& pool, std::span<const Expr> index, const ir::Shape& s
 std::vector<Expr> delinearize(Expr linear, const ir::Shape& shape, const Layout& layout = {});
 
 // A load of `value`, which lies in memory as `layout` says, from buffer `slot`, guarded if `guard`
-// is valid. A constant of one element becomes an immediate.
+// is valid. A constant of one element becomes an immediate, and one of equal bytes, as zero points
+// of channels are.
 Expr load_value(loop::Pool& pool, const ir::Value& value, const Layout& layout, uint32_t slot,
                 std::span<const Expr> index, Expr guard, Expr fallback);
 bool is_immediate(const ir::Value& value);

@@ -59,6 +59,11 @@ struct Contraction {
     int64_t row_stride = 0;  // per m (a) or per n (b)
     int64_t k_stride = 0;
     std::vector<int64_t> batch_strides;
+    // Of an integer product: value = byte - zero, both i8 or u8 and widened; zero, the zero point,
+    // does not depend on k and is kNone for 0. kNone if the value is no such difference; else
+    // `load` is the byte where that is a load.
+    loop::ExprId byte = loop::kNone;
+    loop::ExprId zero = loop::kNone;
   };
   int64_t m = 1;
   int64_t n = 1;

@@ -1,5 +1,5 @@
-#include "ops/support/compose.h"
 #include "ops/support/draws.h"
+#include "ops/support/elementwise.h"
 #include "ops/support/operands.h"
 #include "ops/support/products.h"
 
@@ -43,26 +43,46 @@ Types infer_matmul_integer(const InferArgs& args) {
   return one(DType::kI32, std::move(shape));
 }
 
-ValueId centred_operand(Compose& c, size_t i, int zero_at, bool per_row) {
-  const ValueId x = c.cast(c.input(i), DType::kI32);
+// The element of input i at `at` less the zero point that is input `zero_at`, or none. `rows`: a
+// vector of as many is one per row, which is the index before the last.
+Expr centred_at(LowerContext& context, int i, const Index& at, int zero_at, int64_t rows) {
+  const Expr x = convert(context.input(i, at), DType::kI32);
   if (zero_at < 0) return x;
-  const auto at = static_cast<size_t>(zero_at);
-  const TensorType type = c.input_type(at);
-  ValueId zero = c.cast(c.input(at), DType::kI32);
+  const TensorType& type = context.input_type(zero_at);
+  Index zero;
   if (type.elements() == 1) {
-    zero = c.reshape(zero, {});
-  } else if (per_row && type.rank() == 1) {
-    zero = c.reshape(zero, {type.shape[0], 1});
+    zero.assign(type.shape.size(), context.index(0));
+  } else if (type.shape == Shape{rows}) {
+    zero = {at[at.size() - 2]};
+  } else {
+    zero = broadcast_index(context, at, type.shape);
   }
-  return c.sub(x, zero);
+  return x - convert(context.input(zero_at, zero), DType::kI32);
 }
 
-Result<std::vector<ValueId>> decompose_matmul_integer(ir::GraphBuilder& builder,
-                                                      const ir::Node& node) {
-  Compose c(builder, node);
-  const ValueId a = centred_operand(c, 0, operand_at(node.attrs, 2, "a_zero_point"), true);
-  const ValueId b = centred_operand(c, 1, operand_at(node.attrs, 2, "b_zero_point"), false);
-  return c.outputs({c.op("matmul", {a, b})});
+Expr lower_matmul_integer(LowerContext& context, int, std::span<const Expr> index) {
+  const Shape& a = context.input_type(0).shape;
+  const Shape& b = context.input_type(1).shape;
+  const ir::Attrs& attrs = context.node().attrs;
+  const int za = operand_at(attrs, 2, "a_zero_point");
+  const int zb = operand_at(attrs, 2, "b_zero_point");
+  const size_t matrix_dims = (a.size() > 1 ? 1 : 0) + (b.size() > 1 ? 1 : 0);
+  const auto batch = index.first(index.size() - matrix_dims);
+  constexpr int64_t kNoRows = -1;
+  const int64_t rows = a.size() > 1 ? rows_of(context.input_type(0)) : kNoRows;
+  const auto term = [&](std::span<const Expr> k) {
+    Index at_a = broadcast_index(context, batch, batch_dims(a));
+    if (a.size() > 1) at_a.push_back(index[batch.size()]);
+    at_a.push_back(k[0]);
+    Index at_b = broadcast_index(context, batch, batch_dims(b));
+    at_b.push_back(k[0]);
+    if (b.size() > 1) at_b.push_back(index.back());
+    return ReduceTerm{.value = centred_at(context, 0, at_a, za, rows),
+                      .value2 = centred_at(context, 1, at_b, zb, kNoRows)};
+  };
+  const int64_t extent = a.back();
+  return context.reduce(loop::ReduceKind::kChain, loop::ReduceOp::kSum, {&extent, 1}, term,
+                        kChainSegment);
 }
 
 Result<ValueId> draw_matmul_integer(Draw& d, DType t) {
@@ -85,7 +105,7 @@ const ir::OpDef& op_matmul_integer() {
       .max_inputs = 4,
       .attrs = {with_attr()},
       .infer = infer_matmul_integer,
-      .decompose = decompose_matmul_integer,
+      .lower = lower_matmul_integer,
       .no_gradient = "it works on integers",
       .onnx = {.name = "MatMulInteger", .optional = "a_zero_point b_zero_point"},
       .draw = {.node = draw_matmul_integer},

@@ -1,22 +1,17 @@
 // The matmul generator against the generic kernel of the same group, bit for bit.
 
-#include "backends/cpu/matmul.h"
+#include "backends/cpu_matmul_support.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
-#include "base/aligned_buffer.h"
-#include "base/convert.h"
-#include "eval/interpreter.h"
 #include "loop/builder.h"
 #include "loop/verify.h"
 #include "lower/kernel_builder.h"
-#include "runtime/code_module.h"
 
 namespace pyc::cpu {
 namespace {
@@ -166,109 +161,6 @@ class GroupMaker {
   loop::Pool& p_;
   int64_t batch_ = 1;
 };
-
-class Buffers {
- public:
-  explicit Buffers(const loop::Kernel& kernel, uint32_t seed) {
-    for (const loop::Buffer& b : kernel.buffers) {
-      const auto bytes = static_cast<size_t>(b.elements * dtype_size(b.dtype));
-      data_.push_back(
-          std::move(AlignedBuffer::create(bytes, AlignedBuffer::Mode::kGuarded)).value());
-      pointers_.push_back(data_.back().data());
-      if (b.access != loop::Access::kRead) continue;
-      auto* p = reinterpret_cast<float*>(data_.back().data());
-      for (int64_t i = 0; i < b.elements; ++i) {
-        seed = seed * 1664525u + 1013904223u;
-        p[i] = static_cast<float>(static_cast<int32_t>(seed)) * 0x1p-31f;
-        if (seed % 97 == 0) p[i] = -0.0f;
-        if (seed % 101 == 0) p[i] *= 0x1p-140f;
-      }
-    }
-  }
-  std::vector<void*> pointers() const { return pointers_; }
-  const AlignedBuffer& operator[](size_t i) const { return data_[i]; }
-
- private:
-  std::vector<AlignedBuffer> data_;
-  std::vector<void*> pointers_;
-};
-
-void interpret(const loop::Kernel& kernel, const Buffers& buffers) {
-  auto program = eval::Interpreter::create(kernel);
-  ASSERT_TRUE(program.ok()) << program.status().to_string();
-  std::vector<void*> table = buffers.pointers();
-  int32_t fault = 0;
-  pyc_kernel_args args{};
-  args.buffers = table.data();
-  args.fault = &fault;
-  (*program)->run(args, 0, kernel.parallel_size());
-  ASSERT_EQ(fault, 0);
-}
-
-// Runs the compiled steps as `threads` threads would, in an order that no thread promised.
-void run_compiled(const lower::Group& group, const MatmulPlan& plan, const CodegenTarget& target,
-                  int threads, const Buffers& buffers) {
-  const Result<std::string> object = emit_matmul_object(group, plan, target);
-  ASSERT_TRUE(object.ok()) << object.status().to_string();
-  const auto module = runtime::CodeModule::load(*object);
-  ASSERT_TRUE(module.ok()) << module.status().to_string();
-  const lower::KernelNeeds needs = matmul_needs(group, plan);
-  constexpr auto kGuarded = AlignedBuffer::Mode::kGuarded;
-  const auto bytes = [](int64_t n) { return static_cast<size_t>(n); };
-  AlignedBuffer workspace =
-      std::move(AlignedBuffer::create(bytes(needs.workspace_bytes), kGuarded)).value();
-  AlignedBuffer scratch =
-      std::move(AlignedBuffer::create(bytes(needs.scratch_bytes), kGuarded)).value();
-  runtime::Parameter packed;
-  const std::vector<void*> table = buffers.pointers();
-  if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
-    ASSERT_EQ(needs.packed.size(), 1u);
-    packed = pack_b(plan, *group.contraction, table[group.contraction->b.buffer]);
-    ASSERT_EQ(packed.bytes, needs.packed[0].bytes);
-  }
-  for (const MatmulStep& step : matmul_steps(group, plan)) {
-    std::vector<void*> operands;
-    for (const backends::Operand& o : step.operands) {
-      switch (o.kind) {
-        case backends::Operand::Kind::kValue:
-          operands.push_back(table[o.value]);
-          break;
-        case backends::Operand::Kind::kWorkspace:
-          operands.push_back(workspace.data() + o.offset);
-          break;
-        case backends::Operand::Kind::kPacked:
-          operands.push_back(const_cast<void*>(packed.data));
-          break;
-        case backends::Operand::Kind::kScratch:
-          operands.push_back(nullptr);
-          break;
-      }
-    }
-    pyc_kernel_args args{};
-    args.buffers = operands.data();
-    args.scratch = scratch.data();
-    args.threads = threads;
-    const pyc_kernel_fn fn = (*module)->lookup(step.symbol);
-    ASSERT_NE(fn, nullptr) << step.symbol;
-    for (int t = threads - 1; t >= 0; --t) {
-      args.thread = t;
-      const int64_t begin = step.parallel * t / threads;
-      const int64_t end = step.parallel * (t + 1) / threads;
-      if (begin < end) fn(&args, begin, end);
-    }
-  }
-  EXPECT_TRUE(workspace.check_canary());
-  EXPECT_TRUE(scratch.check_canary());
-}
-
-void expect_equal(const loop::Kernel& kernel, const Buffers& found, const Buffers& wanted) {
-  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
-    EXPECT_TRUE(found[i].check_canary()) << "buffer " << i;
-    const auto bytes =
-        static_cast<size_t>(kernel.buffers[i].elements * dtype_size(kernel.buffers[i].dtype));
-    ASSERT_EQ(std::memcmp(found[i].data(), wanted[i].data(), bytes), 0) << "buffer " << i;
-  }
-}
 
 void check(const Case& c, std::initializer_list<int> lanes, std::initializer_list<int> threads) {
   SCOPED_TRACE(describe(c));

@@ -18,6 +18,13 @@ Result<std::string> emit(const lower::Group& group, const MatmulPlan& plan,
   return made->matmul(group, plan, target, {.symbol = symbol, .form = form});
 }
 
+ByteUnit byte_unit_of(const TargetInfo& machine) {
+  if (machine.has_i8mm) return ByteUnit::kMmla;
+  if (machine.has_dotprod) return ByteUnit::kDot;
+  if (machine.has_avx512_vnni) return ByteUnit::kVnni;
+  return machine.has_avx2 ? ByteUnit::kWords : ByteUnit::kNone;
+}
+
 CodegenTarget find_host() {
   const TargetInfo machine = host_target();
   CodegenTarget t;
@@ -25,6 +32,7 @@ CodegenTarget find_host() {
   t.cpu = kHostCpu;
   t.avx512 = machine.has_avx512;
   t.lanes = machine.has_avx512 ? 16 : machine.has_avx2 ? 8 : 4;
+  t.bytes = byte_unit_of(machine);
   return t;
 }
 
@@ -41,11 +49,11 @@ CodegenTarget CodegenTarget::aarch64_neon() {
 }
 
 CodegenTarget CodegenTarget::x86_avx2() {
-  return {"x86_64-unknown-linux-gnu", "x86-64-v3", "", 8, false};
+  return {"x86_64-unknown-linux-gnu", "x86-64-v3", "", 8, false, ByteUnit::kWords};
 }
 
 CodegenTarget CodegenTarget::x86_avx512() {
-  return {"x86_64-unknown-linux-gnu", "x86-64-v4", "", 16, true};
+  return {"x86_64-unknown-linux-gnu", "x86-64-v4", "", 16, true, ByteUnit::kWords};
 }
 
 Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target) {

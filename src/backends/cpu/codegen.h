@@ -4,6 +4,7 @@
 // this machine is loaded by runtime/code_module.h. Nothing here aborts, prints or calls back; all
 // functions are thread-safe.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,15 @@ namespace pyc::cpu {
 // The CPU that this process runs on, with all it has: LLVM finds out what that is.
 inline constexpr std::string_view kHostCpu = "host";
 
+// What multiplies bytes of several k at once and adds them, exactly, to i32.
+enum class ByteUnit : uint8_t {
+  kNone,
+  kMmla,   // aarch64 with i8mm: two rows of 8 by two columns of 8
+  kDot,    // aarch64 with dotprod: 4 by 4 in every lane, both signed or both unsigned
+  kVnni,   // x86 with AVX-512 VNNI: 4 by 4 in every lane, unsigned by signed
+  kWords,  // other x86: bytes as words, 2 by 2 in every lane
+};
+
 // What code is made for. Results never depend on it, speed does.
 struct CodegenTarget {
   std::string triple;    // "aarch64-…" or "x86_64-…", Linux (ELF)
@@ -22,6 +32,7 @@ struct CodegenTarget {
   std::string features;  // LLVM's list, "+avx2,-sve"; x86 must have FMA
   int lanes = 4;         // elements per vector body: 4, 8 or 16, whatever the hardware's width
   bool avx512 = false;   // x86: 32 registers of 512 bits
+  ByteUnit bytes = ByteUnit::kNone;
 
   bool is_aarch64() const { return triple.starts_with("aarch64"); }
 

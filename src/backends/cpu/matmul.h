@@ -1,9 +1,15 @@
 #pragma once
 
-// The f32 matrix product of the CPU backend: register tiles of exact size over a B packed in
-// panels, the group's own stores as the epilogue of each tile. Bits are those of the generic kernel
-// (docs/NUMERICS.md, contractions): one fma chain per segment of 256, joined in order. Tiles,
-// blocks, packing, lanes and threads never enter.
+// The matrix product of the CPU backend, of f32 and of bytes: register tiles of exact size over a B
+// packed in panels, the group's own stores as the epilogue of each tile. Bits are those of the
+// generic kernel (docs/NUMERICS.md, contractions): one fma chain per segment of 256, joined in
+// order. Tiles, blocks, packing, lanes and threads never enter.
+//
+// Bytes are multiplied by the target's unit for them and summed in i32, which is exact. Packed,
+// they stand in 32-bit elements of `group` consecutive k, zeros behind the last; with these for
+// elements all of the above holds, a chain being one segment. What is packed is the byte without
+// its zero point: Σ(a−p)(b−q) = Σab − pΣb − qΣa + kpq, in wrapping arithmetic, where Σa and Σb
+// stand behind the packed rows and columns.
 //
 // Operands need not lie in memory as matrices: a convolution's windows, halves and anything else
 // that lower/ finds to be a product are evaluated from their expressions while they are packed.
@@ -48,10 +54,21 @@ struct MatmulPlan {
     kComputed,     // or evaluated into it
   };
 
-  std::string name;  // "f32_matmul__neon_8x8"
+  // How bytes of an operand are packed.
+  struct Bytes {
+    bool is_unsigned = false;  // as packed
+    bool turned = false;       // their sign bit is: u8 became i8 or i8 u8, 128 apart
+    bool sums = false;         // of all k stand behind them
+  };
+
+  std::string name;                 // "f32_matmul__neon_8x8"
+  ByteUnit unit = ByteUnit::kNone;  // kNone: f32
+  Bytes a_form;
+  Bytes b_form;
+  bool swapped = false;  // the unit takes B first
   int64_t m = 1;
   int64_t n = 1;
-  int64_t k = 0;
+  int64_t k = 0;  // in elements; of bytes rounded up to whole steps of `unroll`
   int64_t segments = 1;
 
   int lanes = 4;            // elements of one vector value
@@ -90,7 +107,17 @@ struct MatmulPlan {
   int64_t scratch_bytes = 0;  // of a thread: one tile's rows, then the task's block of B
   int64_t b_scratch = 0;      // where that block begins, in bytes
 
-  // A as the tiles read it: [step of `unroll` k][row][unroll], tile after tile.
+  bool of_bytes() const { return unit != ByteUnit::kNone; }
+  // How many k an element has, and how many of one column's lie together in a panel.
+  int group() const { return !of_bytes() ? 1 : unit == ByteUnit::kWords ? 2 : 4; }
+  int column_elements() const { return unit == ByteUnit::kMmla ? 2 : 1; }
+  // As packed for a tile of so many rows: the unit may take them in twos.
+  int packed_rows(int tile) const { return unit == ByteUnit::kMmla ? (tile + 1) / 2 * 2 : tile; }
+  // From one tile's packed rows of A to the next; f32's may lie closer.
+  int64_t a_tile_elements() const {
+    return packed_rows(tile_rows) * (padded_k() + (a_form.sums ? 1 : 0));
+  }
+  // A as the tiles read it: [step of `unroll` elements][row][unroll], tile after tile.
   bool a_packed() const { return rows != Rows::kInPlace; }
   int64_t padded_k() const { return (k + unroll - 1) / unroll * unroll; }
   bool a_placed() const { return rows == Rows::kPackedAhead || rows == Rows::kPackedAtRun; }
@@ -100,8 +127,8 @@ struct MatmulPlan {
 };
 
 // "" when the generator can compute the group, else the reason: "no_contraction", "dtype_not_f32",
-// "k_is_zero", "empty", "segment_not_256", "no_free_column", "has_scratch", "has_checks",
-// "lanes_not_supported".
+// "no_byte_unit", "k_is_zero", "empty", "segment_not_256", "no_free_column", "has_scratch",
+// "has_checks", "lanes_not_supported".
 std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target);
 
 // Which operands are loads of constants, whose bytes are at hand when the model is compiled.
@@ -124,7 +151,8 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads);
 
 // A constant operand in the plan's layout, from the bytes of its buffer. B: panels of tile_columns
-// columns, each [k][tile_columns], columns beyond n zero; requires weights == kPackedAhead. A: see
+// columns, each [k][tile_columns] (of bytes [step][tile_columns][column_elements] and the sums),
+// columns beyond n zero; requires weights == kPackedAhead. A: see
 // a_packed; requires rows == kPackedAhead. Data is null when there is no memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data);

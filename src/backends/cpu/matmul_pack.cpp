@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/matmul_bytes.h"
 #include "base/aligned_buffer.h"
 #include "base/convert.h"
 
@@ -88,6 +88,7 @@ runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer) {
 
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data) {
+  if (plan.of_bytes()) return pack_byte_panels(plan, contraction, b_data);
   const Source source(contraction, contraction.b, contraction.n_var, b_data);
   std::shared_ptr<AlignedBuffer> buffer = packed_floats(plan.packed_bytes);
   if (buffer == nullptr || !source.ok()) return {};
@@ -107,6 +108,7 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
 
 runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* a_data) {
+  if (plan.of_bytes()) return pack_byte_rows(plan, contraction, a_data);
   const Source source(contraction, contraction.a, contraction.m_var, a_data);
   std::shared_ptr<AlignedBuffer> buffer = packed_floats(plan.a_bytes);
   if (buffer == nullptr || !source.ok()) return {};

@@ -10,6 +10,7 @@
 
 #include "backends/cpu/kernel_generator.h"
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/matmul_bytes.h"
 #include "backends/cpu/registers.h"
 #include "base/hash.h"
 
@@ -67,10 +68,11 @@ class Reads {
   std::unordered_set<ExprId> seen_;
 };
 
-// Whether an operand's buffer is also read as it is: by the epilogue, or by the other operand.
-bool reads_elsewhere(const lower::Contraction& c, uint32_t buffer, const Operand& other) {
-  Reads reads(c.kernel->pool, buffer);
-  if (reads.in(other.value)) return true;
+// Whether an operand's buffer is also read as it is: by the epilogue, the other operand, or as its
+// own zero points.
+bool reads_elsewhere(const lower::Contraction& c, const Operand& own, const Operand& other) {
+  Reads reads(c.kernel->pool, own.buffer);
+  if (reads.in(other.value) || reads.in(own.zero)) return true;
   return std::any_of(c.kernel->stores.begin(), c.kernel->stores.end(),
                      [&](const loop::Store& s) { return reads.in(s.value) || reads.in(s.offset); });
 }
@@ -116,20 +118,21 @@ int64_t tiles_of(int64_t m, int64_t most) {
 // or its part of B to come from the second-level cache, about one vector a cycle.
 void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
   const Registers r = registers_of(target);
+  const bool in_twos = p.unit == ByteUnit::kMmla;
   p.lanes = target.lanes;
   p.a_by_lanes = target.is_aarch64();
   const int unit = std::max(r.native_lanes, p.lanes);
   double best = std::numeric_limits<double>::max();
   for (const int units : {2, 1, 3, 16, 8, 4}) {
     const int columns = units * unit;
-    const int most = most_rows(r, p.a_by_lanes, columns);
+    const int most = in_twos ? most_byte_rows(columns) : most_rows(r, p.a_by_lanes, columns);
     if (most < 1) continue;
     const int64_t tiles = tiles_of(p.m, std::min<int64_t>(most, p.m));
     const auto rows = static_cast<int>(ceil_div(p.m, tiles));
     const int64_t tall = p.m - tiles * (rows - 1);
     const auto steps = [&](int tile_rows) {
       const int vectors = columns / r.native_lanes;
-      return std::max({tile_rows * vectors, r.in_flight, vectors * r.per_cycle});
+      return std::max({p.packed_rows(tile_rows) * vectors, r.in_flight, vectors * r.per_cycle});
     };
     const double work = static_cast<double>(ceil_div(p.n, columns)) *
                         static_cast<double>(tall * steps(rows) + (tiles - tall) * steps(rows - 1));
@@ -141,6 +144,10 @@ void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
     p.tall_tiles = tall;
   }
   p.panels = ceil_div(p.n, p.tile_columns);
+  if (p.of_bytes()) {
+    p.name = fmt::format("i8_matmul__{}_{}x{}", byte_unit_name(p), p.tile_rows, p.tile_columns);
+    return;
+  }
   p.name = fmt::format("f32_matmul__{}_{}x{}", r.isa, p.tile_rows, p.tile_columns);
   if (p.lanes != r.native_lanes) p.name += fmt::format("_l{}", p.lanes);
 }
@@ -150,12 +157,11 @@ bool is_linear(const Operand& operand) { return operand.form == lower::Contracti
 void choose_weights(const lower::Group& group, bool constant, int threads, MatmulPlan& p) {
   const lower::Contraction& c = *group.contraction;
   using Weights = MatmulPlan::Weights;
-  const bool elsewhere = c.b.buffer == kNone || reads_elsewhere(c, c.b.buffer, c.a);
+  const bool elsewhere = c.b.buffer == kNone || reads_elsewhere(c, c.b, c.a);
   const bool readable =
       is_linear(c.b) && c.b.row_stride == 1 && p.n % p.tile_columns == 0 && c.b.k_stride > 0;
   const bool small = p.k * c.b.k_stride * 4 <= kInPlaceBytes || p.m <= p.tile_rows;
   p.b_slot = elsewhere ? static_cast<uint32_t>(group.kernel.buffers.size()) : c.b.buffer;
-  p.b_panel_stride = p.k * p.tile_columns;
   p.b_k_stride = p.tile_columns;
   if (constant && !elsewhere) {
     p.weights = Weights::kPackedAhead;
@@ -169,27 +175,40 @@ void choose_weights(const lower::Group& group, bool constant, int threads, Matmu
   } else if ((!is_linear(c.b) || p.rows == MatmulPlan::Rows::kPackedAhead) &&
              p.batch * p.panels >= kTasksPerThread * threads) {
     p.weights = Weights::kPackedByTask;
-    p.b_batch_strides.assign(c.batch.size(), 0);
-    return;
   } else {
     p.weights = Weights::kPackedAtRun;
+  }
+}
+
+// The sizes of operands that are packed.
+void place_weights(const lower::Contraction& c, MatmulPlan& p) {
+  using Weights = MatmulPlan::Weights;
+  if (p.weights == Weights::kInPlace) return;
+  p.b_panel_stride = (p.k + (p.b_form.sums ? 1 : 0)) * p.tile_columns;
+  if (p.weights == Weights::kPackedByTask) {
+    p.b_batch_strides.assign(c.batch.size(), 0);
+    return;
   }
   p.b_matrices = batch_strides(c, c.b, p.panels * p.b_panel_stride, p.b_batch_strides);
   p.packed_bytes = p.b_matrices * p.panels * p.b_panel_stride * 4;
 }
 
 void place_rows(const lower::Contraction& c, MatmulPlan& p) {
-  p.a_matrices = batch_strides(c, c.a, p.m * p.padded_k(), p.a_batch_strides);
-  p.a_bytes = p.a_matrices * p.m * p.padded_k() * 4;
+  if (!p.a_placed()) return;
+  const int64_t matrix = p.of_bytes() ? p.row_tiles * p.a_tile_elements() : p.m * p.padded_k();
+  p.a_matrices = batch_strides(c, c.a, matrix, p.a_batch_strides);
+  p.a_bytes = p.a_matrices * matrix * 4;
+  const bool beside_b =
+      p.rows == MatmulPlan::Rows::kPackedAtRun && p.weights == MatmulPlan::Weights::kPackedAtRun;
+  if (beside_b) p.a_workspace = MatmulPlan::in_lines(p.packed_bytes);
 }
 
 void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
   const lower::Contraction& c = *group.contraction;
   using Rows = MatmulPlan::Rows;
-  if (constant && c.a.buffer != kNone && !reads_elsewhere(c, c.a.buffer, c.b)) {
+  if (constant && c.a.buffer != kNone && !reads_elsewhere(c, c.a, c.b)) {
     p.rows = Rows::kPackedAhead;
     p.a_slot = c.a.buffer;
-    place_rows(c, p);
     return;
   }
   if (!is_linear(c.a)) {
@@ -202,20 +221,17 @@ void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
 // Packs long rows. On x86 not measured.
 void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulPlan& p) {
   using Weights = MatmulPlan::Weights;
-  const lower::Contraction& c = *group.contraction;
   if (!target.is_aarch64() || p.rows != MatmulPlan::Rows::kInPlace) return;
   if (p.k < kLongRow || p.tile_rows <= 2 || p.panels < kPanelsForRows) return;
   p.rows = MatmulPlan::Rows::kPackedAtRun;
-  place_rows(c, p);
   const bool b_given = p.weights == Weights::kPackedAhead || p.weights == Weights::kPackedAtRun;
   p.a_slot = static_cast<uint32_t>(group.kernel.buffers.size());
   if (b_given) p.a_slot = std::max(p.a_slot, p.b_slot + 1);
-  if (p.weights == Weights::kPackedAtRun) p.a_workspace = MatmulPlan::in_lines(p.packed_bytes);
 }
 
 void choose_scratch(MatmulPlan& p) {
   if (p.rows == MatmulPlan::Rows::kCopied || p.rows == MatmulPlan::Rows::kComputed) {
-    p.scratch_bytes = p.tile_rows * p.padded_k() * 4;
+    p.scratch_bytes = p.a_tile_elements() * 4;
   }
   if (p.weights != MatmulPlan::Weights::kPackedByTask) return;
   p.b_scratch = MatmulPlan::in_lines(p.scratch_bytes);
@@ -279,10 +295,12 @@ std::string operand_text(const lower::Group& group, const lower::Contraction::Op
 std::string matmul_rejected(const lower::Group& group, const CodegenTarget& target) {
   if (!group.contraction) return "no_contraction";
   const lower::Contraction& c = *group.contraction;
-  if (c.dtype != DType::kF32) return "dtype_not_f32";
+  const bool bytes = multiplies_bytes(c);
+  if (!bytes && c.dtype != DType::kF32) return "dtype_not_f32";
+  if (bytes && target.bytes == ByteUnit::kNone) return "no_byte_unit";
   if (c.k <= 0) return "k_is_zero";
   if (c.m <= 0 || c.n <= 0 || c.batch_size() <= 0) return "empty";
-  if (c.segment != kMatmulSegment) return "segment_not_256";
+  if (!bytes && c.segment != kMatmulSegment) return "segment_not_256";
   if (c.n_var == kNone) return "no_free_column";
   if (group.kernel.scratch_bytes() != 0) return "has_scratch";
   if (!group.kernel.checks.empty()) return "has_checks";
@@ -291,18 +309,24 @@ std::string matmul_rejected(const lower::Group& group, const CodegenTarget& targ
 }
 
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& target, int threads) {
+                       const CodegenTarget& asked, int threads) {
   const lower::Contraction& c = *group.contraction;
+  const bool bytes = multiplies_bytes(c);
+  const CodegenTarget target = bytes ? byte_target(asked) : asked;
   MatmulPlan p;
   p.m = c.m;
   p.n = c.n;
   p.k = c.k;
   p.batch = c.batch_size();
-  p.segments = ceil_div(c.k, kMatmulSegment);
+  p.segments = bytes ? 1 : ceil_div(c.k, kMatmulSegment);
+  if (bytes) begin_bytes(c, target, p);
   choose_tile(target, p);
   choose_rows(group, constants.a, p);
   choose_weights(group, constants.b, std::max(threads, 1), p);
   gather_rows(group, target, p);
+  if (bytes) choose_byte_forms(c, p);
+  place_weights(c, p);
+  place_rows(c, p);
   choose_blocks(std::max(threads, 1), p);
   choose_scratch(p);
   // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
@@ -318,10 +342,10 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   // Tiles take points in an order of their own, but each point's epilogue runs once.
   needs.in_place = loop::pointwise_pairs(group.kernel);
   if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
-    needs.packed.push_back({group.buffer_values[c.b.buffer],
-                            MatmulPlan::in_lines(plan.packed_bytes),
-                            fmt::format("f32 panels of {} columns of {}", plan.tile_columns,
-                                        operand_text(group, c.b, c.n_var, plan.n))});
+    needs.packed.push_back(
+        {group.buffer_values[c.b.buffer], MatmulPlan::in_lines(plan.packed_bytes),
+         fmt::format("{} panels of {} columns of {}", byte_form_text(plan, plan.b_form),
+                     plan.tile_columns, operand_text(group, c.b, c.n_var, plan.n))});
   }
   if (plan.weights == MatmulPlan::Weights::kPackedAtRun) needs.workspace_bytes = plan.packed_bytes;
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
@@ -330,15 +354,17 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   if (plan.rows == MatmulPlan::Rows::kPackedAhead) {
     needs.packed.push_back(
         {group.buffer_values[c.a.buffer], MatmulPlan::in_lines(plan.a_bytes),
-         fmt::format("f32 tiles, {} of {} rows, by {} of {}", plan.tall_tiles, plan.tile_rows,
-                     plan.unroll, operand_text(group, c.a, c.m_var, plan.m))});
+         fmt::format("{} tiles, {} of {} rows, by {} of {}", byte_form_text(plan, plan.a_form),
+                     plan.tall_tiles, plan.tile_rows, plan.unroll,
+                     operand_text(group, c.a, c.m_var, plan.m))});
   }
   return needs;
 }
 
 double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads) {
-  const double rate = tile_flops_per_ns(target);
+  // A unit that takes rows in twos has twice the k of the others at once.
+  const double rate = tile_flops_per_ns(target) * (plan.unit == ByteUnit::kMmla ? 2.0 : 1.0);
   const double rows = static_cast<double>(plan.row_tiles) * plan.tile_rows;
   const double columns = static_cast<double>(plan.panels) * plan.tile_columns;
   const double flops =

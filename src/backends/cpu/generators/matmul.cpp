@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
+#include "backends/cpu/matmul_bytes.h"
 #include "runtime/host_engine.h"
 
 namespace pyc::cpu {
@@ -58,7 +59,8 @@ class Matmul final : public KernelGenerator {
   std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
     if (!reduces_in_lanes(r.group.kernel) || r.group.attention) return {};
     backends::Candidate c;
-    c.name = "f32_matmul";
+    const bool bytes = r.group.contraction && multiplies_bytes(*r.group.contraction);
+    c.name = bytes ? "i8_matmul" : "f32_matmul";
     c.rejected = matmul_rejected(r.group, r.target);
     if (c.rejected.empty()) {
       MatmulPlan plan = plan_matmul(r.group, constants_of(r), r.target, r.threads);

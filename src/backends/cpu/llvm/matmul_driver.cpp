@@ -48,7 +48,7 @@ class DriverWriter {
   // The task's first panel as the tiles read it.
   Value* panels(const Task& task, Value* panel, Value* panel_end);
   // The tile's rows likewise.
-  Value* rows_of(const Task& task, int rows, Value* row);
+  Value* rows_of(const Task& task, int rows, Value* tile, Value* row);
 
   const MatmulSource& s_;
   const MatmulPlan& p_;
@@ -136,10 +136,11 @@ Value* DriverWriter::panels(const Task& task, Value* panel, Value* panel_end) {
   return at;
 }
 
-Value* DriverWriter::rows_of(const Task& task, int rows, Value* row) {
+Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row) {
   switch (p_.rows) {
     case MatmulPlan::Rows::kPackedAhead:
     case MatmulPlan::Rows::kPackedAtRun:
+      if (p_.of_bytes()) return flow_.at(task.a, scaled(tile, p_.a_tile_elements()));
       return flow_.at(task.a, scaled(row, p_.padded_k()));
     case MatmulPlan::Rows::kInPlace:
       return flow_.at(task.a, scaled(row, c_.a.row_stride));
@@ -172,7 +173,7 @@ void DriverWriter::each_tile(const Task& task,
 void DriverWriter::tiles(const Task& task) {
   each_tile(task, [&](int rows, Value* tile) {
     Value* row = first_row(tile);
-    Value* a = rows_of(task, rows, row);
+    Value* a = rows_of(task, rows, tile, row);
     std::vector<Value*> args = {table_, a, task.b, row, task.column, task.column_end};
     args.insert(args.end(), task.batch.begin(), task.batch.end());
     add_dims_argument(s_.traits.numbers, f_, args);

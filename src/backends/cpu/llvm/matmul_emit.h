@@ -27,7 +27,9 @@ struct MatmulSource {
   int64_t a_row_stride(int rows) const {
     return plan.a_packed() ? plan.unroll : (rows > 1 ? contraction().a.row_stride : 0);
   }
-  int64_t a_step(int rows) const { return plan.a_packed() ? plan.unroll * rows : plan.unroll; }
+  int64_t a_step(int rows) const {
+    return plan.a_packed() ? plan.unroll * plan.packed_rows(rows) : plan.unroll;
+  }
 };
 
 // A tile function computes `rows` rows of a range of panels:
@@ -52,6 +54,9 @@ void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const 
 //   void pack_panels(ptr buffers, ptr to, i64 panel, i64 panel_end, i64 batch…)
 llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module, int rows);
 llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& module);
+// The same for bytes.
+llvm::Function* emit_pack_byte_rows(const MatmulSource& source, llvm::Module& module, int rows);
+llvm::Function* emit_pack_byte_panels(const MatmulSource& source, llvm::Module& module);
 
 // The step that packs all of B with that function: one parallel point per matrix and panel.
 void emit_pack_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,

@@ -2,92 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <unordered_set>
 
 #include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/matmul_split.h"
 #include "backends/cpu/llvm/step.h"
 #include "base/kernel_abi.h"
-#include "loop/renamed.h"
 
 namespace pyc::cpu {
 namespace {
 
 using llvm::Value;
-using loop::ExprId;
 using loop::kNone;
-using loop::Op;
-using loop::VarId;
-
-// A function void(ptr buffers, ptr to, i64…) of the module.
-llvm::Function* new_packer(const MatmulSource& source, llvm::Module& module,
-                           const std::string& name, size_t numbers) {
-  llvm::LLVMContext& context = module.getContext();
-  std::vector<llvm::Type*> types(2, llvm::PointerType::getUnqual(context));
-  types.resize(2 + numbers, llvm::Type::getInt64Ty(context));
-  add_dims_type(source.traits.numbers, context, types);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
-  auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
-  f->addFnAttr(llvm::Attribute::NoInline);
-  f->addFnAttr(llvm::Attribute::NoUnwind);
-  llvm::BasicBlock::Create(context, "entry", f);
-  return f;
-}
-
-// The smallest number by which the expression takes k apart, if that divides k's extent; else 1.
-int64_t innermost_digit(const loop::Pool& pool, ExprId value, VarId k) {
-  int64_t least = pool.var_info(k).extent;
-  std::unordered_set<ExprId> seen;
-  const std::function<void(ExprId)> visit = [&](ExprId id) {
-    if (id == kNone || !seen.insert(id).second) return;
-    const loop::ExprNode& n = pool.node(id);
-    if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
-      const loop::ExprNode& inner = pool.node(n.a);
-      if (inner.op == Op::kVar && static_cast<VarId>(inner.imm) == k) {
-        least = std::min(least, static_cast<int64_t>(pool.node(n.b).word));
-      }
-    }
-    for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
-  };
-  visit(value);
-  return pool.var_info(k).extent % least == 0 ? least : 1;
-}
-
-// The condition under which a value is not +0 by definition; kNone if there is none.
-ExprId guard_of(const loop::Pool& pool, ExprId value) {
-  const loop::ExprNode& n = pool.node(value);
-  if (n.op == Op::kConvert) return guard_of(pool, n.a);
-  if (n.op == Op::kSelect) return n.a;
-  return n.op == Op::kLoad ? n.b : kNone;
-}
-
-// An operand with k = high·digit + low, so that what follows from the high part alone (which tap of
-// a window, whether it lies inside) is computed once per run of the low part (its channels).
-struct SplitOperand {
-  loop::Kernel kernel;
-  VarId high = kNone;
-  VarId low = kNone;
-  int64_t digit = 1;
-  int64_t runs = 1;
-  ExprId value = kNone;
-  ExprId guard = kNone;  // kNone if it depends on the low part
-
-  SplitOperand(const lower::Contraction& c, ExprId operand) : kernel(*c.kernel) {
-    loop::Pool& pool = kernel.pool;
-    digit = innermost_digit(pool, operand, c.k_var);
-    runs = c.k / digit;
-    high = pool.new_var("kh", DType::kI64, runs);
-    low = pool.new_var("kl", DType::kI64, digit);
-    const ExprId part = pool.binary(Op::kMul, pool.var(high), pool.integer(digit));
-    loop::Renamed renamed(pool);
-    renamed.set_var(c.k_var, pool.binary(Op::kAdd, part, pool.var(low)));
-    value = renamed(operand);
-    guard = guard_of(pool, value);
-    const bool hoisted = guard != kNone && pool.node(guard).op != Op::kConst &&
-                         !loop::depends_on(pool, guard, low) && loop::depends_on(pool, guard, high);
-    if (!hoisted) guard = kNone;
-  }
-};
 
 // Steps of the low part that are written one after another.
 constexpr int kStepsAtOnce = 4;
@@ -121,26 +46,8 @@ class PanelWriter {
   llvm::Function* f_;
 };
 
-// Makes the buffers known and binds the batch, whose arguments begin with `first`.
-void begin(const lower::Contraction& c, llvm::Function* f, unsigned first, llvm::IRBuilder<>& b,
-           ExprEmitter& ex) {
-  ex.here();
-  for (uint32_t i = 0; i < ex.kernel().buffers.size(); ++i) {
-    Value* slot = b.CreateConstGEP1_64(b.getPtrTy(), f->getArg(0), i);
-    ex.set_buffer(i, b.CreateAlignedLoad(b.getPtrTy(), slot, llvm::Align(8)));
-  }
-  for (size_t i = 0; i < c.batch_vars.size(); ++i) {
-    ex.bind(c.batch_vars[i], f->getArg(first + static_cast<unsigned>(i)));
-  }
-  ex.here();
-  // Leaves the entry block to the emitter.
-  llvm::BasicBlock* body = ex.new_block("body");
-  b.CreateBr(body);
-  b.SetInsertPoint(body);
-}
-
 void PanelWriter::run() {
-  begin(c_, f_, 4, b_, ex_);
+  begin_packer(c_, f_, 4, b_, ex_);
   const int rest = static_cast<int>(p_.n % p_.tile_columns);
   flow_.loop(f_->getArg(2), f_->getArg(3), 1, false, {f_->getArg(1)},
              [&](Value* number, const FlowBuilder::State& at) {
@@ -284,7 +191,7 @@ class RunWriter {
 };
 
 void RunWriter::run() {
-  begin(c_, f_, 3, b_, ex_);
+  begin_packer(c_, f_, 3, b_, ex_);
   flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
     Value* number = b_.CreateAdd(f_->getArg(2), i);
     Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
@@ -356,7 +263,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   llvm::IRBuilder<> b(&f->getEntryBlock());
   FlowBuilder flow(b);
   ExprEmitter ex(source.kernel(), source.traits, b, f);
-  begin(c, f, 3, b, ex);
+  begin_packer(c, f, 3, b, ex);
   const int64_t whole = p.k / p.unroll * p.unroll;
   flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
     Value* row = b.CreateAdd(f->getArg(2), i);

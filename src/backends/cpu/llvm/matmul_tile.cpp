@@ -75,7 +75,11 @@ class TileWriter {
             .a_by_lanes = p.a_by_lanes,
             .a_row_stride = s.a_row_stride(rows),
             .a_step = s.a_step(rows),
-            .b_k_stride = p.b_k_stride};
+            .b_k_stride = p.b_k_stride,
+            .unit = p.unit,
+            .a_unsigned = p.a_form.is_unsigned,
+            .b_unsigned = p.b_form.is_unsigned,
+            .swapped = p.swapped};
   }
 
   void panel(Value* column, Value* b);
@@ -85,6 +89,12 @@ class TileWriter {
   // Where in the block of B to come this tile fetches: the task's tiles share it out.
   void plan_fetches();
   void fetch_ahead(Value* b);
+
+  // Of bytes: the sum of the products without the zero points. `width` columns from `j` of the
+  // panel on, of row i of the tile; row and columns are bound.
+  Value* corrected(Value* sum, Value* i, Value* j, int width);
+  // An operand's zero point as its packed bytes have it, as i32; null for 0.
+  Value* zero_point(const lower::Contraction::Operand& o, const MatmulPlan::Bytes& form, int width);
 
   void finish(const State& totals, Value* column);
   void store_registers(const State& totals, Value* column);
@@ -101,7 +111,8 @@ class TileWriter {
   TileCore core_;
   ExprEmitter ex_;
   llvm::Function* f_;
-  Value* tile_ = nullptr;  // rows × tile_columns floats on the stack
+  Value* tile_ = nullptr;   // rows × tile_columns totals on the stack
+  Value* panel_ = nullptr;  // of B, that is used
   // From B as it is used to B as it is fetched, and how many lines per `unroll` steps of k.
   Value* fetch_distance_ = nullptr;
   int64_t fetch_lines_ = 0;
@@ -158,6 +169,7 @@ void TileWriter::fetch_ahead(Value* b) {
 }
 
 void TileWriter::panel(Value* column, Value* b) {
+  panel_ = b;
   const int64_t last_k = p_.k - (p_.segments - 1) * kMatmulSegment;
   const bool has_tail = p_.k % p_.unroll != 0;
   Value* last_steps = flow_.index(last_k / p_.unroll);
@@ -170,8 +182,9 @@ void TileWriter::panel(Value* column, Value* b) {
   };
   if (p_.segments == 1) {
     State done;
-    each(segment(a_rows(), b, last_steps, has_tail),
-         [&](Value* acc, int64_t) { done.push_back(b_.CreateFAdd(acc, zero())); });
+    each(segment(a_rows(), b, last_steps, has_tail), [&](Value* acc, int64_t) {
+      done.push_back(p_.of_bytes() ? acc : b_.CreateFAdd(acc, zero()));
+    });
     finish(done, column);
     return;
   }
@@ -212,7 +225,7 @@ void TileWriter::panel(Value* column, Value* b) {
 TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, bool has_tail) {
   TileSteps s;
   s.whole = steps;
-  s.fewest = ((p_.k - 1) % kMatmulSegment + 1) / p_.unroll;
+  s.fewest = (p_.k - (p_.segments - 1) * kMatmulSegment) / p_.unroll;
   s.most = p_.segments > 1 ? kMatmulSegment / p_.unroll : s.fewest;
   if (!has_tail) return core_.chain(a, b, s);
   // Only the last segment has a rest; its steps are fewer than a whole segment's.
@@ -223,6 +236,45 @@ TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, bool has
     s.rest = b_.CreateSelect(whole, flow_.index(0), s.rest);
   }
   return core_.chain(a, b, s);
+}
+
+Value* TileWriter::zero_point(const lower::Contraction::Operand& o, const MatmulPlan::Bytes& form,
+                              int width) {
+  if (o.zero == kNone && !form.turned) return nullptr;
+  constexpr uint32_t kHalf = 128;
+  Value* zero = ex_.ops().splat(b_.getInt32(0), width);
+  if (o.zero != kNone) {
+    const bool is_unsigned = s_.kernel().pool.dtype(o.zero) == DType::kU8;
+    llvm::Type* wide = zero->getType();
+    zero = ex_.eval_wide(o.zero);
+    ex_.here();
+    zero = is_unsigned ? b_.CreateZExt(zero, wide) : b_.CreateSExt(zero, wide);
+  }
+  if (!form.turned) return zero;
+  auto* half = llvm::ConstantInt::get(zero->getType(), kHalf);
+  return form.is_unsigned ? b_.CreateAdd(zero, half) : b_.CreateSub(zero, half);
+}
+
+Value* TileWriter::corrected(Value* sum, Value* i, Value* j, int width) {
+  if (!p_.of_bytes()) return sum;
+  Value* za = zero_point(c_.a, p_.a_form, width);
+  Value* zb = zero_point(c_.b, p_.b_form, width);
+  if (za != nullptr) {
+    Value* at = flow_.at(panel_, b_.CreateAdd(j, flow_.index(p_.k * p_.tile_columns)));
+    Value* columns = b_.CreateAlignedLoad(sum->getType(), at, llvm::Align(4));
+    sum = b_.CreateSub(sum, b_.CreateMul(za, columns));
+  }
+  if (zb != nullptr) {
+    Value* at = flow_.at(a_rows(), b_.CreateAdd(i, flow_.index(p_.k * p_.packed_rows(rows_))));
+    Value* row = b_.CreateAlignedLoad(b_.getInt32Ty(), at, llvm::Align(4));
+    if (width > 1) row = b_.CreateVectorSplat(static_cast<unsigned>(width), row);
+    if (za != nullptr) {
+      auto* terms = llvm::ConstantInt::get(row->getType(), static_cast<uint64_t>(c_.k));
+      row = b_.CreateSub(row, b_.CreateMul(za, terms));
+    }
+    sum = b_.CreateSub(sum, b_.CreateMul(zb, row));
+  }
+  return sum;
 }
 
 void TileWriter::finish(const State& totals, Value* column) {
@@ -268,7 +320,8 @@ void TileWriter::store_registers(const State& totals, Value* column) {
       for (int i = 0; i < rows_; ++i) {
         ex_.scoped([&] {
           if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), flow_.index(i)));
-          ex_.bind(c_.result, totals[static_cast<size_t>(i * vectors_ + v)]);
+          ex_.bind(c_.result, corrected(totals[static_cast<size_t>(i * vectors_ + v)],
+                                        flow_.index(i), flow_.index(v * p_.lanes), p_.lanes));
           evaluate_stores();
         });
       }
@@ -289,12 +342,12 @@ void TileWriter::store_tile(Value* column, int columns) {
       if (from == to) return;
       flow_.loop(flow_.index(from), flow_.index(to), width, true, [&](Value* j) {
         Value* base = b_.CreateAdd(column, j);
-        llvm::Type* type = b_.getFloatTy();
+        llvm::Type* type = core_.element_type();
         if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
         Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, j), llvm::Align(4));
         ex_.scoped([&] {
           ex_.bind_lanes(c_.n_var, base, 0, width, p_.lanes);
-          ex_.bind(c_.result, total);
+          ex_.bind(c_.result, corrected(total, i, j, width));
           evaluate_stores();
         });
       });

@@ -17,13 +17,15 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
   for (int i = 0; i < kinds; ++i) {
     parts.tiles[i] = emit_matmul_tile(source, module, plan.tile_rows - i);
     if (plan.rows != MatmulPlan::Rows::kComputed) continue;
-    parts.pack_rows[i] = emit_pack_rows(source, module, plan.tile_rows - i);
+    parts.pack_rows[i] = (plan.of_bytes() ? emit_pack_byte_rows : emit_pack_rows)(
+        source, module, plan.tile_rows - i);
   }
   using Weights = MatmulPlan::Weights;
   const bool at_run = plan.weights == Weights::kPackedAtRun;
   const bool linear = source.contraction().b.form == lower::Contraction::Form::kLinear;
   if (plan.weights == Weights::kPackedByTask || (at_run && !linear)) {
-    parts.pack_panels = emit_pack_panels(source, module);
+    parts.pack_panels =
+        (plan.of_bytes() ? emit_pack_byte_panels : emit_pack_panels)(source, module);
   }
   emit_matmul_driver(source, module, symbol, parts);
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {

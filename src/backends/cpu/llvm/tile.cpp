@@ -1,6 +1,8 @@
 #include "backends/cpu/llvm/tile.h"
 
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
@@ -17,8 +19,12 @@ TileCore::TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
                  shape.rows * shape.columns() / 4 + shape.rows + shape.columns() / 2 <= 30),
       before_steps_(std::move(before_steps)) {}
 
+llvm::Type* TileCore::element_type() {
+  return s_.unit == ByteUnit::kNone ? b_.getFloatTy() : b_.getInt32Ty();
+}
+
 llvm::Type* TileCore::vector_type() {
-  return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(s_.lanes));
+  return llvm::FixedVectorType::get(element_type(), static_cast<unsigned>(s_.lanes));
 }
 
 Value* TileCore::load_vector(Value* pointer, int64_t element) {
@@ -26,7 +32,7 @@ Value* TileCore::load_vector(Value* pointer, int64_t element) {
 }
 
 Value* TileCore::load_a(Value* a, int row) {
-  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(s_.unroll));
+  auto* type = llvm::FixedVectorType::get(element_type(), static_cast<unsigned>(s_.unroll));
   auto* load = b_.CreateAlignedLoad(type, flow_.at(a, row * s_.a_row_stride), llvm::Align(4));
   // Or LLVM would load two rows at once, away from where the order below has them.
   load->setVolatile(pipelined_ && packed_rows());
@@ -44,11 +50,91 @@ void TileCore::store_vector(Value* v, Value* pointer, int64_t element) {
   b_.CreateAlignedStore(v, flow_.at(pointer, element), llvm::Align(4));
 }
 
+Value* TileCore::call(unsigned intrinsic, std::initializer_list<llvm::Type*> types,
+                      std::initializer_list<Value*> args) {
+  return b_.CreateIntrinsic(static_cast<llvm::Intrinsic::ID>(intrinsic), types, args);
+}
+
 Value* TileCore::fma(Value* a, Value* b, Value* c) {
-  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, b, c});
+  namespace intrinsic = llvm::Intrinsic;
+  constexpr int kZmmLanes = 16;
+  const auto as = [&](Value* v, unsigned bits) {
+    const auto count = static_cast<unsigned>(s_.lanes) * 32 / bits;
+    return b_.CreateBitCast(v, llvm::FixedVectorType::get(b_.getIntNTy(bits), count));
+  };
+  switch (s_.unit) {
+    case ByteUnit::kDot: {
+      Value* x = as(a, 8);
+      const auto id = s_.a_unsigned ? intrinsic::aarch64_neon_udot : intrinsic::aarch64_neon_sdot;
+      return call(id, {c->getType(), x->getType()}, {c, x, as(b, 8)});
+    }
+    case ByteUnit::kVnni:
+      if (s_.swapped) std::swap(a, b);
+      return call(s_.lanes == kZmmLanes ? intrinsic::x86_avx512_vpdpbusd_512
+                                        : intrinsic::x86_avx512_vpdpbusd_256,
+                  {}, {c, a, b});
+    case ByteUnit::kWords: {
+      const auto id =
+          s_.lanes == kZmmLanes ? intrinsic::x86_avx512_pmaddw_d_512 : intrinsic::x86_avx2_pmadd_wd;
+      return b_.CreateAdd(c, call(id, {}, {as(a, 16), as(b, 16)}));
+    }
+    default:
+      return b_.CreateIntrinsic(intrinsic::fma, {c->getType()}, {a, b, c});
+  }
+}
+
+// An accumulator has two rows of two columns. Each step takes 8 k: A's rows and B's columns lie in
+// twos, 16 bytes each.
+TileCore::State TileCore::chain_in_twos(Value* a, Value* b, const TileSteps& steps) {
+  namespace intrinsic = llvm::Intrinsic;
+  constexpr int kTwo = 4;  // elements of two rows or columns
+  const int rows = (s_.rows + 1) / 2;
+  const int columns = s_.columns() / 2;
+  auto* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 16);
+  const auto id = s_.a_unsigned && s_.b_unsigned   ? intrinsic::aarch64_neon_ummla
+                  : s_.a_unsigned == s_.b_unsigned ? intrinsic::aarch64_neon_smmla
+                                                   : intrinsic::aarch64_neon_usmmla;
+  const auto load = [&](Value* p, int i) {
+    return b_.CreateAlignedLoad(bytes, flow_.at(p, i * kTwo), llvm::Align(4));
+  };
+  State state(static_cast<size_t>(rows * columns), zero());
+  state.push_back(a);
+  state.push_back(b);
+  state = flow_.loop(flow_.index(0), steps.whole, 1, steps.fewest > 0, state,
+                     [&](Value*, const State& now) {
+                       State next = now;
+                       std::vector<Value*> x;
+                       for (int i = 0; i < rows; ++i) x.push_back(load(now.end()[-2], i));
+                       for (int j = 0; j < columns; ++j) {
+                         Value* y = load(now.back(), j);
+                         for (int i = 0; i < rows; ++i) {
+                           Value*& sum = next[static_cast<size_t>(i * columns + j)];
+                           Value* first = s_.swapped ? y : x[static_cast<size_t>(i)];
+                           Value* second = s_.swapped ? x[static_cast<size_t>(i)] : y;
+                           sum = call(id, {sum->getType(), bytes}, {sum, first, second});
+                         }
+                       }
+                       next.end()[-2] = flow_.at(now.end()[-2], s_.a_step);
+                       next.back() = flow_.at(now.back(), s_.unroll * s_.b_k_stride);
+                       return next;
+                     });
+  State out;
+  for (int i = 0; i < s_.rows; ++i) {
+    // Which lanes of two accumulators side by side are the row.
+    const int first = s_.swapped ? i % 2 : i % 2 * 2;
+    const std::vector<int> lanes = s_.swapped
+                                       ? std::vector<int>{first, first + 2, first + 4, first + 6}
+                                       : std::vector<int>{first, first + 1, first + 4, first + 5};
+    for (int v = 0; v < s_.vectors; ++v) {
+      const auto at = static_cast<size_t>(i / 2 * columns + v * 2);
+      out.push_back(b_.CreateShuffleVector(state[at], state[at + 1], lanes));
+    }
+  }
+  return out;
 }
 
 TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps) {
+  if (s_.unit == ByteUnit::kMmla) return chain_in_twos(a, b, steps);
   State state(static_cast<size_t>(s_.rows * s_.vectors), zero());
   state.push_back(a);
   state.push_back(b);
@@ -163,7 +249,7 @@ void TileCore::k_step(Value* a, Value* b, State& acc) {
   for (int v = 0; v < s_.vectors; ++v) columns.push_back(load_vector(b, v * s_.lanes));
   for (int i = 0; i < s_.rows; ++i) {
     Value* x =
-        b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(a, i * s_.a_row_stride), llvm::Align(4));
+        b_.CreateAlignedLoad(element_type(), flow_.at(a, i * s_.a_row_stride), llvm::Align(4));
     x = b_.CreateVectorSplat(static_cast<unsigned>(s_.lanes), x);
     for (int v = 0; v < s_.vectors; ++v) {
       Value*& sum = acc[static_cast<size_t>(i * s_.vectors + v)];

@@ -1,8 +1,10 @@
 #pragma once
 
 // A tile of a matrix product that stays in registers while k runs: rows × vectors accumulators, one
-// fma chain each. What is done with the totals is the caller's.
+// fma chain each, or sums of products of bytes in i32. What is done with the totals is the
+// caller's.
 
+#include "backends/cpu/codegen.h"
 #include "backends/cpu/llvm/flow.h"
 
 namespace pyc::cpu {
@@ -17,6 +19,12 @@ struct TileShape {
   int64_t a_row_stride = 0;  // elements between two rows of A
   int64_t a_step = 0;        // and between two groups of `unroll` k
   int64_t b_k_stride = 0;    // elements between two steps of k in B
+  // Of bytes: what multiplies them, their signs, and whether it takes B's before A's. kMmla: both
+  // are packed, and there is no rest of k.
+  ByteUnit unit = ByteUnit::kNone;
+  bool a_unsigned = false;
+  bool b_unsigned = false;
+  bool swapped = false;
 
   int columns() const { return vectors * lanes; }
 };
@@ -42,6 +50,7 @@ class TileCore {
   // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0.
   State chain(Value* a, Value* b, const TileSteps& steps);
 
+  llvm::Type* element_type();
   llvm::Type* vector_type();
   Value* zero() { return llvm::ConstantAggregateZero::get(vector_type()); }
   Value* load_vector(Value* pointer, int64_t element);
@@ -52,7 +61,12 @@ class TileCore {
   Value* load_a(Value* a, int row);
   Value* unknown(Value* number);
   bool packed_rows() const { return s_.rows > 1 && s_.a_row_stride == s_.unroll; }
+  // a·b + c in every lane, of f32 or of the bytes of its element.
   Value* fma(Value* a, Value* b, Value* c);
+  Value* call(unsigned intrinsic, std::initializer_list<llvm::Type*> types,
+              std::initializer_list<Value*> args);
+  // The accumulators of a unit that takes rows and columns in twos, as rows.
+  State chain_in_twos(Value* a, Value* b, const TileSteps& steps);
   // `unroll` steps of k.
   State k_steps(State state);
   // One step of k; changes the accumulators.

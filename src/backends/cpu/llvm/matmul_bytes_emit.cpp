@@ -1,0 +1,357 @@
+// Operands of bytes, evaluated from their expressions into the form that the tiles read.
+
+#include <algorithm>
+
+#include "backends/cpu/llvm/matmul_emit.h"
+#include "backends/cpu/llvm/matmul_split.h"
+
+namespace pyc::cpu {
+namespace {
+
+using llvm::Value;
+using loop::kNone;
+
+// Columns that a panel is written in at once.
+constexpr int kMostColumns = 16;
+// Steps of a row that are written one after another.
+constexpr int64_t kRowSteps = 4;
+
+// What is written where the guard of a value does not hold.
+loop::ExprId other_than_guarded(const loop::Pool& pool, loop::ExprId value) {
+  return pool.node(value).c;
+}
+
+// What both writers have.
+class ByteWriter {
+ public:
+  ByteWriter(const MatmulSource& source, llvm::Function* function,
+             const lower::Contraction::Operand& operand, const MatmulPlan::Bytes& form,
+             int64_t step)
+      : p_(source.plan),
+        c_(source.contraction()),
+        form_(form),
+        split_(c_, operand.byte, step),
+        b_(&function->getEntryBlock()),
+        flow_(b_),
+        ex_(split_.kernel, source.traits, b_, function),
+        f_(function) {}
+
+ protected:
+  // Some bytes as they are packed: signs turned, words.
+  Value* packed(Value* bytes) {
+    constexpr uint64_t kSignBit = 0x80;
+    if (form_.turned) {
+      bytes = b_.CreateXor(bytes, llvm::ConstantInt::get(bytes->getType(), kSignBit));
+    }
+    return p_.unit == ByteUnit::kWords ? extended(bytes, b_.getInt16Ty()) : bytes;
+  }
+  // What is packed as integers of the type.
+  Value* extended(Value* v, llvm::Type* element) {
+    llvm::Type* type = v->getType()->getWithNewType(element);
+    return form_.is_unsigned ? b_.CreateZExt(v, type) : b_.CreateSExt(v, type);
+  }
+  llvm::Type* packed_type() {
+    return p_.unit == ByteUnit::kWords ? b_.getInt16Ty() : b_.getInt8Ty();
+  }
+  llvm::FixedVectorType* vector(llvm::Type* element, int64_t count) {
+    return llvm::FixedVectorType::get(element, static_cast<unsigned>(count));
+  }
+  void store(Value* v, Value* to) { b_.CreateAlignedStore(v, to, llvm::Align(1)); }
+
+  const MatmulPlan& p_;
+  const lower::Contraction& c_;
+  const MatmulPlan::Bytes& form_;
+  const SplitOperand split_;
+  llvm::IRBuilder<> b_;
+  FlowBuilder flow_;
+  ExprEmitter ex_;
+  llvm::Function* f_;
+};
+
+// Rows of A: of each, steps of `unroll` elements, as many rows further.
+class ByteRowWriter : public ByteWriter {
+ public:
+  ByteRowWriter(const MatmulSource& source, llvm::Function* function, int rows)
+      : ByteWriter(source, function, source.contraction().a, source.plan.a_form,
+                   source.plan.group() * source.plan.unroll),
+        rows_(rows),
+        step_(p_.group() * p_.unroll),
+        stride_(int64_t{p_.packed_rows(rows)} * p_.unroll) {}
+
+  void run() {
+    begin_packer(c_, f_, 3, b_, ex_);
+    flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
+      Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
+      Value* number = b_.CreateAdd(f_->getArg(2), i);
+      ex_.scoped([&] {
+        if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
+        row(to);
+      });
+      if (form_.sums) sum(to, i);
+    });
+    b_.CreateRetVoid();
+  }
+
+ private:
+  void row(Value* to) {
+    flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
+               [&](Value* high, const FlowBuilder::State& at) {
+                 ex_.scoped([&] {
+                   ex_.bind(split_.high, high);
+                   if (split_.guard == kNone) return run_of_steps(at[0], split_.value);
+                   Value* guard = ex_.eval(split_.guard);
+                   ex_.here();
+                   const auto known = [&](bool inside, loop::ExprId value) {
+                     ex_.scoped([&] {
+                       // Bound again, so that what follows from the guard belongs to this scope.
+                       ex_.bind(split_.high, high);
+                       if (inside) ex_.assume(split_.guard, true);
+                       run_of_steps(at[0], value);
+                     });
+                   };
+                   flow_.when(
+                       guard, [&] { known(true, split_.value); },
+                       [&] { known(false, other_than_guarded(split_.kernel.pool, split_.value)); });
+                 });
+                 return FlowBuilder::State{flow_.at(at[0], split_.digit / step_ * stride_)};
+               });
+  }
+
+  void run_of_steps(Value* to, loop::ExprId value) {
+    const int64_t whole = split_.digit / step_ * step_;
+    const int64_t many = whole / (step_ * kRowSteps) * step_ * kRowSteps;
+    const auto over = [&](int64_t from, int64_t end, int64_t count) {
+      if (from == end) return;
+      flow_.loop(flow_.index(from), flow_.index(end), count * step_, true, [&](Value* low) {
+        Value* number = b_.CreateUDiv(low, flow_.index(step_));
+        Value* at = flow_.at(to, b_.CreateMul(number, flow_.index(stride_)));
+        for (int64_t i = 0; i < count; ++i) {
+          ex_.scoped([&] {
+            ex_.bind_lanes(split_.low, low, i * step_, static_cast<int>(step_), step_);
+            Value* bytes = ex_.eval_wide(value);
+            ex_.here();
+            store(packed(bytes), flow_.at(at, i * stride_));
+          });
+        }
+      });
+    };
+    over(0, many, kRowSteps);
+    over(many, whole, 1);
+    if (whole == split_.digit) return;
+    Value* last = flow_.at(to, whole / step_ * stride_);
+    store(llvm::Constant::getNullValue(vector(packed_type(), step_)), last);
+    flow_.loop(flow_.index(whole), flow_.index(split_.digit), 1, true, [&](Value* low) {
+      Value* at = b_.CreateInBoundsGEP(packed_type(), last, b_.CreateSub(low, flow_.index(whole)));
+      ex_.scoped([&] {
+        ex_.bind(split_.low, low);
+        Value* byte = ex_.eval(value);
+        ex_.here();
+        store(packed(byte), at);
+      });
+    });
+  }
+
+  void sum(Value* row, Value* i) {
+    const auto sums = flow_.loop(
+        flow_.index(0), flow_.index(p_.k / p_.unroll), 1, true, {b_.getInt32(0)},
+        [&](Value* number, const FlowBuilder::State& now) {
+          Value* at = flow_.at(row, b_.CreateMul(number, flow_.index(stride_)));
+          Value* v = b_.CreateAlignedLoad(vector(packed_type(), step_), at, llvm::Align(1));
+          Value* part = b_.CreateAddReduce(extended(v, b_.getInt32Ty()));
+          return FlowBuilder::State{b_.CreateAdd(now[0], part)};
+        });
+    const int64_t behind = p_.k * p_.packed_rows(rows_);
+    b_.CreateAlignedStore(sums[0], flow_.at(f_->getArg(1), b_.CreateAdd(i, flow_.index(behind))),
+                          llvm::Align(4));
+  }
+
+  const int rows_;
+  const int64_t step_;    // of k
+  const int64_t stride_;  // elements from one to the next
+};
+
+// Panels of B: of each column, as many k as lie together, all columns further.
+class BytePanelWriter : public ByteWriter {
+ public:
+  BytePanelWriter(const MatmulSource& source, llvm::Function* function)
+      : ByteWriter(source, function, source.contraction().b, source.plan.b_form,
+                   source.plan.group() * source.plan.column_elements()),
+        step_(p_.group() * p_.column_elements()),
+        stride_(int64_t{p_.tile_columns} * p_.column_elements()) {}
+
+  void run() {
+    begin_packer(c_, f_, 4, b_, ex_);
+    const int rest = static_cast<int>(p_.n % p_.tile_columns);
+    flow_.loop(f_->getArg(2), f_->getArg(3), 1, false, {f_->getArg(1)},
+               [&](Value* number, const FlowBuilder::State& at) {
+                 Value* column = b_.CreateMul(number, flow_.index(p_.tile_columns));
+                 const auto whole = [&] { panel(column, at[0], p_.tile_columns); };
+                 if (rest == 0) {
+                   whole();
+                 } else {
+                   flow_.when(
+                       b_.CreateICmpEQ(number, flow_.index(p_.panels - 1)),
+                       [&] { panel(column, at[0], rest); }, whole);
+                 }
+                 if (form_.sums) sum(at[0]);
+                 return FlowBuilder::State{flow_.at(at[0], p_.b_panel_stride)};
+               });
+    b_.CreateRetVoid();
+  }
+
+ private:
+  void panel(Value* column, Value* to, int columns) {
+    const auto part = [&](int from, int end, int width) {
+      if (from == end) return;
+      flow_.loop(flow_.index(from), flow_.index(end), width, true, [&](Value* j) {
+        Value* at = flow_.at(to, b_.CreateMul(j, flow_.index(p_.column_elements())));
+        columns_at(b_.CreateAdd(column, j), at, width);
+      });
+    };
+    if (columns < p_.tile_columns) {
+      clear(to, 0);
+    } else if (c_.k < p_.k * p_.group()) {
+      clear(to, p_.k - p_.unroll);
+    }
+    int width = kMostColumns;
+    while (p_.tile_columns % width != 0) width /= 2;
+    const int wide = columns / width * width;
+    part(0, wide, width);
+    part(wide, columns, 1);
+  }
+
+  // Zeros from an element of k on.
+  void clear(Value* to, int64_t k) {
+    llvm::Constant* zeros = llvm::Constant::getNullValue(vector(b_.getInt32Ty(), p_.lanes));
+    flow_.loop(flow_.index(k * p_.tile_columns), flow_.index(p_.k * p_.tile_columns), p_.lanes,
+               true, [&](Value* i) { store(zeros, flow_.at(to, i)); });
+  }
+
+  // `width` columns from `column` on, for all k.
+  void columns_at(Value* column, Value* to, int width) {
+    ex_.scoped([&] {
+      ex_.bind_lanes(c_.n_var, column, 0, width, width);
+      flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
+                 [&](Value* high, const FlowBuilder::State& at) {
+                   ex_.scoped([&] {
+                     ex_.bind(split_.high, high);
+                     if (split_.guard == kNone) return run_of_steps(at[0], width);
+                     Value* guard = ex_.eval_wide(split_.guard);
+                     ex_.here();
+                     Value* all = width == 1 ? guard : b_.CreateAndReduce(guard);
+                     const auto known = [&](bool inside) {
+                       ex_.scoped([&] {
+                         // Bound again, so that what follows from the guard belongs to this scope.
+                         ex_.bind(split_.high, high);
+                         if (inside) ex_.assume(split_.guard, true);
+                         run_of_steps(at[0], width);
+                       });
+                     };
+                     flow_.when(
+                         all, [&] { known(true); }, [&] { known(false); });
+                   });
+                   return FlowBuilder::State{flow_.at(at[0], split_.digit / step_ * stride_)};
+                 });
+    });
+  }
+
+  void run_of_steps(Value* to, int width) {
+    const int64_t whole = split_.digit / step_ * step_;
+    if (whole > 0) {
+      flow_.loop(flow_.index(0), flow_.index(whole), step_, true, [&](Value* low) {
+        Value* number = b_.CreateUDiv(low, flow_.index(step_));
+        step(low, flow_.at(to, b_.CreateMul(number, flow_.index(stride_))), width, step_);
+      });
+    }
+    if (whole == split_.digit) return;
+    step(flow_.index(whole), flow_.at(to, whole / step_ * stride_), width, split_.digit - whole);
+  }
+
+  // The first `count` of a step's k, zeros for the others.
+  void step(Value* low, Value* to, int width, int64_t count) {
+    std::vector<Value*> parts;
+    for (int64_t i = 0; i < step_; ++i) {
+      if (i >= count) {
+        llvm::Type* type = packed_type();
+        if (width > 1) type = vector(type, width);
+        parts.push_back(llvm::Constant::getNullValue(type));
+        continue;
+      }
+      ex_.scoped([&] {
+        ex_.here();
+        ex_.bind(split_.low, i == 0 ? low : b_.CreateAdd(low, flow_.index(i)));
+        Value* bytes = ex_.eval_wide(split_.value);
+        ex_.here();
+        parts.push_back(packed(bytes));
+      });
+    }
+    store(width == 1 ? gathered(parts) : interleaved(parts), to);
+  }
+
+  Value* gathered(const std::vector<Value*>& parts) {
+    Value* out = llvm::PoisonValue::get(vector(packed_type(), step_));
+    for (size_t i = 0; i < parts.size(); ++i) out = b_.CreateInsertElement(out, parts[i], i);
+    return out;
+  }
+
+  // The first elements of all, then the second ones, …; their number is a power of two.
+  Value* interleaved(const std::vector<Value*>& parts) {
+    if (parts.size() == 1) return parts[0];
+    std::vector<Value*> even;
+    std::vector<Value*> odd;
+    for (size_t i = 0; i < parts.size(); ++i) (i % 2 == 0 ? even : odd).push_back(parts[i]);
+    Value* a = interleaved(even);
+    Value* b = interleaved(odd);
+    const int count = ValueOps::width_of(a);
+    std::vector<int> lanes;
+    for (int i = 0; i < count; ++i) lanes.insert(lanes.end(), {i, count + i});
+    return b_.CreateShuffleVector(a, b, lanes);
+  }
+
+  // The sums of a panel's columns, behind it.
+  void sum(Value* panel) {
+    constexpr int kColumns = 4;
+    Value* zeros = llvm::Constant::getNullValue(vector(b_.getInt32Ty(), kColumns));
+    flow_.loop(flow_.index(0), flow_.index(p_.tile_columns), kColumns, true, [&](Value* j) {
+      Value* first = flow_.at(panel, b_.CreateMul(j, flow_.index(p_.column_elements())));
+      const auto sums = flow_.loop(
+          flow_.index(0), flow_.index(p_.k / p_.column_elements()), 1, true, {zeros},
+          [&](Value* number, const FlowBuilder::State& now) {
+            Value* at = flow_.at(first, b_.CreateMul(number, flow_.index(stride_)));
+            Value* v =
+                b_.CreateAlignedLoad(vector(packed_type(), kColumns * step_), at, llvm::Align(1));
+            v = extended(v, b_.getInt32Ty());
+            Value* total = now[0];
+            for (int i = 0; i < step_; ++i) {
+              const int g = static_cast<int>(step_);
+              total =
+                  b_.CreateAdd(total, b_.CreateShuffleVector(v, {i, i + g, i + 2 * g, i + 3 * g}));
+            }
+            return FlowBuilder::State{total};
+          });
+      Value* to = flow_.at(panel, b_.CreateAdd(j, flow_.index(p_.k * p_.tile_columns)));
+      b_.CreateAlignedStore(sums[0], to, llvm::Align(4));
+    });
+  }
+
+  const int64_t step_;    // of k
+  const int64_t stride_;  // elements from one to the next
+};
+
+}  // namespace
+
+llvm::Function* emit_pack_byte_rows(const MatmulSource& source, llvm::Module& module, int rows) {
+  llvm::Function* f = new_packer(source, module, "pack_rows_" + std::to_string(rows),
+                                 1 + source.contraction().batch_vars.size());
+  ByteRowWriter(source, f, rows).run();
+  return f;
+}
+
+llvm::Function* emit_pack_byte_panels(const MatmulSource& source, llvm::Module& module) {
+  llvm::Function* f =
+      new_packer(source, module, "pack_panels", 2 + source.contraction().batch_vars.size());
+  BytePanelWriter(source, f).run();
+  return f;
+}
+
+}  // namespace pyc::cpu
