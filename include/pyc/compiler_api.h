@@ -192,9 +192,20 @@ PYC_API pyc_status pyc_model_decision(const pyc_model* model, size_t index, pyc_
 PYC_API pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t index,
                                          pyc_alternative* alternative, pyc_error** error);
 /* The log as one JSON document: device, mode (determinism), fingerprint, contract, fallback, guard
- * misses, decisions and the runs refused lately. docs/cli.md has its schema. */
+ * misses, decisions and the runs refused lately. docs/decision_log.schema.json is its schema. */
 PYC_API pyc_status pyc_model_last_decision_log(const pyc_model* model, char** json,
                                                pyc_error** error);
+/* Takes a decision of the runtime controller (option rails) again, from the reading that stands in
+ * its detail: PYC_STATUS_VERIFY_FAILED when it would be another, _PARSE_ERROR when there is no
+ * reading. Nothing is done for other decisions. */
+PYC_API pyc_status pyc_replay_decision(const pyc_decision* decision, pyc_error** error);
+/* The reason codes of decisions and of alternatives that were out (docs/reasons.md), by number from
+ * 0: the code, what decisions with it are about, and what it means. "" for other numbers. The names
+ * of refusals' codes (pyc_status_name) are reasons too. */
+PYC_API size_t pyc_reason_count(void);
+PYC_API const char* pyc_reason_name(size_t index);
+PYC_API const char* pyc_reason_where(size_t index);
+PYC_API const char* pyc_reason_meaning(size_t index);
 
 /* Runs that were refused or failed, oldest first, at most the latest 64. The log is copied when the
  * list is made. */

@@ -5,10 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/reasons.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/json.h"
 #include "pyc/compiler_api.h"
+#include "rails/controller.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -98,6 +100,11 @@ void write(JsonWriter& json, const session::BreakReport& breaks) {
   }
   json.key("summary").text(breaks.summary);
   json.end_object();
+}
+
+const ReasonInfo& reason_at(size_t index) {
+  static constexpr ReasonInfo kNone{"", "", ""};
+  return index < reason_table().size() ? reason_table()[index] : kNone;
 }
 
 std::string log_document(const pyc_model& model) {
@@ -215,3 +222,27 @@ pyc_status pyc_refusals_get(const pyc_refusals* refusals, size_t index, pyc_deci
 }
 
 void pyc_refusals_destroy(pyc_refusals* refusals) { delete refusals; }
+
+pyc_status pyc_replay_decision(const pyc_decision* decision, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(decision, "decision"));
+    PYC_TRY(check_struct_size(decision->struct_size, sizeof(pyc_decision), "pyc_decision"));
+    for (const char* text :
+         {decision->what, decision->chosen, decision->reason, decision->detail}) {
+      PYC_TRY(require(text, "decision"));
+    }
+    return rails::replay({{.what = decision->what,
+                           .chosen = decision->chosen,
+                           .reason = decision->reason,
+                           .detail = decision->detail,
+                           .alternatives = {}}});
+  });
+}
+
+size_t pyc_reason_count(void) { return reason_table().size(); }
+
+const char* pyc_reason_name(size_t index) { return reason_at(index).code.data(); }
+
+const char* pyc_reason_where(size_t index) { return reason_at(index).where.data(); }
+
+const char* pyc_reason_meaning(size_t index) { return reason_at(index).meaning.data(); }

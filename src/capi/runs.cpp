@@ -218,11 +218,10 @@ pyc_status pyc_run_model(pyc_model* model, const pyc_tensor_view* inputs, size_t
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
     PYC_TRY(clear_stats(stats));
-    runtime::Model* const whole = model->session->whole();
     PYC_ASSIGN(const ThreadViews* views, take_views(inputs, input_count, outputs, output_count));
-    if (whole == nullptr) return run_open(*model, *views, stats);
+    if (model->session->whole() == nullptr) return run_open(*model, *views, stats);
     runtime::RunStats measured;
-    Status status = whole->run(views->inputs.get(), views->outputs.get(), &measured);
+    Status status = model->session->run_whole(views->inputs.get(), views->outputs.get(), &measured);
     PYC_TRY(write_stats(measured, stats));
     return status;
   });

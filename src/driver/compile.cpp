@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "driver/contract.h"
 #include "driver/devices.h"
 #include "driver/front.h"
+#include "driver/policies.h"
 #include "driver/states.h"
 #include "driver/stream_file.h"
 #include "driver/targets.h"
@@ -108,6 +110,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                                                  .store = o.store.get(),
                                                  .trace = o.trace.get()};
 
+  PYC_ASSIGN(const Policies policies, Policies::of(o, log));
   runtime::CompileBreakdown times;
   Lap lap(o.trace.get());
   PYC_ASSIGN(ir::VerifiedGraph canonical,
@@ -115,23 +118,31 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                                   {.off = o.passes_off, .precision = o.precision}, &log));
   times.passes_ns = lap("passes");
   PYC_TRY(limit.check("passes"));
-  PYC_ASSIGN(const lower::LowerOptions lowering, options_of(o, *backend, backend_options));
+  PYC_ASSIGN(lower::LowerOptions lowering, options_of(o, *backend, backend_options));
+  PYC_TRY(policies.form_groups(*canonical, lowering));
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
   times.lower_ns = lap("lower");
   PYC_TRY(limit.check("lower"));
   PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,
                                                  o.determinism == Determinism::kFast));
+  PYC_TRY(policies.choose_kernels(lowered, *backend, backend_options, selection));
   times.select_ns = lap("select");
   PYC_TRY(limit.check("select"));
-  PYC_ASSIGN(plan::ExecutionPlan plan,
-             plan::build_plan(lowered, selection.needs,
-                              {.threads = backend_options.threads,
-                               .memory_budget = budget_or_none(o),
-                               .reuse = o.reuse,
-                               .mode = mode_of(o),
-                               .group_ns = costs_of(selection),
-                               .stream = o.stream_parameters && backend->capabilities().streams,
-                               .states = std::move(states)}));
+  plan::PlanOptions planning{.threads = backend_options.threads,
+                             .memory_budget = budget_or_none(o),
+                             .reuse = o.reuse,
+                             .mode = mode_of(o),
+                             .group_ns = costs_of(selection),
+                             .stream = o.stream_parameters && backend->capabilities().streams,
+                             .states = std::move(states)};
+  PYC_TRY(policies.plan(lowered, selection, std::max<int64_t>(0, o.memory_budget), planning, log));
+  auto planned = plan::build_plan(lowered, selection.needs, planning);
+  if (!planned.ok()) {
+    const bool chosen = !planning.order.empty() || planning.memory_budget != budget_or_none(o);
+    Status refusal = std::move(planned).status();
+    return chosen ? policies.named(std::move(refusal)) : refusal;
+  }
+  plan::ExecutionPlan plan = std::move(*planned);
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap("plan");
   PYC_TRY(limit.check("plan"));

@@ -38,6 +38,8 @@ inline constexpr std::string_view kFallbackAllowed = "allow";
 inline constexpr std::string_view kNoMatrixUnit = "none";
 inline constexpr std::string_view kMemoryFirst = "memory_first";
 inline constexpr std::string_view kLatencyFirst = "latency_first";
+inline constexpr std::string_view kRailsOff = "off";
+inline constexpr std::string_view kRailsShadow = "shadow";
 inline constexpr int64_t kDefaultLoopLimit = int64_t{1} << 24;
 
 // A clause of a contract (driver/contract.h).

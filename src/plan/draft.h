@@ -34,4 +34,9 @@ struct Drafting {
   Draft draft(const StepOrder& order, bool reuse) const;
 };
 
+// In the order of PlanOptions::order, which has every group once; refuses as verify_schedule does
+// an order that reads what is not there yet.
+Result<Draft> draft_in_order(const Drafting& drafting, std::span<const uint32_t> groups,
+                             bool reuse);
+
 }  // namespace pyc::plan

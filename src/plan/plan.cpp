@@ -160,7 +160,9 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
   PYC_ASSIGN(ExecutionPlan unordered, make_instances(lowered, needs, options.states));
   if (options.reuse) order_for_states(lowered, needs, unordered);
   const Drafting drafting{lowered, needs, unordered, possible_pairs(lowered, needs, unordered)};
-  Draft draft = choose_order(drafting, options);
+  PYC_ASSIGN(Draft draft, options.order.empty()
+                              ? Result<Draft>(choose_order(drafting, options))
+                              : draft_in_order(drafting, options.order, options.reuse));
   const int64_t scratch = scratch_per_thread(needs);
   const auto peak = [&] { return measure(draft.plan, 0).peak_bytes + scratch * options.threads; };
   const bool smallest = options.memory_budget == kSmallestBudget;

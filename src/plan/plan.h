@@ -28,6 +28,9 @@ struct PlanOptions {
   std::vector<double> group_ns = {};
   bool stream = false;                 // parameters may stay in a file for the budget (stream.h)
   std::vector<StatePair> states = {};  // inputs and outputs of one type, each in one pair at most
+  // The groups in the order that their steps run in (check_order); empty: the plan chooses. A plan
+  // that is over the budget chooses anyway. There are no states.
+  std::vector<uint32_t> order = {};
 };
 
 // Orders the groups' steps, assigns offsets and accounts for every byte. A plan that is over the
@@ -38,6 +41,10 @@ struct PlanOptions {
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                                  std::span<const lower::KernelNeeds> needs,
                                  const PlanOptions& options);
+
+// That the order has every group once; whether steps wait for later ones is seen by
+// verify_schedule.
+Status check_order(std::span<const int64_t> order, size_t groups);
 
 // The plan executed on symbols, step by step: at every read the instance holds the value that its
 // group's kernel reads, stored by a step that is known to be over; every group runs; results are

@@ -118,6 +118,10 @@ Result<driver::Determinism> check_loading(const artifact::Artifact& artifact,
   PYC_ASSIGN(const driver::Determinism level, determinism_of(artifact.determinism));
   PYC_TRY(driver::check_options(options));
   PYC_TRY(check_decided(options, artifact.program.places[0].backend, level));
+  if (options.rails != driver::kRailsOff) {
+    return Status(Code::kUnsupported,
+                  "rails: a compiled file has one program; load the model itself, or leave it out");
+  }
   return level;
 }
 

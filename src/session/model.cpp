@@ -79,7 +79,7 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, CompileOptions o) {
   const std::string folder = o.cache_dir.empty() ? default_cache_folder() : o.cache_dir;
   o.stream_folder = temporary_folder();
   PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(o.device));
-  if (!folder.empty() && o.target.empty()) {
+  if (!folder.empty() && o.target.empty() && o.policy.empty()) {
     CompileOptions named = o;
     named.target = backend->native_target();
     if (!named.target.empty()) return build_on_disk(given, named, Store(folder));
@@ -93,13 +93,14 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, CompileOptions o) {
 Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given,
                                                     const CompileOptions& o, const DecisionLog& why,
                                                     int64_t start) {
-  const std::string key = o.cache ? cache_key(*given, o) : "";
-  std::shared_ptr<const Compiled> compiled = o.cache ? cache_find(key) : nullptr;
+  const bool kept = o.cache && o.policy.empty();  // a policy's library may be another one by now
+  const std::string key = kept ? cache_key(*given, o) : "";
+  std::shared_ptr<const Compiled> compiled = kept ? cache_find(key) : nullptr;
   const bool hit = compiled != nullptr;
   if (!hit) {
     PYC_ASSIGN(Compiled fresh, build_or_load(std::move(given), o));
     compiled = std::make_shared<const Compiled>(std::move(fresh));
-    if (o.cache) cache_insert(key, compiled);
+    if (kept) cache_insert(key, compiled);
   }
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(driver::thread_count(o)));
   PYC_TRY(driver::check_latency(o, compiled->log));

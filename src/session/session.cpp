@@ -15,6 +15,7 @@
 #include "ops/registry.h"
 #include "session/evaluate.h"
 #include "session/model.h"
+#include "session/two_programs.h"
 
 namespace pyc::session {
 namespace {
@@ -138,6 +139,7 @@ struct Session::Impl {
   std::unique_ptr<runtime::Model> whole;
   std::string fingerprint;
   exec::GrowingLog log;
+  std::unique_ptr<TwoPrograms> rails;        // null: the option is off, or cannot be served
   std::unique_ptr<exec::Executor> executor;  // null: given as a closed graph
   mutable std::mutex mutex;                  // guards everything below
   BreakReport foreseen;
@@ -150,23 +152,66 @@ struct Session::Impl {
   Status compile_whole(ir::Graph closed) {
     PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(closed)));
     fingerprint = ir::fingerprint(*given).hex();
-    PYC_ASSIGN(whole, compile(std::move(given), options));
+    PYC_ASSIGN(whole, compile(given, options));
     log.add(whole->decisions());
+    PYC_TRY(prepare_rails(std::move(given)));
     if (executor != nullptr) executor->hold(exec::own_bytes(*whole));
     return {};
   }
   Status prepare();
   Status prepare_states();
+  Status prepare_rails(ir::VerifiedGraph given);
+  void log_no_rails(std::string_view reason);
   bool for_whole(std::span<const DynValue> values) const {
     if (whole == nullptr) return false;
     return fits(whole->inputs(), values) || (executor == nullptr && are_tensors(values));
   }
   Result<std::vector<DynValue>> run_open(std::span<const DynValue> values,
                                          runtime::RunStats& measured);
+  Result<std::vector<DynValue>> run_program(std::span<const DynValue> values,
+                                            runtime::RunStats& measured);
+  const runtime::Model* other() const { return rails == nullptr ? nullptr : rails->other(); }
   Status check_outputs(std::span<const DynValue> results) const;
   void record(const Status& status, bool guarded);
   void log_breaks();
 };
+
+void Session::Impl::log_no_rails(std::string_view reason) {
+  log.add({.what = "rails",
+           .chosen = "off",
+           .reason = std::string(reason),
+           .detail = "",
+           .alternatives = {}});
+}
+
+// For a program that is there: what takes its place when runs get worse.
+Status Session::Impl::prepare_rails(ir::VerifiedGraph given) {
+  if (options.rails == driver::kRailsOff) return {};
+  if (options.memory_budget > 0) {
+    return {Code::kInvalidArgument,
+            "rails: a second program would lie beside what memory_budget allows; leave out one of "
+            "the two"};
+  }
+  if (!options.states.empty()) {
+    return {Code::kUnsupported,
+            "rails: what a model keeps belongs to one program; leave out rails or state"};
+  }
+  if (options.determinism == driver::Determinism::kStrict) {
+    log_no_rails("strict_keeps_one_program");
+    return {};
+  }
+  const int threads = driver::thread_count(options);
+  if (threads < 2 || whole->program().places[0].backend != "cpu") {
+    log_no_rails("no_other_program");
+    return {};
+  }
+  driver::CompileOptions fewer = options;
+  fewer.threads = threads / 2;
+  const bool shadow = options.rails == driver::kRailsShadow;
+  rails = std::make_unique<TwoPrograms>(
+      *whole, [given = std::move(given), fewer] { return compile(given, fewer); }, shadow, log);
+  return {};
+}
 
 // A model that keeps state is one program, whose inputs and outputs are fewer than the graph's.
 Status Session::Impl::prepare_states() {
@@ -364,6 +409,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
   if (code) means.compile = std::move(code);
   impl->executor = std::make_unique<exec::Executor>(*impl->graph, std::move(means), impl->log);
   PYC_TRY(impl->prepare());
+  if (impl->whole == nullptr && impl->options.rails != driver::kRailsOff) {
+    impl->log_no_rails("not_one_program");
+  }
   if (impl->whole == nullptr && impl->options.latency_target_us > 0) {
     return Status(Code::kUnsupported,
                   "latency_target_us: a model that is compiled while it runs has no predicted "
@@ -404,13 +452,33 @@ std::string Session::device() const {
 }
 const exec::GrowingLog& Session::log() const { return impl_->log; }
 
+Status Session::run_whole(std::span<const runtime::TensorView> inputs,
+                          std::span<const runtime::TensorView> outputs, runtime::RunStats* stats) {
+  if (impl_->rails == nullptr) return impl_->whole->run(inputs, outputs, stats);
+  runtime::Model& model = impl_->rails->current();
+  runtime::RunStats measured;
+  Status status = model.run(inputs, outputs, &measured);
+  impl_->rails->note(model, measured.wall_ns, status);
+  if (stats != nullptr) *stats = measured;
+  return status;
+}
+
+// On values: the program, or the one that takes its place.
+Result<std::vector<DynValue>> Session::Impl::run_program(std::span<const DynValue> values,
+                                                         runtime::RunStats& measured) {
+  const int64_t start = now_ns();
+  runtime::Model& model = rails == nullptr ? *whole : rails->current();
+  auto outputs = exec::run_values(model, {values.begin(), values.end()}, measured);
+  if (rails != nullptr) rails->note(model, now_ns() - start, outputs.status());
+  return outputs;
+}
+
 Result<std::vector<DynValue>> Session::run(std::span<const DynValue> inputs,
                                            runtime::RunStats* stats) {
   const int64_t start = now_ns();
   runtime::RunStats measured;
-  auto outputs = impl_->for_whole(inputs)
-                     ? exec::run_values(*impl_->whole, {inputs.begin(), inputs.end()}, measured)
-                     : impl_->run_open(inputs, measured);
+  auto outputs = impl_->for_whole(inputs) ? impl_->run_program(inputs, measured)
+                                          : impl_->run_open(inputs, measured);
   measured.wall_ns = now_ns() - start;
   if (stats != nullptr) *stats = measured;
   return outputs;
@@ -452,6 +520,18 @@ SessionStats Session::stats() const {
     out.generated_kernels += s.compile.generated_kernels;
     out.segments_run += s.runs - s.failed_runs;
   }
+  if (const runtime::Model* other = impl_->other(); other != nullptr) {
+    const runtime::ModelStats s = other->stats();
+    out.runs += s.runs;
+    out.failed_runs += s.failed_runs;
+    out.guard_misses += s.guard_misses;
+    out.contexts += s.contexts;
+    out.compile_ns += s.compile_ns;
+    out.compile += s.compile;
+    out.segments_compiled += 1;
+    out.generated_kernels += s.compile.generated_kernels;
+    out.segments_run += s.runs - s.failed_runs;
+  }
   const std::scoped_lock lock(impl_->mutex);
   out.runs += impl_->runs;
   out.failed_runs += impl_->failed_runs;
@@ -462,6 +542,10 @@ SessionStats Session::stats() const {
 DecisionLog Session::refusals() const {
   DecisionLog all;
   if (impl_->whole != nullptr) all = impl_->whole->refusals();
+  if (const runtime::Model* other = impl_->other(); other != nullptr) {
+    const DecisionLog more = other->refusals();
+    all.insert(all.end(), more.begin(), more.end());
+  }
   const std::scoped_lock lock(impl_->mutex);
   all.insert(all.end(), impl_->refusals.begin(), impl_->refusals.end());
   return all;
@@ -474,7 +558,12 @@ BreakReport Session::breaks() const {
 }
 
 runtime::MemoryReport Session::memory() const {
-  return impl_->whole != nullptr ? impl_->whole->memory() : impl_->executor->memory();
+  if (impl_->whole == nullptr) return impl_->executor->memory();
+  runtime::MemoryReport out = impl_->whole->memory();
+  if (const runtime::Model* other = impl_->other(); other != nullptr) {
+    out.peak_bytes += exec::own_bytes(*other);
+  }
+  return out;
 }
 
 }  // namespace pyc::session

@@ -75,9 +75,12 @@ class Session {
                                              std::string fingerprint);
   ~Session();
 
-  // The program, for those that run it into memory of their own; null when the executor
-  // runs the model.
+  // The program; null when the executor runs the model.
   runtime::Model* whole() const;
+  // Runs the program, or the one that takes its place (option rails), into the caller's memory;
+  // there is a whole(). As runtime::Model::run.
+  Status run_whole(std::span<const runtime::TensorView> inputs,
+                   std::span<const runtime::TensorView> outputs, runtime::RunStats* stats);
   // What the model declares; shapes may be open.
   const std::vector<open::OpenValue>& inputs() const;
   const std::vector<open::OpenValue>& outputs() const;

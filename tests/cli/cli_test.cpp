@@ -173,7 +173,7 @@ TEST(Cli, HelpShowsExamplesAndThePageListsTheCommand) {
   const Outcome page = shell("cat " + std::string(PYC_SOURCE_DIR) + "/docs/cli.md");
   for (const char* command :
        {"run", "bench", "explain", "report", "inspect", "compare", "dump", "opt", "export", "ops",
-        "errors", "doctor", "capabilities", "completion", "man"}) {
+        "errors", "reasons", "doctor", "capabilities", "completion", "man"}) {
     const Outcome o = pyc(std::string(command) + " --help");
     EXPECT_EQ(o.exit, 0);
     EXPECT_TRUE(has(o, "Examples:\n  pyc " + std::string(command))) << o.text;

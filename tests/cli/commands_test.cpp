@@ -339,11 +339,12 @@ TEST(Commands, CapabilitiesAndOpsAsJson) {
   EXPECT_EQ(op[0]["attributes"][0]["name"], "axis");
 }
 
-// docs/ops.md, docs/options.md and docs/errors.md are what the program prints;
-// PYC_UPDATE_GOLDEN=1 rewrites them.
-void check_page(const std::string& page, const std::string& command) {
+// docs/ops.md, docs/options.md, docs/errors.md and what else stands below are what the program
+// prints; PYC_UPDATE_GOLDEN=1 rewrites them.
+void check_page(const std::string& page, const std::string& command,
+                const std::string& form = "--markdown") {
   const std::string path = std::string(PYC_SOURCE_DIR) + "/docs/" + page;
-  const Outcome o = pyc_out(command + " --markdown");
+  const Outcome o = pyc_out(command + " " + form);
   ASSERT_EQ(o.exit, 0);
   if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr) {
     ASSERT_TRUE(write_file_atomic(path, o.text).ok());
@@ -356,6 +357,10 @@ void check_page(const std::string& page, const std::string& command) {
 TEST(GeneratedPages, Ops) { check_page("ops.md", "ops"); }
 TEST(GeneratedPages, Options) { check_page("options.md", "options"); }
 TEST(GeneratedPages, Errors) { check_page("errors.md", "errors"); }
+TEST(GeneratedPages, Reasons) { check_page("reasons.md", "reasons"); }
+TEST(GeneratedPages, SchemaOfDecisionLogs) {
+  check_page("decision_log.schema.json", "reasons", "--schema");
+}
 
 }  // namespace
 }  // namespace pyc::test

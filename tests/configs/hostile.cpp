@@ -14,6 +14,9 @@
 //   only fp                   the caller's threads flush denormals and round towards zero locale
 //   the process has the locale of its environment
 //
+// In any case every decision of every compile is looked at: it has a reason that is one
+// (base/reasons.h).
+//
 // The functions are replaced by the linker (--wrap, see tests/CMakeLists.txt).
 
 #include <gtest/gtest.h>
@@ -32,6 +35,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/fp_state.h"
+#include "base/reasons.h"
 #include "driver/compile.h"
 #include "driver/select.h"
 #include "lower/lower.h"
@@ -315,7 +319,12 @@ ModelResult wrap_compile(ir::VerifiedGraph graph, const CompileOptions& options)
   }
   ++changed_calls;
   const HostileFp fp;
-  return real_compile(std::move(graph), o);
+  ModelResult model = real_compile(std::move(graph), o);
+  if (model.ok()) {
+    const Status decisions = check_decisions((*model)->decisions());
+    EXPECT_TRUE(decisions.ok()) << decisions.to_string();
+  }
+  return model;
 }
 
 Status wrap_run(Model* self, Views inputs, Views outputs, runtime::RunStats* stats) {

@@ -108,6 +108,8 @@ std::unique_ptr<Command> make_doctor();
 std::unique_ptr<Command> make_ops();
 std::unique_ptr<Command> make_options();
 std::unique_ptr<Command> make_errors();
+std::unique_ptr<Command> make_reasons();
+std::unique_ptr<Command> make_replay();
 std::unique_ptr<Command> make_capabilities();
 std::unique_ptr<Command> make_completion();
 std::unique_ptr<Command> make_man();

@@ -1,31 +1,12 @@
 #include <fmt/format.h>
 
-#include <sstream>
-
 #include "command.h"
 #include "report.h"
 #include "say.h"
+#include "why_not.h"
 
 namespace pyc::tool {
 namespace {
-
-// One group of the "groups" stage.
-struct Group {
-  std::string name;
-  std::string text;
-};
-
-std::vector<Group> split_groups(const std::string& text) {
-  std::vector<Group> groups;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("group ")) {
-      groups.push_back({line.substr(6, line.find(' ', 6) - 6), ""});
-    }
-    if (!groups.empty()) groups.back().text += line + "\n";
-  }
-  return groups;
-}
 
 class Explain final : public Command {
  public:
@@ -36,12 +17,14 @@ class Explain final : public Command {
   std::string examples() const override {
     return "  pyc explain tests/models/mlp.ir\n"
            "  pyc explain tests/models/mlp.ir --node h1\n"
+           "  pyc explain tests/models/mlp.ir --why-not h1,logits\n"
            "  pyc explain tests/models/mlp.ir --json\n";
   }
   void declare(Options& options) override {
     model_.declare(options);
     inputs_.declare(options);
     options.text("--node", node_, "Only the group that computes this value, and what was decided");
+    options.text("--why-not", pair_, "A,B: why these two values are not computed by one kernel");
   }
 
   int run() override {
@@ -53,9 +36,11 @@ class Explain final : public Command {
     const std::optional<Graph> graph = closed_graph(file, model_.compile);
     std::string canonical = node_.starts_with('%') ? node_.substr(1) : node_;
     if (graph && !node_.empty()) require_name(*graph, canonical);
-    const std::string groups = graph ? graph->dump("groups", model_.compile) : "";
+    const std::vector<Group> groups =
+        split_groups(graph ? graph->dump("groups", model_.compile) : "");
     // An open model is compiled when it runs.
     if (model.is_open() && model.stats().runs == 0) model.run_values(inputs_.make(model));
+    if (!pair_.empty()) return explain_pair(model, graph, groups);
     if (json) {
       Json log = Json::parse(model.decision_log()).value();
       log["pass_report"] = nullptr;
@@ -69,10 +54,8 @@ class Explain final : public Command {
     }
     if (node_.empty()) say("breaks  {}\n", model.breaks().summary().summary);
     std::string group_name;
-    for (const Group& group : split_groups(groups)) {
-      if (!node_.empty() && group.text.find("  %" + canonical + " = ") == std::string::npos) {
-        continue;
-      }
+    for (const Group& group : groups) {
+      if (!node_.empty() && &group != group_of(groups, canonical)) continue;
       group_name = group.name;
       say("{}", Lines{group.text});
     }
@@ -91,6 +74,32 @@ class Explain final : public Command {
         [&](pyc_error** e) { return pyc_graph_find_value(graph.get(), name.c_str(), &value, e); });
   }
 
+  int explain_pair(const Model& model, const std::optional<Graph>& graph,
+                   const std::vector<Group>& groups) const {
+    const size_t comma = pair_.find(',');
+    if (comma == std::string::npos) {
+      throw Error(PYC_STATUS_INVALID_ARGUMENT,
+                  fmt::format("--why-not: expected two values A,B, found '{}'", pair_), "");
+    }
+    if (!graph) {
+      throw Error(PYC_STATUS_UNSUPPORTED,
+                  "--why-not: the model is not one graph; choose its shapes with --shape or --dim",
+                  "");
+    }
+    std::string names[] = {pair_.substr(0, comma), pair_.substr(comma + 1)};
+    for (std::string& name : names) {
+      if (name.starts_with('%')) name.erase(0, 1);
+      require_name(*graph, name);
+    }
+    const std::string text = why_not(model, groups, names[0], names[1]);
+    if (json) {
+      print({{"a", names[0]}, {"b", names[1]}, {"text", text}});
+    } else {
+      say("{}", Lines{text});
+    }
+    return kExitOk;
+  }
+
   static bool concerns(const pyc_decision& d, const std::string& name, const std::string& group) {
     const std::string_view what = d.what;
     const std::string_view subject = what.substr(what.find(':') + 1);
@@ -103,6 +112,7 @@ class Explain final : public Command {
   ModelOptions model_;
   InputOptions inputs_;
   std::string node_;
+  std::string pair_;
 };
 
 }  // namespace

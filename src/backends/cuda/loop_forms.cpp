@@ -45,7 +45,7 @@ class LoopForms final : public KernelGenerator {
                             unaligned_buffers(group));
     if (!text.ok()) {
       c.name = "loop_serial";
-      c.rejected = text.status().message();
+      c.rejected = std::string(code_name(text.status().code()));
       return {c};
     }
     c.name = candidate_name(text->form);
