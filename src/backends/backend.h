@@ -43,6 +43,8 @@ struct Capabilities {
   bool states = true;
   // Whether its engines run Copy steps of parameters into the arena (plan/stream.h).
   bool streams = true;
+  // Whether one product of many columns takes less time than several that share their rows.
+  bool joined_products = false;
   // What dump has besides the stages that all backends share.
   std::vector<std::string_view> stages = {};
 };

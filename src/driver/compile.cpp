@@ -115,7 +115,10 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
   Lap lap(o.trace.get());
   PYC_ASSIGN(ir::VerifiedGraph canonical,
              passes::run_pipeline(given, ops::all_ops(),
-                                  {.off = o.passes_off, .precision = o.precision}, &log));
+                                  {.off = o.passes_off,
+                                   .precision = o.precision,
+                                   .join_products = backend->capabilities().joined_products},
+                                  &log));
   times.passes_ns = lap("passes");
   PYC_TRY(limit.check("passes"));
   PYC_ASSIGN(lower::LowerOptions lowering, options_of(o, *backend, backend_options));

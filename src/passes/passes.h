@@ -22,6 +22,7 @@ struct PassContext {
   DecisionLog& log;
   Rewrites& rewrites;
   DType precision = DType::kF32;  // of the operands of products: f32 as given, f16 or bf16
+  bool join_products = true;      // whether the device gains by it
 
   // Writes down a single choice; `subject` is the value it is about.
   void decide(std::string_view pass, const std::string& subject, std::string chosen,
@@ -75,6 +76,11 @@ Result<bool> move_transposes(ir::Graph& graph, const PassContext& context);
 // Nodes with equal op, attributes and inputs (in any order, if the op commutes) become one, and so
 // do constants with equal bytes. Random nodes stay apart.
 Result<bool> cse(ir::Graph& graph, const PassContext& context);
+
+// Products of one value with constant weights whose results attention reads (q, k and v) become one
+// product, of which attention reads slices. Columns of a product do not depend on each other, so no
+// bit changes.
+Result<bool> join_products(ir::Graph& graph, const PassContext& context);
 
 // Gives every model output a node result of its own: inputs, constants and values that are an
 // output already are copied with `identity`.

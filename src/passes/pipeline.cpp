@@ -61,6 +61,9 @@ constexpr Pass kPasses[] = {
      .summary = "Equal nodes and equal constants become one.",
      .repeated = true,
      .run = cse},
+    {.name = "join_products",
+     .summary = "Products that share an input before attention become one.",
+     .run = join_products},
     {.name = "isolate_outputs",
      .summary = "Every output becomes a node result of its own.",
      .required = true,
@@ -88,9 +91,11 @@ class Runner {
     const size_t before = graph_.nodes.size();
     DecisionLog details;
     Rewrites rewrites;
-    auto changed = pass.run(
-        graph_,
-        {.ops = ops_, .log = details, .rewrites = rewrites, .precision = options_.precision});
+    auto changed = pass.run(graph_, {.ops = ops_,
+                                     .log = details,
+                                     .rewrites = rewrites,
+                                     .precision = options_.precision,
+                                     .join_products = options_.join_products});
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
       Status broken = ir::check_graph(graph_, &given_);

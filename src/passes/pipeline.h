@@ -43,6 +43,7 @@ struct PassRun {
 struct PassOptions {
   std::vector<std::string> off = {};  // names of passes to leave out
   DType precision = DType::kF32;      // see PassContext
+  bool join_products = true;          // likewise
   // Called after every run of a pass: for timing, statistics and dumps of what changed.
   std::function<void(const PassRun&)> observer = {};
 };

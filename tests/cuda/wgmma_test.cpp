@@ -241,6 +241,27 @@ TEST(CudaWgmma, SegmentsJoinTheSameTogetherAndApart) {
   }
 }
 
+// q, k and v are one product, and attention reads slices of it.
+TEST(CudaWgmma, OperandsOfAttentionAreOneProduct) {
+  driver::CompileOptions options = in_unit_order("cuda");
+  options.precision = DType::kBF16;
+  std::string text = "graph @g(%x: f32[2,24,32]) -> (%y) {\n";
+  for (const char* which : {"q", "k", "v"}) {
+    text += fmt::format(
+        "  %w{0} = const f32[32,32] random(seed={1}, lo=-0.5, hi=0.5)\n"
+        "  %b{0} = const f32[32] random(seed={2}, lo=-0.5, hi=0.5)\n"
+        "  %p{0} = matmul(%x, %w{0})\n  %s{0} = add(%p{0}, %b{0})\n"
+        "  %h{0} = reshape(%s{0}) {{shape=[2,24,2,16]}}\n"
+        "  %{0} = transpose(%h{0}) {{perm=[0,2,1,3]}}\n",
+        which, int{which[0]}, which[0] + 40);
+  }
+  text += "  %y, %c, %d, %s = attention(%q, %k, %v)\n}\n";
+  const auto kernels = expect_bits(text, Content::kNumbers, options);
+  EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
+                          [](const std::string& k) { return k.starts_with("bf16_wgmma"); }),
+            1);
+}
+
 TEST(CudaWgmma, NumbersOfAnyBits) {
   for (const char* type : {"bf16", "f16"}) {
     for (const int64_t k : {16, 40, 1032}) {

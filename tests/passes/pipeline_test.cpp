@@ -60,7 +60,7 @@ TEST(Pipeline, OrderIsFixed) {
   EXPECT_EQ(order,
             "fold_batch_norm! raise_attention! integerize_qdq! narrow_products! widen_half_chains! "
             "decompose canonicalize* simplify* fold_constants* move_transposes* "
-            "cse* isolate_outputs eliminate_dead ");
+            "cse* join_products isolate_outputs eliminate_dead ");
 }
 
 TEST(Pipeline, UnknownAndRequiredPassesCannotBeLeftOut) {
