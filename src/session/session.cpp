@@ -161,6 +161,8 @@ struct Session::Impl {
     if (whole == nullptr) return false;
     return fits(whole->inputs(), values) || (executor == nullptr && are_tensors(values));
   }
+  Result<std::vector<DynValue>> run_whole(std::span<const DynValue> values,
+                                          runtime::RunStats& measured);
   Result<std::vector<DynValue>> run_open(std::span<const DynValue> values,
                                          runtime::RunStats& measured);
   Status check_outputs(std::span<const DynValue> results) const;
@@ -224,6 +226,14 @@ void Session::Impl::log_breaks() {
     reported = made;
   }
   log.add(report_breaks(*graph, executor->breaks()).decision());
+}
+
+Result<std::vector<DynValue>> Session::Impl::run_whole(std::span<const DynValue> values,
+                                                       runtime::RunStats& measured) {
+  std::vector<const DynValue*> inputs;
+  inputs.reserve(values.size());
+  for (const DynValue& value : values) inputs.push_back(&value);
+  return exec::run_values(*whole, inputs, measured);
 }
 
 Result<std::vector<DynValue>> Session::Impl::run_open(std::span<const DynValue> values,
@@ -406,9 +416,8 @@ Result<std::vector<DynValue>> Session::run(std::span<const DynValue> inputs,
                                            runtime::RunStats* stats) {
   const int64_t start = now_ns();
   runtime::RunStats measured;
-  auto outputs = impl_->for_whole(inputs)
-                     ? exec::run_values(*impl_->whole, {inputs.begin(), inputs.end()}, measured)
-                     : impl_->run_open(inputs, measured);
+  auto outputs = impl_->for_whole(inputs) ? impl_->run_whole(inputs, measured)
+                                          : impl_->run_open(inputs, measured);
   measured.wall_ns = now_ns() - start;
   if (stats != nullptr) *stats = measured;
   return outputs;
