@@ -54,10 +54,10 @@ void ValueMeter::add(int64_t bytes, int64_t handed_out) {
 
 Status ValueMeter::check_room(int64_t bytes, int64_t handed_out) const {
   const int64_t held = live();
-  const std::string asks = bytes == 0 ? "" : fmt::format("asks for {} bytes, ", bytes);
+  const auto asks = [&] { return bytes == 0 ? "" : fmt::format("asks for {} bytes, ", bytes); };
   if (held > limit_ || bytes > limit_ - held) {
-    return {Code::kBudgetExceeded,
-            fmt::format("{}the run holds {} bytes of values, {} is {}", asks, held, name_, limit_)};
+    return {Code::kBudgetExceeded, fmt::format("{}the run holds {} bytes of values, {} is {}",
+                                               asks(), held, name_, limit_)};
   }
   const int64_t values = live_handed_out();
   const int64_t all = values + beside();
@@ -66,7 +66,7 @@ Status ValueMeter::check_room(int64_t bytes, int64_t handed_out) const {
       Code::kBudgetExceeded,
       fmt::format("{}the run holds {} bytes of values and {} of inputs and programs, the memory "
                   "budget is {}",
-                  asks, values, all - values, budget_)};
+                  asks(), values, all - values, budget_)};
 }
 
 MeterScope::MeterScope(std::shared_ptr<ValueMeter> meter)

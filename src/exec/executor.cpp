@@ -345,13 +345,13 @@ Status Executor::run_segment(Stage& stage, const StageProgram& program, Frame& f
     if (program.code.model == nullptr) {
       return {Code::kUnsupported, "the program was made for another machine"};
     }
-    std::vector<DynValue> inputs;
+    std::vector<const DynValue*> inputs;
     inputs.reserve(segment.inputs.size());
-    for (const OpenId v : segment.inputs) inputs.push_back(*frame.find(v));
+    for (const OpenId v : segment.inputs) inputs.push_back(frame.find(v));
     PYC_TRY(check_results(frame.graph(), segment.outputs, program.code.outputs));
     const int64_t start = now_ns();
     PYC_ASSIGN(std::vector<DynValue> results,
-               run_values(*program.code.model, std::move(inputs), run.measured));
+               run_values(*program.code.model, inputs, run.measured));
     const int64_t took = now_ns() - start;
     for (size_t i = 0; i < segment.outputs.size(); ++i) {
       frame.set(segment.outputs[i], std::move(results[i]));
@@ -428,6 +428,7 @@ Result<std::vector<DynValue>> Executor::run_graph(const OpenGraph& g, std::vecto
   }
   Root& root = root_of(g);
   Frame frame(root.table);
+  frame.reserve(inputs.size() + captured.size() + g.outputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(g.inputs[i], std::move(inputs[i]));
   for (size_t i = 0; i < captured.size(); ++i) frame.set(g.captures[i].inner, captured[i]);
   Stage* stage = root.stage.get();
@@ -443,7 +444,7 @@ Result<std::vector<DynValue>> Executor::run_graph(const OpenGraph& g, std::vecto
   }
   std::vector<DynValue> outputs;
   outputs.reserve(g.outputs.size());
-  for (const OpenId v : g.outputs) outputs.push_back(*frame.find(v));
+  for (size_t i = 0; i < g.outputs.size(); ++i) outputs.push_back(frame.give(i));
   return outputs;
 }
 

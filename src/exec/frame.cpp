@@ -35,7 +35,7 @@ const DynValue* Frame::find(OpenId value) const {
 }
 
 void Frame::set(OpenId value, DynValue content, bool constant) {
-  if (uses_[value] == 0) return;
+  if (uses()[value] == 0) return;
   const auto it = std::lower_bound(slots_.begin(), slots_.end(), value,
                                    [](const Slot& s, OpenId v) { return s.value < v; });
   Slot made{.value = value, .constant = constant, .content = std::move(content)};
@@ -47,7 +47,12 @@ void Frame::set(OpenId value, DynValue content, bool constant) {
 }
 
 void Frame::finish(uint32_t node) {
-  if (done_[node]) return;
+  if (is_done(node)) return;
+  if (!counts_) {
+    done_ = table_.start().done;
+    uses_ = table_.uses();
+    counts_ = true;
+  }
   done_[node] = true;
   for (const OpenId v : table_.reads(node)) {
     if (--uses_[v] > 0) continue;
@@ -60,6 +65,17 @@ bool Frame::complete() const {
   return std::all_of(outputs.begin(), outputs.end(), [&](OpenId v) { return find(v) != nullptr; });
 }
 
+DynValue Frame::give(size_t output) {
+  const auto& outputs = graph().outputs;
+  const OpenId value = outputs[output];
+  Slot* const own = slot(value);
+  const auto after = outputs.begin() + static_cast<std::ptrdiff_t>(output) + 1;
+  if (own == nullptr || std::find(after, outputs.end(), value) != outputs.end()) {
+    return *find(value);
+  }
+  return std::move(own->content);
+}
+
 bool Frame::reads_present(uint32_t node) const {
   const std::span<const OpenId> reads = table_.reads(node);
   return std::all_of(reads.begin(), reads.end(), [&](OpenId v) { return find(v) != nullptr; });
@@ -67,7 +83,10 @@ bool Frame::reads_present(uint32_t node) const {
 
 // Per value: its id, its kind and dtype, its rank, its dims.
 Signature Frame::signature() const {
+  size_t words = 0;
+  for (const Slot& s : slots_) words += 3 + s.content.shape.size();
   Signature out;
+  out.reserve(words);
   for (const Slot& s : slots_) {
     if (s.constant) continue;
     out.push_back(s.value);
@@ -84,7 +103,7 @@ Signature Frame::signature() const {
 
 open::State Frame::state() const {
   open::State state = table_.start();
-  state.done = done_;
+  state.done = done();
   state.type_only.resize(state.values.size());
   for (const Slot& s : slots_) {
     state.values[s.value] = s.content;

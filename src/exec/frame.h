@@ -44,12 +44,13 @@ using Signature = std::vector<int64_t>;
 class Frame {
  public:
   // The table outlives this.
-  explicit Frame(const GraphTable& table)
-      : table_(table), done_(table.start().done), uses_(table.uses()) {}
+  explicit Frame(const GraphTable& table) : table_(table) {}
 
   const GraphTable& table() const { return table_; }
   const open::OpenGraph& graph() const { return table_.graph(); }
 
+  // For so many values no more memory is asked for.
+  void reserve(size_t values) { slots_.reserve(values); }
   // The content of a value; null when it is not there.
   const DynValue* find(OpenId value) const;
   // A value that nothing reads is not kept. `constant`: the same in every run.
@@ -59,11 +60,14 @@ class Frame {
     return value.is_tensor() && value.bytes.empty() && value.elements() != 0;
   }
 
-  bool is_done(uint32_t node) const { return done_[node]; }
+  bool is_done(uint32_t node) const { return done()[node]; }
   // The node ran or became code; values that only it still read are let go.
   void finish(uint32_t node);
   // Whether every output of the graph is there.
   bool complete() const;
+  // Output i of the graph, once it is complete, in ascending order of i: the frame may not have it
+  // any longer.
+  DynValue give(size_t output);
 
   bool reads_present(uint32_t node) const;
   Signature signature() const;
@@ -77,9 +81,13 @@ class Frame {
     DynValue content;
   };
   Slot* slot(OpenId value);
+  const std::vector<bool>& done() const { return counts_ ? done_ : table_.start().done; }
+  const std::vector<uint32_t>& uses() const { return counts_ ? uses_ : table_.uses(); }
 
   const GraphTable& table_;
   std::vector<Slot> slots_;  // by value, ascending
+  // The table's, until a node is finished: a run that is one program counts nothing.
+  bool counts_ = false;
   std::vector<bool> done_;
   std::vector<uint32_t> uses_;
 };

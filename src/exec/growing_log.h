@@ -2,6 +2,8 @@
 
 // A decision log that grows while models run. Entries stay where they are.
 
+#include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -20,7 +22,11 @@ class GrowingLog {
     if (entries_.size() < kMost) entries_.push_back(std::move(decision));
   }
   void add(const DecisionLog& decisions) {
-    for (const Decision& d : decisions) add(d);
+    const std::scoped_lock lock(mutex_);
+    const size_t room = kMost - entries_.size();
+    const auto end =
+        decisions.begin() + static_cast<std::ptrdiff_t>(std::min(room, decisions.size()));
+    entries_.insert(entries_.end(), decisions.begin(), end);
   }
   size_t size() const {
     const std::scoped_lock lock(mutex_);

@@ -5,26 +5,37 @@
 namespace pyc::exec {
 namespace {
 
-Result<runtime::TensorView> view_of(DynValue& value) {
+bool is_aligned(const DynValue& value) {
   const auto address = reinterpret_cast<uintptr_t>(value.bytes.data());
-  if (address % static_cast<uintptr_t>(dtype_size(value.dtype)) != 0) {
-    PYC_ASSIGN(NewTensor copy, new_tensor(value.dtype, value.shape));
-    std::copy(value.bytes.begin(), value.bytes.end(), copy.data);
-    value = std::move(copy.value);
-  }
-  return runtime::TensorView{const_cast<std::byte*>(value.bytes.data()), value.dtype, value.shape,
-                             static_cast<int64_t>(value.bytes.size())};
+  return address % static_cast<uintptr_t>(dtype_size(value.dtype)) == 0;
+}
+
+Result<DynValue> aligned_copy(const DynValue& value) {
+  PYC_ASSIGN(NewTensor copy, new_tensor(value.dtype, value.shape));
+  std::copy(value.bytes.begin(), value.bytes.end(), copy.data);
+  return std::move(copy.value);
+}
+
+// Good as long as the value is, which may be moved.
+runtime::TensorView view_of(const DynValue& value) {
+  return {const_cast<std::byte*>(value.bytes.data()), value.dtype, value.shape,
+          static_cast<int64_t>(value.bytes.size())};
 }
 
 }  // namespace
 
-Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynValue> inputs,
+Result<std::vector<DynValue>> run_values(runtime::Model& model,
+                                         std::span<const DynValue* const> inputs,
                                          runtime::RunStats& measured) {
+  std::vector<DynValue> copies;  // of values that lie at odd addresses
   std::vector<runtime::TensorView> in;
   in.reserve(inputs.size());
-  for (DynValue& value : inputs) {
-    PYC_ASSIGN(runtime::TensorView view, view_of(value));
-    in.push_back(view);
+  for (const DynValue* value : inputs) {
+    if (!is_aligned(*value)) {
+      PYC_ASSIGN(DynValue copy, aligned_copy(*value));
+      value = &copies.emplace_back(std::move(copy));
+    }
+    in.push_back(view_of(*value));
   }
   std::vector<runtime::TensorView> out;
   std::vector<DynValue> results;

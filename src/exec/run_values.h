@@ -2,6 +2,7 @@
 
 // Programs run on values instead of views.
 
+#include <span>
 #include <vector>
 
 #include "base/dyn_value.h"
@@ -11,7 +12,8 @@
 namespace pyc::exec {
 
 // Runs the model into new memory. `measured` is added to.
-Result<std::vector<DynValue>> run_values(runtime::Model& model, std::vector<DynValue> inputs,
+Result<std::vector<DynValue>> run_values(runtime::Model& model,
+                                         std::span<const DynValue* const> inputs,
                                          runtime::RunStats& measured);
 
 }  // namespace pyc::exec

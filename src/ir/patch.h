@@ -5,6 +5,7 @@
 // do nothing, and `apply` gives it. Edits can be taken back up to a mark.
 
 #include <deque>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -119,7 +120,8 @@ class Patch {
   std::vector<ValueId> replaced_;  // by value of the graph: what took its place, or kNoId
   // By name: numbers under this one are taken for names made of it. The graph and made_names_ hold
   // the names.
-  std::unordered_map<std::string_view, int> names_;
+  std::pmr::monotonic_buffer_resource memory_;
+  std::pmr::unordered_map<std::string_view, int> names_{&memory_};
   std::deque<std::string> made_names_;
   std::vector<Edit> log_;
   std::vector<std::string_view> rules_;

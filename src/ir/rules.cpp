@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -37,7 +38,26 @@ Status check_random_samples(const TensorType& type, const ConstData& data) {
   return {};
 }
 
+bool same_attr(const Attr& a, const Attr& b) {
+  const auto same = [](double x, double y) {
+    return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y);
+  };
+  if (a.index() != b.index()) return false;
+  if (const double* x = std::get_if<double>(&a)) return same(*x, std::get<double>(b));
+  if (const auto* all = std::get_if<std::vector<double>>(&a)) {
+    const auto& others = std::get<std::vector<double>>(b);
+    return std::equal(all->begin(), all->end(), others.begin(), others.end(), same);
+  }
+  return a == b;
+}
+
 }  // namespace
+
+bool same_attrs(const Attrs& a, const Attrs& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && same_attr(x.second, y.second);
+  });
+}
 
 Status placed(const Status& status, Code code, std::string_view where) {
   const std::string_view message = status.message();

@@ -28,6 +28,9 @@ Status check_attrs(const OpDef& op, const Attrs& attrs);
 // [unknown_attr], naming the closest attribute there is.
 Status unknown_attr(const OpDef& op, std::string_view name);
 
+// Whether they are the same, doubles by their bits: NaN equals itself and -0.0 is not 0.0.
+bool same_attrs(const Attrs& a, const Attrs& b);
+
 // The output types by the op's type rule, which may refuse with its own code and no reason in
 // brackets; [too_large] and the like when it gives a type that is not accepted. Requires accepted
 // input types, the right number of them, and complete attributes.

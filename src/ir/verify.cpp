@@ -28,7 +28,8 @@ Status refuse(std::string_view reason, std::string_view where, std::string_view 
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, const VerifiedGraph* before) : graph_(graph) {
+  Verifier(const Graph& graph, const VerifiedGraph* before, CheckedNodes* nodes)
+      : graph_(graph), nodes_(nodes) {
     if (before == nullptr) return;
     for (const Value& value : (*before)->values) {
       if (value.constant != nullptr) known_.emplace_back(value.constant.get(), value.type.dtype);
@@ -210,6 +211,10 @@ class Verifier {
                                   value_text(id), makers_[id]));
       }
     }
+    if (nodes_ != nullptr) {
+      const std::vector<TensorType>* known = nodes_->find(node, graph_.values);
+      if (known != nullptr) return check_output_types(i, *known);
+    }
     Status status = check_arity(*node.op, node.inputs.size());
     if (status.ok()) status = check_attrs(*node.op, node.attrs);
     if (!status.ok()) return placed(status, Code::kVerifyFailed, node_text(i));
@@ -221,23 +226,31 @@ class Verifier {
     const size_t count = node.inputs.size();
     if (inputs_.size() < count) inputs_.resize(count);
     for (size_t k = 0; k < count; ++k) inputs_[k] = graph_.values[node.inputs[k]].type;
-    const auto types = infer_outputs(*node.op, std::span(inputs_).first(count), node.attrs);
+    auto types = infer_outputs(*node.op, std::span(inputs_).first(count), node.attrs);
     if (!types.ok()) {
       const Status& status = types.status();
       if (status.message().starts_with('['))
         return placed(status, Code::kVerifyFailed, node_text(i));
       return {status.code(), fmt::format("[type_rule] {}: {}", node_text(i), status.message())};
     }
-    if (node.outputs.size() != types->size()) {
+    PYC_TRY(check_output_types(i, *types));
+    if (nodes_ != nullptr) nodes_->keep(node, graph_.values, std::move(*types));
+    return {};
+  }
+
+  // That the outputs have the types that the op's rule gives.
+  Status check_output_types(NodeId i, std::span<const TensorType> types) const {
+    const Node& node = graph_.nodes[i];
+    if (node.outputs.size() != types.size()) {
       return refuse(
           "bad_output_count", node_text(i),
-          fmt::format("expected {} outputs, found {}", types->size(), node.outputs.size()));
+          fmt::format("expected {} outputs, found {}", types.size(), node.outputs.size()));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const TensorType& recorded = graph_.values[node.outputs[k]].type;
-      if (recorded != (*types)[k]) {
+      if (recorded != types[k]) {
         return refuse("type_mismatch", node_text(i),
-                      fmt::format("expected {} for {}, found {}", (*types)[k].to_string(),
+                      fmt::format("expected {} for {}, found {}", types[k].to_string(),
                                   value_text(node.outputs[k]), recorded.to_string()));
       }
     }
@@ -255,16 +268,62 @@ class Verifier {
   }
 
   const Graph& graph_;
+  CheckedNodes* nodes_;
   using Known = std::pair<const ConstData*, DType>;
   std::vector<Known> known_;        // constants that were checked before, in order
   std::vector<TensorType> inputs_;  // of the node looked at, and of those before that had more
   std::vector<NodeId> makers_;      // by value id: the node that has it among its outputs
 };
 
+uint64_t hash_of(const Attr& attr) {
+  uint64_t hash = attr.index();
+  if (const auto* number = std::get_if<int64_t>(&attr)) {
+    return mix(hash, static_cast<uint64_t>(*number));
+  }
+  if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attr)) {
+    for (const int64_t n : *numbers) hash = mix(hash, static_cast<uint64_t>(n));
+  }
+  return hash;
+}
+
+// Equal for what is equal; not all attributes are looked at.
+uint64_t hash_of(const Node& node, std::span<const Value> values) {
+  uint64_t hash = mix(node.inputs.size(), reinterpret_cast<uintptr_t>(node.op));
+  for (const ValueId v : node.inputs) {
+    const TensorType& type = values[v].type;
+    hash = mix(hash, static_cast<uint64_t>(type.dtype));
+    for (const int64_t d : type.shape) hash = mix(hash, static_cast<uint64_t>(d));
+  }
+  for (const auto& [name, attr] : node.attrs) hash = mix(hash, hash_of(attr));
+  return hash;
+}
+
 }  // namespace
 
-Status check_graph(const Graph& graph, const VerifiedGraph* before) {
-  return Verifier(graph, before).run();
+const std::vector<TensorType>* CheckedNodes::find(const Node& node,
+                                                  std::span<const Value> values) const {
+  const auto [begin, end] = nodes_.equal_range(hash_of(node, values));
+  for (auto it = begin; it != end; ++it) {
+    const Checked& known = it->second;
+    const bool same =
+        known.op == node.op && same_attrs(known.attrs, node.attrs) &&
+        std::equal(known.inputs.begin(), known.inputs.end(), node.inputs.begin(), node.inputs.end(),
+                   [&](const TensorType& type, ValueId v) { return type == values[v].type; });
+    if (same) return &known.outputs;
+  }
+  return nullptr;
+}
+
+void CheckedNodes::keep(const Node& node, std::span<const Value> values,
+                        std::vector<TensorType> outputs) {
+  Checked checked{.op = node.op, .attrs = node.attrs, .inputs = {}, .outputs = std::move(outputs)};
+  checked.inputs.reserve(node.inputs.size());
+  for (const ValueId v : node.inputs) checked.inputs.push_back(values[v].type);
+  nodes_.emplace(hash_of(node, values), std::move(checked));
+}
+
+Status check_graph(const Graph& graph, const VerifiedGraph* before, CheckedNodes* nodes) {
+  return Verifier(graph, before, nodes).run();
 }
 
 Result<VerifiedGraph> verify_graph(Graph graph, const VerifiedGraph* before) {

@@ -6,9 +6,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <set>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "lower/groups.h"
@@ -22,11 +20,11 @@ class BuilderBase : public Reader {
   BuilderBase(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan)
       : graph_(graph), grouping_(grouping), plan_(plan) {
     // Buffers are numbered by the nodes' order, not by the order in which ops happen to read.
-    std::set<ir::ValueId> reads;
+    ValueSet reads;
     for (const Member& m : plan.members) {
-      reads.insert(grouping.reads[m.value].begin(), grouping.reads[m.value].end());
+      for (const ir::ValueId v : grouping.reads[m.value]) reads.insert(v);
     }
-    std::unordered_set<ir::NodeId> seen;
+    std::vector<ir::NodeId> seen;
     for (const Member& m : plan.members) {
       declare_inputs(graph.value(m.value).producer, reads, seen);
     }
@@ -48,9 +46,9 @@ class BuilderBase : public Reader {
   }
 
  protected:
-  void declare_inputs(ir::NodeId node, const std::set<ir::ValueId>& reads,
-                      std::unordered_set<ir::NodeId>& seen) {
-    if (!seen.insert(node).second) return;
+  void declare_inputs(ir::NodeId node, const ValueSet& reads, std::vector<ir::NodeId>& seen) {
+    if (std::find(seen.begin(), seen.end(), node) != seen.end()) return;
+    seen.push_back(node);
     for (ir::ValueId v : graph_.nodes[node].inputs) {
       if (grouping_.inlined[v]) {
         declare_inputs(graph_.value(v).producer, reads, seen);

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <unordered_map>
+
+#include "ir/readers.h"
 
 namespace pyc::lower {
 namespace {
@@ -19,27 +23,25 @@ constexpr std::string_view kKeepsStrides = "keeps_product_strides";
 // LowerOptions::keep_apart says so.
 constexpr std::string_view kKeptApart = "kept_apart";
 
-struct Use {
-  std::vector<ir::NodeId> consumers;  // distinct
-  bool is_output = false;
-};
-
-std::vector<Use> uses_of(const ir::Graph& graph) {
-  std::vector<Use> uses(graph.values.size());
-  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
-    for (ir::ValueId v : graph.nodes[n].inputs) {
-      std::vector<ir::NodeId>& c = uses[v].consumers;
-      if (c.empty() || c.back() != n) c.push_back(n);
-    }
+// Groups that a value reads from, the last first.
+class Producers {
+ public:
+  void insert(uint32_t g) {
+    const uint32_t* const at = std::lower_bound(begin(), end(), g, std::greater<>());
+    if (at == end() || *at != g) groups_.insert(at, g);
   }
-  for (ir::ValueId v : graph.outputs) uses[v].is_output = true;
-  return uses;
-}
+  const uint32_t* begin() const { return groups_.begin(); }
+  const uint32_t* end() const { return groups_.end(); }
+
+ private:
+  InlineVector<uint32_t, 6> groups_;
+};
 
 class Former {
  public:
   Former(const ir::Graph& graph, Layouts layouts, Orders orders, const LowerOptions& options)
-      : graph_(graph), options_(options), uses_(uses_of(graph)) {
+      : graph_(graph), options_(options), readers_(graph), is_output_(graph.values.size(), false) {
+    for (const ir::ValueId v : graph.outputs) is_output_[v] = true;
     out_.layouts = std::move(layouts);
     out_.orders = std::move(orders);
     out_.inlined.assign(graph.values.size(), false);
@@ -65,8 +67,13 @@ class Former {
       }
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         const ir::ValueId v = node.outputs[i];
-        if (out_.inlined[v] || (uses_[v].consumers.empty() && !stored_for_output(v))) continue;
-        place(v, probe(n, static_cast<int>(i), out_.inlined));
+        if (out_.inlined[v] || (readers_.of(v).empty() && !stored_for_output(v))) continue;
+        if (reads_through(node)) {
+          Probe through = probe(n, static_cast<int>(i), out_.inlined);
+          place(v, through);
+        } else {
+          place(v, plain_probe(v));
+        }
       }
     }
     out_.stored.assign(graph_.values.size(), false);
@@ -82,7 +89,11 @@ class Former {
 
  private:
   bool stored_for_output(ir::ValueId v) const {
-    return uses_[v].is_output || out_.forwarded_output[v] >= 0;
+    return is_output_[v] || out_.forwarded_output[v] >= 0;
+  }
+
+  bool reads_through(const ir::Node& node) const {
+    return std::ranges::any_of(node.inputs, [&](ir::ValueId v) { return out_.inlined[v]; });
   }
 
   const std::vector<bool>& nothing_inlined() {
@@ -91,10 +102,20 @@ class Former {
   }
 
   // The value's node with nothing read through: asked for by all that might read through it.
-  const Probe& plain_probe(ir::ValueId v) {
-    std::unique_ptr<const Probe>& known = plain_[v];
-    if (known == nullptr) {
-      known = std::make_unique<const Probe>(
+  Probe& plain_probe(ir::ValueId v) {
+    std::unique_ptr<Probe>& known = plain_[v];
+    if (known != nullptr) return *known;
+    const uint64_t hash = probe_hash(graph_, v);
+    const auto [begin, end] = probed_.equal_range(hash);
+    const auto alike = std::find_if(begin, end, [&](const auto& entry) {
+      return options_.build_alike_once &&
+             probes_alike(graph_, out_.layouts, out_.orders, entry.second, v);
+    });
+    if (alike != end) {
+      known = std::make_unique<Probe>(probe_like(graph_, *plain_[alike->second], alike->second, v));
+    } else {
+      probed_.emplace(hash, v);
+      known = std::make_unique<Probe>(
           probe(graph_.value(v).producer, output_index(graph_, v), nothing_inlined()));
     }
     return *known;
@@ -114,7 +135,7 @@ class Former {
         const Probe& p = plain_probe(v);
         if (!p.is_view()) break;
         const ir::ValueId source = p.source()->value;
-        if (graph_.value(source).kind != ir::ValueKind::kResult || uses_[source].is_output ||
+        if (graph_.value(source).kind != ir::ValueKind::kResult || is_output_[source] ||
             out_.inlined[source] || out_.forwarded_output[source] >= 0) {
           break;
         }
@@ -123,7 +144,7 @@ class Former {
       }
       for (ir::ValueId view : views) {
         out_.inlined[view] = true;
-        uses_[view].is_output = false;
+        is_output_[view] = false;
       }
       out_.forwarded_output[v] = static_cast<int>(i);
       out_.output_values.push_back(v);
@@ -171,7 +192,7 @@ class Former {
   }
 
   void decide_inline(const ir::Node& node, ir::ValueId v) {
-    if (out_.inlined[v] || stored_for_output(v) || uses_[v].consumers.empty()) return;
+    if (out_.inlined[v] || stored_for_output(v) || readers_.of(v).empty()) return;
     int depth = 1;
     for (ir::ValueId u : node.inputs) {
       if (out_.inlined[u]) depth += inline_depth_[u];
@@ -195,7 +216,7 @@ class Former {
   // Why `v`, an expression of one element, is not read through; "" when it is.
   std::string_view why_stored(ir::ValueId v, const Probe& p) {
     if (p.is_view()) return "";
-    if (uses_[v].consumers.size() != 1) return "several_uses";
+    if (readers_.of(v).size() != 1) return "several_uses";
     if (kernel_input_[v]) return p.moves_data() && read_strided(v) ? "" : "whole_kernel_reads_it";
     if (p.moves_data()) {
       std::vector<bool> through = out_.inlined;
@@ -209,7 +230,7 @@ class Former {
   // Whether an element of `v`, one of `elements`, is read more than once: by what reads it or what
   // that only moves it on to.
   bool read_again(ir::ValueId v, int64_t elements) {
-    for (const ir::NodeId consumer : uses_[v].consumers) {
+    for (const ir::NodeId consumer : readers_.of(v)) {
       if (graph_.nodes[consumer].op->traits.reads_strided) return true;
       if (writes_kernel(consumer)) continue;
       for (const ir::ValueId out : graph_.nodes[consumer].outputs) {
@@ -224,15 +245,15 @@ class Former {
   // Whether `v`, used once, is read by a kernel that takes its operands in any strides, at once or
   // through what only moves it on.
   bool read_strided(ir::ValueId v) {
-    const ir::Node& consumer = graph_.nodes[uses_[v].consumers[0]];
+    const ir::Node& consumer = graph_.nodes[readers_.of(v)[0]];
     if (consumer.op->kernel != nullptr) return consumer.op->traits.reads_strided;
     const ir::ValueId out = consumer.outputs[0];
-    return consumer.outputs.size() == 1 && uses_[out].consumers.size() == 1 &&
+    return consumer.outputs.size() == 1 && readers_.of(out).size() == 1 &&
            !stored_for_output(out) && plain_probe(out).moves_data() && read_strided(out);
   }
 
   bool read_guarded(ir::ValueId v) {
-    for (const ir::ValueId out : graph_.nodes[uses_[v].consumers[0]].outputs) {
+    for (const ir::ValueId out : graph_.nodes[readers_.of(v)[0]].outputs) {
       for (const ProbeRead& r : plain_probe(out).reads) {
         if (r.value == v && r.guarded) return true;
       }
@@ -243,7 +264,7 @@ class Former {
   // Whether a sum of products whose operands lie in memory with fixed strides would lose them by
   // reading through `v`: a copy of it costs less. `through` has what is read through, `v` included.
   bool spoils_product(ir::ValueId v, int64_t elements, std::vector<bool>& through) {
-    for (const ir::NodeId consumer : uses_[v].consumers) {
+    for (const ir::NodeId consumer : readers_.of(v)) {
       if (writes_kernel(consumer)) continue;
       const std::vector<ir::ValueId>& outputs = graph_.nodes[consumer].outputs;
       for (size_t o = 0; o < outputs.size(); ++o) {
@@ -278,8 +299,8 @@ class Former {
   }
 
   // Puts the value into the group of one of its producers, or into a new one.
-  void place(ir::ValueId v, const Probe& p) {
-    std::set<uint32_t, std::greater<>> producers;
+  void place(ir::ValueId v, Probe& p) {
+    Producers producers;
     for (const ProbeRead& r : p.reads) {
       out_.reads[v].insert(r.value);
       if (group_of_[r.value] != ir::kNoId) producers.insert(group_of_[r.value]);
@@ -310,7 +331,7 @@ class Former {
   }
 
   // The values node n loads: its inputs, or what those that are read through load.
-  void add_reads(ir::NodeId n, std::set<ir::ValueId>& reads) const {
+  void add_reads(ir::NodeId n, ValueSet& reads) const {
     for (ir::ValueId v : graph_.nodes[n].inputs) {
       if (out_.inlined[v]) {
         add_reads(graph_.value(v).producer, reads);
@@ -323,15 +344,15 @@ class Former {
   void place_kernel(ir::NodeId n) {
     GroupPlan group;
     group.shape = GroupShape::kKernel;
-    std::set<ir::ValueId> reads;
+    ValueSet reads;
     add_reads(n, reads);
-    std::set<uint32_t, std::greater<>> producers;
+    Producers producers;
     for (ir::ValueId r : reads) {
       if (group_of_[r] != ir::kNoId) producers.insert(group_of_[r]);
     }
     const auto g = static_cast<uint32_t>(out_.groups.size());
     for (ir::ValueId v : graph_.nodes[n].outputs) {
-      if (uses_[v].consumers.empty() && !stored_for_output(v)) continue;
+      if (readers_.of(v).empty() && !stored_for_output(v)) continue;
       group.members.push_back({.value = v});
       group.elements = std::max(group.elements, graph_.type(v).elements());
       out_.reads[v] = reads;
@@ -344,7 +365,7 @@ class Former {
     add_dependencies(g, producers);
   }
 
-  bool makes_cycle(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) const {
+  bool makes_cycle(uint32_t g, const Producers& producers) const {
     return std::any_of(producers.begin(), producers.end(),
                        [&](uint32_t h) { return h != g && out_.groups[h].depends.contains(g); });
   }
@@ -360,7 +381,7 @@ class Former {
   }
 
   // Fills in `m` and returns "" when the value can be computed in group g, or the reason why not.
-  std::string try_join(uint32_t g, const Probe& p, Member& m) {
+  std::string try_join(uint32_t g, Probe& p, Member& m) {
     const GroupPlan& group = out_.groups[g];
     if (group.shape == GroupShape::kKernel) return "whole_kernel";
     if (group.elements == 0 || p.elements == 0) return "nothing_to_compute";
@@ -382,8 +403,8 @@ class Former {
     return join_rows(group, group.rows, group.cols, p, m);
   }
 
-  std::string join_rows(const GroupPlan& group, int64_t rows, int64_t cols, const Probe& p,
-                        Member& m) {
+  // Expressions that are compared with the probe's are added to its pool.
+  std::string join_rows(const GroupPlan& group, int64_t rows, int64_t cols, Probe& p, Member& m) {
     if (cols > kMaxRowElements) return "row_too_long";
     m.reduces = !p.pointwise();
     m.per_row = m.reduces || (p.elements == rows && p.elements != rows * cols);
@@ -392,7 +413,7 @@ class Former {
     }
     if (!m.per_row && p.elements != rows * cols) return "other_space";
     // What a read of a per-point and of a per-row member must look like.
-    loop::Pool pool = p.pool;
+    loop::Pool& pool = p.pool;
     const loop::ExprId column_count = pool.integer(cols);
     loop::ExprId row = p.linear;
     if (!m.per_row) row = pool.binary(loop::Op::kFloorDiv, p.linear, column_count);
@@ -419,7 +440,7 @@ class Former {
     return "";
   }
 
-  void join(uint32_t g, const Member& m, const std::set<uint32_t, std::greater<>>& producers) {
+  void join(uint32_t g, const Member& m, const Producers& producers) {
     GroupPlan& group = out_.groups[g];
     if (group.shape == GroupShape::kFlat && m.per_row) {
       group.shape = GroupShape::kRows;
@@ -431,7 +452,7 @@ class Former {
     add_dependencies(g, producers);
   }
 
-  void add_dependencies(uint32_t g, const std::set<uint32_t, std::greater<>>& producers) {
+  void add_dependencies(uint32_t g, const Producers& producers) {
     GroupSet added;
     for (uint32_t h : producers) {
       if (h == g) continue;
@@ -446,8 +467,7 @@ class Former {
     }
   }
 
-  void start_group(ir::ValueId v, const Probe& p,
-                   const std::set<uint32_t, std::greater<>>& producers) {
+  void start_group(ir::ValueId v, const Probe& p, const Producers& producers) {
     GroupPlan group;
     Member m{.value = v};
     group.elements = p.elements;
@@ -485,9 +505,11 @@ class Former {
 
   const ir::Graph& graph_;
   const LowerOptions& options_;
-  std::vector<Use> uses_;
+  ir::Readers readers_;
+  std::vector<bool> is_output_;  // and no other value is written in its place
   std::vector<bool> none_;
-  std::vector<std::unique_ptr<const Probe>> plain_;  // by value, once it was asked for
+  std::unordered_multimap<uint64_t, ir::ValueId> probed_;  // no two are alike
+  std::vector<std::unique_ptr<Probe>> plain_;              // by value, once it was asked for
   std::vector<bool> kernel_input_;
   std::vector<int> inline_depth_;
   std::vector<uint32_t> group_of_;  // by value

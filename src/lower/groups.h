@@ -2,11 +2,11 @@
 
 // Which nodes share a kernel. Private to lower/.
 
-#include <map>
-#include <set>
+#include <algorithm>
 #include <vector>
 
 #include "base/decision.h"
+#include "base/inline_vector.h"
 #include "lower/lower.h"
 #include "lower/probe.h"
 
@@ -56,6 +56,21 @@ class GroupSet {
   std::vector<uint64_t> words_;
 };
 
+// Few values, ascending.
+class ValueSet {
+ public:
+  bool contains(ir::ValueId v) const { return std::binary_search(begin(), end(), v); }
+  void insert(ir::ValueId v) {
+    const ir::ValueId* const at = std::lower_bound(begin(), end(), v);
+    if (at == end() || *at != v) values_.insert(at, v);
+  }
+  const ir::ValueId* begin() const { return values_.begin(); }
+  const ir::ValueId* end() const { return values_.end(); }
+
+ private:
+  InlineVector<ir::ValueId, 6> values_;
+};
+
 struct GroupPlan {
   GroupShape shape = GroupShape::kFlat;
   bool lane_reduction = false;  // kFlat: a member reduces inside each element (matmul, conv, pool)
@@ -71,10 +86,10 @@ struct GroupPlan {
 struct Grouping {
   Layouts layouts;
   Orders orders;
-  std::vector<bool> inlined;                 // by value: read through, never stored
-  std::vector<GroupPlan> groups;             // in an executable order
-  std::vector<bool> stored;                  // by value: another group or the caller reads it
-  std::vector<std::set<ir::ValueId>> reads;  // by member value: what its expression loads
+  std::vector<bool> inlined;         // by value: read through, never stored
+  std::vector<GroupPlan> groups;     // in an executable order
+  std::vector<bool> stored;          // by value: another group or the caller reads it
+  std::vector<ValueSet> reads;       // by member value: what its expression loads
   std::vector<std::string> reasons;  // by value: why it was read through, joined or kept apart
   std::vector<ir::ValueId> output_values;
   std::vector<int> forwarded_output;  // by value: the model output it is stored to, or -1

@@ -366,7 +366,7 @@ bool is_finite(const ir::Value& value) {
 }
 
 Group build_flat(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
-                 std::string* why_not) {
+                 BuildNotes* notes) {
   const ir::ValueId front = plan.members.front().value;
   const ir::Shape dims =
       without_ones(in_memory(graph.type(front).shape, grouping.layouts.of(front)));
@@ -377,6 +377,7 @@ Group build_flat(const ir::Graph& graph, const Grouping& grouping, const GroupPl
   Group group = fewer == dims ? first.take() : FlatBuilder(graph, grouping, plan, fewer).take();
   if (!plan.lane_reduction) return group;
   const auto finite = [&](uint32_t buffer) {
+    notes->read_contents = true;
     const ir::ValueId v = group.buffer_values[buffer];
     return v != ir::kNoId && is_finite(graph.value(v));
   };
@@ -386,13 +387,13 @@ Group build_flat(const ir::Graph& graph, const Grouping& grouping, const GroupPl
   if (cut != fewer) {
     const Group other = cut == dims && first.has_one_form() ? first.take() : chain(cut);
     if (other.buffer_values == group.buffer_values && loop::verify_kernel(other.kernel).ok()) {
-      group.contraction = find_contraction(other.kernel, finite, why_not);
+      group.contraction = find_contraction(other.kernel, finite, &notes->why_not);
     }
   }
   if (!group.contraction) {
     const bool named = group.order != kCanonicalOrder;
     group.contraction =
-        find_contraction(named ? chain(fewer).kernel : group.kernel, finite, why_not);
+        find_contraction(named ? chain(fewer).kernel : group.kernel, finite, &notes->why_not);
   }
   return group;
 }
@@ -400,14 +401,14 @@ Group build_flat(const ir::Graph& graph, const Grouping& grouping, const GroupPl
 }  // namespace
 
 Group build_group(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
-                  std::string* why_not) {
+                  BuildNotes* notes) {
   Group group;
   if (plan.shape == GroupShape::kKernel) {
     group = build_whole_kernel(graph, grouping, plan);
   } else if (plan.shape == GroupShape::kRows) {
     group = RowBuilder(graph, grouping, plan).build();
   } else {
-    group = build_flat(graph, grouping, plan, why_not);
+    group = build_flat(graph, grouping, plan, notes);
   }
   group.flops = arithmetic(group.kernel, plan.elements);
   for (size_t i = 0; i < group.kernel.buffers.size(); ++i) {

@@ -9,10 +9,17 @@
 
 namespace pyc::lower {
 
+// What is to be known of a group that was built, beside the group.
+struct BuildNotes {
+  std::string why_not;         // why its kernel is no matrix product
+  bool read_contents = false;  // it would be another one if its larger constants held other numbers
+};
+
 // Builds the kernel of one group: fills in kernel, buffer_values, faults and flops, and the matrix
-// product that the kernel computes, if it is one; else `why_not` says why.
+// product that the kernel computes, if it is one. Whatever it reads of the graph and the grouping
+// is compared by alike.cpp or noted.
 Group build_group(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan,
-                  std::string* why_not);
+                  BuildNotes* notes);
 
 // The same for a group that is one node with a kernel of its own (kKernel).
 Group build_whole_kernel(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& plan);

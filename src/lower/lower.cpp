@@ -10,6 +10,7 @@
 #include "ir/literal.h"
 #include "loop/rebase.h"
 #include "loop/verify.h"
+#include "lower/alike.h"
 #include "lower/groups.h"
 #include "lower/kernel_builder.h"
 
@@ -97,6 +98,23 @@ const char* operands_are(const Contraction& c) {
   return "computed_operands";
 }
 
+void add_group(const std::string& name, const GroupPlan& plan, Group group,
+               const std::string& why_not, LoweredGraph& out) {
+  group.name = name;
+  group.kernel.name = name;
+  if (group.contraction) group.kind = GroupKind::kContraction;
+  log_order(group, out.decisions);
+  if (plan.lane_reduction) {
+    out.decisions.push_back(
+        {.what = "contraction:" + name,
+         .chosen = group.contraction ? "matrix product" : "generic loops",
+         .reason = group.contraction ? operands_are(*group.contraction) : why_not,
+         .detail = "",
+         .alternatives = {}});
+  }
+  out.groups.push_back(std::move(group));
+}
+
 }  // namespace
 
 Result<LoweredGraph> lower_graph(const ir::VerifiedGraph& canonical, const LowerOptions& options) {
@@ -110,26 +128,26 @@ Result<LoweredGraph> lower_graph(const ir::VerifiedGraph& canonical, const Lower
   out.decisions.insert(out.decisions.end(), std::move_iterator(grouping.decisions.begin()),
                        std::move_iterator(grouping.decisions.end()));
   out.output_values = grouping.output_values;
+  BuiltGroups built(*graph, grouping, out.groups);
   for (const GroupPlan& plan : grouping.groups) {
-    std::string why_not;
-    Group group = build_group(*graph, grouping, plan, &why_not);
-    group.name = fmt::format("g{}", out.groups.size());
-    group.kernel.name = group.name;
+    const std::string name = fmt::format("g{}", out.groups.size());
+    auto alike = options.build_alike_once ? built.find(plan) : std::nullopt;
+    if (alike) {
+      add_group(name, plan, std::move(alike->group), alike->why_not, out);
+      continue;
+    }
+    BuildNotes notes;
+    Group group = build_group(*graph, grouping, plan, &notes);
+    group.kernel.name = name;
     if (options.offsets_in_references) take_offsets_out(group);
-    if (group.contraction) group.kind = GroupKind::kContraction;
-    log_order(group, out.decisions);
-    if (plan.lane_reduction) {
-      out.decisions.push_back(
-          {.what = "contraction:" + group.name,
-           .chosen = group.contraction ? "matrix product" : "generic loops",
-           .reason = group.contraction ? operands_are(*group.contraction) : why_not,
-           .detail = "",
-           .alternatives = {}});
-    }
     if (Status s = loop::verify_kernel(group.kernel); !s.ok()) {
-      return std::move(s).with_context("kernel of group " + group.name);
+      return std::move(s).with_context("kernel of group " + name);
     }
-    out.groups.push_back(std::move(group));
+    add_group(name, plan, std::move(group), notes.why_not, out);
+    if (options.observer) options.observer(out.groups.back());
+    if (!notes.read_contents && out.groups.back().faults.empty()) {
+      built.offer(plan, std::move(notes.why_not));
+    }
   }
   return out;
 }

@@ -20,6 +20,11 @@ struct LowerOptions {
   std::function<bool(const ir::Graph& graph, ir::ValueId value)> keep_apart = {};
   // Group::buffer_offsets; off: kernels have the offsets, and every buffer begins with its value.
   bool offsets_in_references = true;
+  // Groups and nodes that are alike but for their values are looked at and built once (alike.h,
+  // probe.h); off: each by itself.
+  bool build_alike_once = true;
+  // Called for every group that is built and not made of another one.
+  std::function<void(const Group&)> observer = {};
 };
 
 // Divides a canonical graph (only ops with a `lower`) into groups, each with its generic Loop IR

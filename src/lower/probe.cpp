@@ -4,6 +4,9 @@
 #include <functional>
 #include <numeric>
 
+#include "base/hash.h"
+#include "ir/rules.h"
+
 namespace pyc::lower {
 namespace {
 
@@ -28,7 +31,7 @@ class ProbeReader final : public Reader {
       const loop::ExprId offset =
           linearize(probe_.pool, index, value.type.shape, layouts_.of(v)).id;
       probe_.reads.push_back(
-          {v, value.type.elements(), offset, guard.valid(), depth_ > 0, guard.id});
+          {v, v, value.type.elements(), offset, guard.valid(), depth_ > 0, guard.id});
     }
     return x;
   }
@@ -72,9 +75,9 @@ bool Probe::moves_data() const {
 
 const ProbeRead* Probe::source() const {
   if (!moves_data()) return nullptr;
-  const auto loaded = static_cast<ir::ValueId>(pool.node(result).imm);
+  const auto loaded = static_cast<uint32_t>(pool.node(result).imm);
   const auto found = std::find_if(reads.begin(), reads.end(),
-                                  [&](const ProbeRead& r) { return r.value == loaded; });
+                                  [&](const ProbeRead& r) { return r.number == loaded; });
   return found == reads.end() ? nullptr : &*found;
 }
 
@@ -101,6 +104,66 @@ Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
   ProbeReader reader(graph, probe, inlined, layouts, orders);
   probe.result = lower_node(graph, node, output, index, {}, reader).id;
   return probe;
+}
+
+namespace {
+
+bool read_alike(const ir::Graph& graph, const Layouts& layouts, ir::ValueId a, ir::ValueId b) {
+  const ir::Value& x = graph.value(a);
+  const ir::Value& y = graph.value(b);
+  if (x.type != y.type || layouts.of(a) != layouts.of(b) || is_immediate(x) != is_immediate(y)) {
+    return false;
+  }
+  return !is_immediate(x) || x.constant->bytes == y.constant->bytes;
+}
+
+// Where `v` stands first among the values.
+size_t first_place(std::span<const ir::ValueId> values, ir::ValueId v) {
+  return static_cast<size_t>(std::ranges::find(values, v) - values.begin());
+}
+
+}  // namespace
+
+bool probes_alike(const ir::Graph& graph, const Layouts& layouts, const Orders& orders,
+                  ir::ValueId a, ir::ValueId b) {
+  const ir::NodeId first = graph.value(a).producer;
+  const ir::NodeId second = graph.value(b).producer;
+  const ir::Node& x = graph.nodes[first];
+  const ir::Node& y = graph.nodes[second];
+  if (x.op != y.op || x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size() ||
+      output_index(graph, a) != output_index(graph, b) ||
+      orders.unit(first) != orders.unit(second) || !ir::same_attrs(x.attrs, y.attrs)) {
+    return false;
+  }
+  for (size_t i = 0; i < x.outputs.size(); ++i) {
+    if (!read_alike(graph, layouts, x.outputs[i], y.outputs[i])) return false;
+  }
+  for (size_t i = 0; i < x.inputs.size(); ++i) {
+    if (!read_alike(graph, layouts, x.inputs[i], y.inputs[i]) ||
+        first_place(x.inputs, x.inputs[i]) != first_place(y.inputs, y.inputs[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+uint64_t probe_hash(const ir::Graph& graph, ir::ValueId value) {
+  const ir::Node& node = graph.nodes[graph.value(value).producer];
+  uint64_t hash = mix(node.inputs.size(), reinterpret_cast<uintptr_t>(node.op));
+  const auto add = [&](ir::ValueId v) {
+    for (const int64_t d : graph.type(v).shape) hash = mix(hash, static_cast<uint64_t>(d));
+  };
+  add(value);
+  for (const ir::ValueId v : node.inputs) add(v);
+  return hash;
+}
+
+Probe probe_like(const ir::Graph& graph, const Probe& probe, ir::ValueId a, ir::ValueId b) {
+  Probe out = probe;
+  const ir::Node& from = graph.nodes[graph.value(a).producer];
+  const ir::Node& to = graph.nodes[graph.value(b).producer];
+  for (ProbeRead& r : out.reads) r.value = to.inputs[first_place(from.inputs, r.value)];
+  return out;
 }
 
 }  // namespace pyc::lower

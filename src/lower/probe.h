@@ -11,6 +11,7 @@ namespace pyc::lower {
 
 struct ProbeRead {
   ir::ValueId value;
+  uint32_t number;      // what loads in the probe's pool call it
   int64_t elements;     // of the value
   loop::ExprId offset;  // its place in memory, in the probe's pool
   bool guarded;
@@ -48,5 +49,14 @@ struct Probe {
 Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
                  const std::vector<bool>& inlined, const Layouts& layouts = {},
                  const Orders& orders = {});
+
+// Whether probes of the two values, nothing read through, are one another but for the values they
+// read: all that an op's `lower` and its reads see is the same for both.
+bool probes_alike(const ir::Graph& graph, const Layouts& layouts, const Orders& orders,
+                  ir::ValueId a, ir::ValueId b);
+// Equal for such values.
+uint64_t probe_hash(const ir::Graph& graph, ir::ValueId value);
+// The probe of `b`, made of that of `a`.
+Probe probe_like(const ir::Graph& graph, const Probe& probe, ir::ValueId a, ir::ValueId b);
 
 }  // namespace pyc::lower

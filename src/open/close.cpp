@@ -35,10 +35,12 @@ std::vector<ir::ValueId> CloseContext::all_inputs() {
   return all;
 }
 
-ir::TensorType CloseContext::type(ir::ValueId v) const {
-  if (!ok() || v >= builder_.graph().values.size()) return {};
-  return builder_.type(v);
+const ir::TensorType& CloseContext::look_at(ir::ValueId v) const {
+  static const ir::TensorType kNothing;
+  return !ok() || v >= builder_.graph().values.size() ? kNothing : builder_.type(v);
 }
+
+ir::TensorType CloseContext::type(ir::ValueId v) const { return look_at(v); }
 
 bool CloseContext::is_known(ir::ValueId v) {
   return ok() && v != ir::kNoId && folder_.known(builder_.graph(), v) != nullptr;

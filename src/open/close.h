@@ -49,9 +49,9 @@ class CloseContext {
   bool wants(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kAbsentId; }
   // By value: the builder's types move when it grows.
   ir::TensorType type(ir::ValueId v) const;
-  DType dtype(ir::ValueId v) const { return type(v).dtype; }
-  ir::Shape shape(ir::ValueId v) const { return type(v).shape; }
-  int64_t rank(ir::ValueId v) const { return type(v).rank(); }
+  DType dtype(ir::ValueId v) const { return look_at(v).dtype; }
+  ir::Shape shape(ir::ValueId v) const { return look_at(v).shape; }
+  int64_t rank(ir::ValueId v) const { return look_at(v).rank(); }
 
   // The elements of a value that must be known now. If they are not, the node waits until they are,
   // everything after does nothing and the result is empty.
@@ -117,6 +117,8 @@ class CloseContext {
   ir::GraphBuilder& builder() { return builder_; }
 
  private:
+  // Good until the builder grows.
+  const ir::TensorType& look_at(ir::ValueId v) const;
   ir::ValueId take(Result<ir::ValueId> result);
   // What `v` holds; nothing, and the node waits, when that is not known.
   std::optional<DynValue> content(ir::ValueId v);

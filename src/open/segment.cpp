@@ -18,9 +18,11 @@ using open::OpenNode;
 
 // A graph whose nodes are being closed: the main one, or a region inside one of its nodes.
 struct Scope {
-  const OpenGraph* graph = nullptr;
-  Scope* outer = nullptr;
-  std::unordered_map<OpenId, ir::ValueId> values = {};  // closed so far
+  explicit Scope(const OpenGraph& g, Scope* around = nullptr)
+      : graph(&g), outer(around), values(g.values.size(), kNoId) {}
+  const OpenGraph* graph;
+  Scope* outer;
+  std::vector<ir::ValueId> values;  // by value: what it is, once it is closed
 };
 
 enum class Outcome : uint8_t { kClosed, kWaits };
@@ -36,7 +38,7 @@ class SegmentBuilder final : public open::Folder {
       : state_(state),
         builder_(ops, state.graph->name.empty() ? "main" : state.graph->name),
         finder_(ops, evaluate),
-        main_{.graph = state.graph},
+        main_(*state.graph),
         scope_(&main_) {}
 
   Result<Segment> build();
@@ -106,8 +108,7 @@ Result<std::optional<ir::ValueId>> SegmentBuilder::resolve_main(OpenId id, Break
 
 // The value of the graph being built that open value `id` is; nothing when it has to be waited for.
 Result<std::optional<ir::ValueId>> SegmentBuilder::resolve(Scope& scope, OpenId id, Break* why) {
-  const auto it = scope.values.find(id);
-  if (it != scope.values.end()) return std::optional<ir::ValueId>(it->second);
+  if (scope.values[id] != kNoId) return std::optional<ir::ValueId>(scope.values[id]);
   if (scope.outer == nullptr) return resolve_main(id, why);
   for (const OpenGraph::Capture& c : scope.graph->captures) {
     if (c.inner == id) return resolve(*scope.outer, c.outer, why);
@@ -196,7 +197,7 @@ Result<Outcome> SegmentBuilder::close_node(const OpenNode& node, Break* why) {
 
 Result<std::optional<std::vector<ir::ValueId>>> SegmentBuilder::inline_region(
     const OpenGraph& region, std::span<const ir::ValueId> inputs) {
-  Scope scope{.graph = &region, .outer = scope_};
+  Scope scope(region, scope_);
   if (region.inputs.size() != inputs.size()) {
     return Status(Code::kInvalidArgument, fmt::format("a region with {} inputs is given {}",
                                                       region.inputs.size(), inputs.size()));
@@ -233,7 +234,7 @@ Result<std::optional<std::vector<ir::ValueId>>> SegmentBuilder::inline_region(
 
 // Says where the content of an open value comes from after the segment ran.
 Status SegmentBuilder::place(OpenId value, std::unordered_map<ir::ValueId, OpenId>& placed) {
-  const ir::ValueId id = main_.values.at(value);
+  const ir::ValueId id = main_.values[value];
   const ir::Value& info = builder_.graph().value(id);
   if (info.kind == ir::ValueKind::kConstant) {
     DynValue constant;
@@ -266,7 +267,7 @@ Status SegmentBuilder::finish() {
   std::unordered_map<ir::ValueId, OpenId> placed;
   for (const OpenId id : segment_.inputs) {
     // Specialized inputs are constants by now; what was read as an input is there already.
-    const ir::ValueId value = main_.values.at(id);
+    const ir::ValueId value = main_.values[id];
     if (builder_.graph().value(value).kind == ir::ValueKind::kInput) placed.emplace(value, id);
   }
   for (const uint32_t n : segment_.closed) {

@@ -1,15 +1,21 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "base/inline_vector.h"
 #include "passes/look.h"
 
 namespace pyc::passes {
 namespace {
 
+using Inputs = InlineVector<ir::ValueId, 4>;
+
 // Nothing when they are canonical.
 std::optional<ir::Attrs> canonical_attrs(const ir::NodeView& node) {
   if (node.op().canonical_attrs == nullptr) return std::nullopt;
   std::vector<ir::TensorType> inputs;
+  inputs.reserve(node.inputs());
   for (size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.input_type(i));
   ir::Attrs attrs = node.op().canonical_attrs({inputs, node.attrs()});
   if (attrs == node.attrs()) return std::nullopt;
@@ -17,8 +23,7 @@ std::optional<ir::Attrs> canonical_attrs(const ir::NodeView& node) {
 }
 
 // Not every op broadcasts all of its operands.
-bool gives_same_type(const ir::Patch& patch, const ir::NodeView& node,
-                     const std::vector<ir::ValueId>& inputs) {
+bool gives_same_type(const ir::Patch& patch, const ir::NodeView& node, const Inputs& inputs) {
   std::vector<ir::TensorType> types;
   for (const ir::ValueId v : inputs) types.push_back(patch.type(v));
   const auto made = node.op().infer({types, node.attrs()});
@@ -26,8 +31,7 @@ bool gives_same_type(const ir::Patch& patch, const ir::NodeView& node,
 }
 
 // Broadcasting does what an `expand` before an elementwise op did, if the result stays the same.
-void drop_expands(const ir::Patch& patch, const ir::NodeView& node,
-                  std::vector<ir::ValueId>& inputs) {
+void drop_expands(const ir::Patch& patch, const ir::NodeView& node, Inputs& inputs) {
   for (ir::ValueId& input : inputs) {
     const ir::NodeView producer = patch.producer(input);
     if (!producer.is("expand")) continue;
@@ -37,8 +41,7 @@ void drop_expands(const ir::Patch& patch, const ir::NodeView& node,
   }
 }
 
-std::vector<ir::ValueId> canonical_inputs(const ir::Patch& patch, const ir::NodeView& node,
-                                          std::vector<ir::ValueId> inputs) {
+Inputs canonical_inputs(const ir::Patch& patch, const ir::NodeView& node, Inputs inputs) {
   const ir::Traits& traits = node.op().traits;
   if (traits.elementwise && inputs.size() > 1) drop_expands(patch, node, inputs);
   const auto is_constant = [&](ir::ValueId v) { return patch.constant(v) != nullptr; };
@@ -61,12 +64,14 @@ Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
       if (replaced) continue;
     }
     const std::optional<ir::Attrs> attrs = canonical_attrs(node);
-    const std::vector<ir::ValueId> given = node.all_inputs();
-    std::vector<ir::ValueId> inputs = canonical_inputs(patch, node, given);
+    Inputs given;
+    for (size_t i = 0; i < node.inputs(); ++i) given.push_back(node.input(i));
+    const Inputs inputs = canonical_inputs(patch, node, given);
     if (!attrs && inputs == given) continue;
     if (attrs) context.count("attributes");
     if (inputs != given) context.count("operands");
-    const ir::ValueId first = patch.op(op.name, std::move(inputs), attrs ? *attrs : node.attrs());
+    const ir::ValueId first =
+        patch.op(op.name, std::vector(inputs.begin(), inputs.end()), attrs ? *attrs : node.attrs());
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       patch.replace(node.outputs()[i], first + static_cast<ir::ValueId>(i));
     }

@@ -1,14 +1,14 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <memory_resource>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
-#include <variant>
-#include <vector>
 
 #include "base/hash.h"
+#include "base/inline_vector.h"
 #include "ir/patch.h"
+#include "ir/rules.h"
 #include "passes/passes.h"
 
 namespace pyc::passes {
@@ -21,19 +21,22 @@ using ir::ValueId;
 // is hashed only when another one of the same type begins with the same bytes.
 class EqualConstants {
  public:
-  explicit EqualConstants(const ir::Graph& graph) : graph_(graph) {}
+  EqualConstants(const ir::Graph& graph, std::pmr::memory_resource* memory)
+      : graph_(graph), asked_(memory) {}
 
   // The first constant asked for that equals this one.
   ValueId first(ValueId v) {
     const ir::Value& value = graph_.value(v);
     const auto& bytes = value.constant->bytes;
     const Digest sample = hash128(bytes.span().first(std::min(bytes.size(), kSample)));
-    auto& bucket = buckets_[mix(sample.lo, static_cast<uint64_t>(value.type.dtype))];
+    const uint64_t key = mix(sample.lo, static_cast<uint64_t>(value.type.dtype));
     Candidate fresh{v, {}};
-    for (Candidate& other : bucket) {
+    const auto [begin, end] = asked_.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      Candidate& other = it->second;
       if (value.type == graph_.type(other.id) && equal(fresh, other)) return other.id;
     }
-    bucket.push_back(fresh);
+    asked_.emplace(key, fresh);
     return v;
   }
 
@@ -63,43 +66,30 @@ class EqualConstants {
   }
 
   const ir::Graph& graph_;
-  std::unordered_map<uint64_t, std::vector<Candidate>> buckets_;  // asked, never gone through
+  std::pmr::unordered_multimap<uint64_t, Candidate> asked_;  // no two are equal
 };
-
-// Doubles by their bits, so that NaN equals itself and -0.0 is not 0.0.
-bool same_attr(const ir::Attr& a, const ir::Attr& b) {
-  const auto same = [](double x, double y) {
-    return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y);
-  };
-  if (a.index() != b.index()) return false;
-  if (const double* x = std::get_if<double>(&a)) return same(*x, std::get<double>(b));
-  if (const auto* all = std::get_if<std::vector<double>>(&a)) {
-    const auto& others = std::get<std::vector<double>>(b);
-    return std::equal(all->begin(), all->end(), others.begin(), others.end(), same);
-  }
-  return a == b;
-}
-
-bool same_attrs(const ir::Attrs& a, const ir::Attrs& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.first == y.first && same_attr(x.second, y.second);
-  });
-}
 
 // Finds nodes of one op with equal attributes and inputs.
 class EqualNodes {
  public:
+  using Inputs = InlineVector<ValueId, 4>;
+
+  EqualNodes(size_t nodes, std::pmr::memory_resource* memory) : asked_(memory) {
+    asked_.reserve(nodes);
+  }
+
   // The first node asked for that equals this one; inputs of commutative ops are sorted.
-  ir::NodeId first(ir::NodeId n, const ir::NodeView& node, std::vector<ValueId> inputs) {
+  ir::NodeId first(ir::NodeId n, const ir::NodeView& node, const Inputs& inputs) {
     uint64_t key = mix(0, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&node.op())));
     for (const ValueId v : inputs) key = mix(key, v);
-    std::vector<Candidate>& bucket = buckets_[key];
-    for (const Candidate& other : bucket) {
+    const auto [begin, end] = asked_.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      const Candidate& other = it->second;
       const bool same = &other.node.op() == &node.op() && other.inputs == inputs &&
-                        same_attrs(other.node.attrs(), node.attrs());
+                        ir::same_attrs(other.node.attrs(), node.attrs());
       if (same) return other.id;
     }
-    bucket.push_back({n, node, std::move(inputs)});
+    asked_.emplace(key, Candidate{n, node, inputs});
     return n;
   }
 
@@ -107,16 +97,17 @@ class EqualNodes {
   struct Candidate {
     ir::NodeId id;
     ir::NodeView node;
-    std::vector<ValueId> inputs;
+    Inputs inputs;
   };
-  std::unordered_map<uint64_t, std::vector<Candidate>> buckets_;  // asked, never gone through
+  std::pmr::unordered_multimap<uint64_t, Candidate> asked_;  // no two are equal
 };
 
 }  // namespace
 
 Result<bool> cse(ir::Graph& graph, const PassContext& context) {
   ir::Patch patch(graph, context.ops);
-  EqualConstants constants(graph);
+  std::pmr::monotonic_buffer_resource memory;
+  EqualConstants constants(graph, &memory);
   for (ValueId v = 0; v < graph.values.size(); ++v) {
     if (graph.value(v).kind != ir::ValueKind::kConstant) continue;
     const ValueId first = constants.first(v);
@@ -124,13 +115,14 @@ Result<bool> cse(ir::Graph& graph, const PassContext& context) {
     context.count("equal_constants");
     patch.replace(v, first);
   }
-  EqualNodes nodes;
+  EqualNodes nodes(graph.nodes.size(), &memory);
   for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
     const ir::NodeView node = patch.node(n);
     if (node.op().traits.random) continue;
-    std::vector<ValueId> inputs = node.all_inputs();
+    EqualNodes::Inputs inputs;
+    for (size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.input(i));
     if (node.op().traits.commutative) std::sort(inputs.begin(), inputs.end());
-    const ir::NodeId first = nodes.first(n, node, std::move(inputs));
+    const ir::NodeId first = nodes.first(n, node, inputs);
     if (first == n) continue;
     context.count("equal_nodes");
     for (size_t i = 0; i < node.outputs().size(); ++i) {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory_resource>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -13,10 +13,12 @@ namespace {
 
 bool is_composite(const ir::Node& node) { return node.op->decompose != nullptr; }
 
-// Values keep the names they had; what a composite computes on the way is named after its result.
+// Values keep the names they had; what a composite computes on the way is named after its result,
+// the `origin` of the new value.
 void name_values(ir::Graph& graph, const ir::Graph& old, const std::vector<ir::ValueId>& now,
-                 const std::vector<std::string>& origin) {
-  std::unordered_set<std::string_view> taken;
+                 const std::vector<ir::ValueId>& origin) {
+  std::pmr::monotonic_buffer_resource memory;
+  std::pmr::unordered_set<std::string_view> taken(&memory);
   taken.reserve(old.values.size() + graph.values.size());
   for (const ir::Value& value : old.values) taken.insert(value.name);
   std::vector<bool> named(graph.values.size(), false);
@@ -25,21 +27,21 @@ void name_values(ir::Graph& graph, const ir::Graph& old, const std::vector<ir::V
     graph.values[now[v]].name = old.value(v).name;
     named[now[v]] = true;
   }
-  std::unordered_map<std::string_view, int> next;  // by origin: lower numbers are taken
+  std::vector<int> next(old.values.size(), 0);  // by origin: lower numbers are taken
   for (ir::ValueId v = 0; v < graph.values.size(); ++v) {
     if (named[v]) continue;
-    int& i = next[origin[v]];
     std::string name;
     do {
-      name = fmt::format("{}.{}", origin[v], i++);
+      name = fmt::format("{}.{}", old.value(origin[v]).name, next[origin[v]]++);
     } while (taken.contains(name));
     graph.values[v].name = std::move(name);
     taken.insert(graph.values[v].name);
   }
 }
 
-// One round: composites become the ops of their definition, which may be composites again.
-Result<ir::Graph> expand(const ir::Graph& old, const ir::OpSet& ops) {
+// One round: composites become the ops of their definition, which may be composites again. Nodes
+// are taken out of the old graph.
+Result<ir::Graph> expand(ir::Graph old, const ir::OpSet& ops) {
   ir::GraphBuilder builder(ops, old.name);
   std::vector<ir::ValueId> now(old.values.size(), ir::kNoId);
   for (ir::ValueId v : old.inputs) {
@@ -50,24 +52,23 @@ Result<ir::Graph> expand(const ir::Graph& old, const ir::OpSet& ops) {
     if (value.kind != ir::ValueKind::kConstant) continue;
     PYC_ASSIGN(now[v], builder.constant(value.type, value.constant));
   }
-  std::vector<std::string> origin(builder.graph().values.size());  // by new value
-  for (const ir::Node& node : old.nodes) {
-    ir::Node copy = node;
-    for (ir::ValueId& v : copy.inputs) v = now[v];
-    const std::string& name = old.value(node.outputs[0]).name;
+  std::vector<ir::ValueId> origin(builder.graph().values.size(), ir::kNoId);  // by new value
+  for (ir::Node& node : old.nodes) {
+    for (ir::ValueId& v : node.inputs) v = now[v];
     if (is_composite(node)) {
-      if (copy.loc.empty()) copy.loc = name;
-      PYC_ASSIGN(const std::vector<ir::ValueId> results, node.op->decompose(builder, copy));
+      if (node.loc.empty()) node.loc = old.value(node.outputs[0]).name;
+      PYC_ASSIGN(const std::vector<ir::ValueId> results, node.op->decompose(builder, node));
       PYC_CHECK(results.size() == node.outputs.size(), "decompose gave another number of outputs");
       for (size_t i = 0; i < results.size(); ++i) now[node.outputs[i]] = results[i];
     } else {
       PYC_ASSIGN(const ir::ValueId first,
-                 builder.op(node.op->name, copy.inputs, copy.attrs, "", node.loc));
+                 builder.op(node.op->name, std::move(node.inputs), std::move(node.attrs), "",
+                            std::move(node.loc)));
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         now[node.outputs[i]] = first + static_cast<ir::ValueId>(i);
       }
     }
-    origin.resize(builder.graph().values.size(), name);
+    origin.resize(builder.graph().values.size(), node.outputs[0]);
   }
   for (ir::ValueId v : old.outputs) PYC_TRY(builder.output(now[v]));
   ir::Graph graph = std::move(builder).take();
@@ -83,7 +84,7 @@ Result<bool> decompose(ir::Graph& graph, const PassContext& context) {
     for (const ir::Node& node : graph.nodes) {
       if (is_composite(node)) context.count(node.op->name);
     }
-    PYC_ASSIGN(graph, expand(graph, context.ops));
+    PYC_ASSIGN(graph, expand(std::move(graph), context.ops));
     changed = true;
   }
   return changed;

@@ -1,17 +1,24 @@
 #include <set>
+#include <string>
+#include <vector>
 
 #include "passes/passes.h"
 
 namespace pyc::passes {
 
 Result<bool> isolate_outputs(ir::Graph& graph, const PassContext& context) {
-  std::set<ir::ValueId> taken;
-  std::set<std::string, std::less<>> names;
-  for (const ir::Value& value : graph.values) names.insert(value.name);
+  std::vector<bool> taken(graph.values.size());
+  std::set<std::string, std::less<>> names;  // all, once one is needed
   bool changed = false;
   for (ir::ValueId& output : graph.outputs) {
+    if (graph.value(output).kind == ir::ValueKind::kResult && !taken[output]) {
+      taken[output] = true;
+      continue;
+    }
+    if (names.empty()) {
+      for (const ir::Value& value : graph.values) names.insert(value.name);
+    }
     const ir::Value source = graph.value(output);
-    if (source.kind == ir::ValueKind::kResult && taken.insert(output).second) continue;
     const auto id = static_cast<ir::ValueId>(graph.values.size());
     std::string name = source.name + ".out";
     while (!names.insert(name).second) name += "_";
@@ -26,7 +33,7 @@ Result<bool> isolate_outputs(ir::Graph& graph, const PassContext& context) {
                             .producer = static_cast<ir::NodeId>(graph.nodes.size() - 1),
                             .constant = nullptr});
     context.count("copied_output");
-    taken.insert(id);
+    taken.push_back(true);
     output = id;
     changed = true;
   }

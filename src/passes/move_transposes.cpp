@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/patch.h"
+#include "ir/readers.h"
 #include "passes/passes.h"
 
 namespace pyc::passes {
@@ -68,13 +69,7 @@ struct Region {
 class Mover {
  public:
   Mover(ir::Graph& graph, const PassContext& context)
-      : graph_(graph),
-        patch_(graph, context.ops),
-        context_(context),
-        readers_(graph.values.size()) {
-    for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-      for (const ValueId v : graph.nodes[n].inputs) readers_[v].push_back(n);
-    }
+      : graph_(graph), patch_(graph, context.ops), context_(context), readers_(graph) {
     is_output_.assign(graph.values.size(), false);
     for (const ValueId v : graph.outputs) is_output_[v] = true;
   }
@@ -154,8 +149,7 @@ class Mover {
     const ir::NodeView transpose = transpose_of(v);
     if (is_identity(perm)) {
       const auto in_region = [&](NodeId n) { return inside(region, n); };
-      const bool only_here =
-          !is_output_[v] && std::all_of(readers_[v].begin(), readers_[v].end(), in_region);
+      const bool only_here = !is_output_[v] && std::ranges::all_of(readers_.of(v), in_region);
       return transpose && only_here ? 1 : 0;
     }
     const ir::Shape shape = aligned(graph_.type(v).shape, perm.size());
@@ -170,7 +164,7 @@ class Mover {
     Perm plain(perm.size());
     std::iota(plain.begin(), plain.end(), 0);
     if (is_output_[v]) wanted.insert(plain);
-    for (const NodeId n : readers_[v]) {
+    for (const NodeId n : readers_.of(v)) {
       if (inside(region, n)) continue;
       const ir::NodeView reader{patch_, graph_.nodes[n]};
       wanted.insert(reader.is("transpose") ? perm_of(reader) : plain);
@@ -191,7 +185,7 @@ class Mover {
       }
     }
     for (const ValueId v : region.made) {
-      for (const NodeId n : readers_[v]) {
+      for (const NodeId n : readers_.of(v)) {
         const ir::NodeView reader{patch_, graph_.nodes[n]};
         if (reader.is("transpose")) candidates.insert(perm_of(reader));
       }
@@ -241,7 +235,7 @@ class Mover {
   ir::Graph& graph_;
   ir::Patch patch_;
   const PassContext& context_;
-  std::vector<std::vector<NodeId>> readers_;
+  ir::Readers readers_;
   std::vector<bool> is_output_;
 };
 

@@ -98,7 +98,7 @@ class Runner {
                                      .join_products = options_.join_products});
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
-      Status broken = ir::check_graph(graph_, &given_);
+      Status broken = ir::check_graph(graph_, &given_, &checked_);
       if (!broken.ok()) return failed(pass, std::move(broken));
       ++changes_;
     } else {
@@ -162,6 +162,7 @@ class Runner {
   const PassOptions& options_;
   DecisionLog* log_;
   std::set<std::string> said_;
+  ir::CheckedNodes checked_;
   int changes_ = 0;                        // of the graph so far
   std::map<const Pass*, int> left_alone_;  // after how many changes the pass had nothing to do
 };

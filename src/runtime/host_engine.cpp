@@ -345,7 +345,8 @@ Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Pro
     return {};
   };
   for (const Step& step : program->steps) {
-    PYC_TRY(bind(step).with_context(fmt::format("step '{}'", step.name)));
+    Status bound = bind(step);
+    if (!bound.ok()) return std::move(bound).with_context(fmt::format("step '{}'", step.name));
   }
   return std::shared_ptr<const Engine>(std::move(engine));
 }

@@ -6,17 +6,21 @@
 #include <unordered_map>
 
 #include "base/value_meter.h"
+#include "driver/folded.h"
 #include "exec/run_values.h"
 #include "session/model.h"
 
 namespace pyc::session {
 
 Result<std::vector<SharedBytes>> evaluate(ir::Graph graph) {
+  PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
+  PYC_ASSIGN(auto folded, driver::folded_outputs(given));
+  if (folded) return std::move(*folded);
   driver::CompileOptions options;
   options.device = "reference";
   options.threads = 1;
   options.cache = false;
-  PYC_ASSIGN(const std::unique_ptr<runtime::Model> model, compile(std::move(graph), options));
+  PYC_ASSIGN(const std::unique_ptr<runtime::Model> model, compile(std::move(given), options));
   runtime::RunStats measured;
   PYC_ASSIGN(const std::vector<DynValue> results, exec::run_values(*model, {}, measured));
   std::vector<SharedBytes> bytes;

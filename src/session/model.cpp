@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/fp_state.h"
@@ -97,14 +98,17 @@ Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given,
   const std::string key = kept ? cache_key(*given, o) : "";
   std::shared_ptr<const Compiled> compiled = kept ? cache_find(key) : nullptr;
   const bool hit = compiled != nullptr;
+  DecisionLog log;
   if (!hit) {
     PYC_ASSIGN(Compiled fresh, build_or_load(std::move(given), o));
+    if (!o.cache) log = std::exchange(fresh.log, {});
     compiled = std::make_shared<const Compiled>(std::move(fresh));
     if (kept) cache_insert(key, compiled);
   }
+  if (o.cache) log = compiled->log;
   PYC_ASSIGN(std::shared_ptr<ThreadPool> pool, shared_pool(driver::thread_count(o)));
-  PYC_TRY(driver::check_latency(o, compiled->log));
-  DecisionLog log = driver::with_choices(compiled->log, o);
+  PYC_TRY(driver::check_latency(o, log));
+  log = driver::with_choices(std::move(log), o);
   const DecisionLog answers = driver::contract_answers(o, log, compiled->memory.peak_bytes);
   log.insert(log.end(), answers.begin(), answers.end());
   log.insert(log.begin(), why.begin(), why.end());

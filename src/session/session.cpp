@@ -468,7 +468,10 @@ Result<std::vector<DynValue>> Session::Impl::run_program(std::span<const DynValu
                                                          runtime::RunStats& measured) {
   const int64_t start = now_ns();
   runtime::Model& model = rails == nullptr ? *whole : rails->current();
-  auto outputs = exec::run_values(model, {values.begin(), values.end()}, measured);
+  std::vector<const DynValue*> inputs;
+  inputs.reserve(values.size());
+  for (const DynValue& value : values) inputs.push_back(&value);
+  auto outputs = exec::run_values(model, inputs, measured);
   if (rails != nullptr) rails->note(model, now_ns() - start, outputs.status());
   return outputs;
 }

@@ -388,7 +388,8 @@ TEST(CpuMatmul, KeysTellPlansApart) {
   const lower::Group two = GroupMaker({.m = 20, .n = 50, .k = 300, .a_transposed = true}).make();
   const CodegenTarget host = CodegenTarget::host();
   const auto key = [&](const lower::Group& g, bool constant, int threads) {
-    return matmul_key(g, plan_matmul(g, {.b = constant}, host, threads));
+    return matmul_key(plan_matmul(g, {.b = constant}, host, threads),
+                      loop::print(*g.contraction->kernel));
   };
   EXPECT_EQ(key(one, true, 1), key(one, true, 1));
   EXPECT_NE(key(one, true, 1), key(one, false, 1));

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "ir/check.h"
 #include "ir/graph.h"
 #include "ir/test_ops.h"
 
@@ -227,6 +228,34 @@ TEST(VerifyGraph, RefusesEveryBrokenRule) {
     const auto result = verify_graph(graph);
     EXPECT_EQ(result.status().code(), c.code) << c.name;
     EXPECT_EQ(result.status().message(), c.message) << c.name;
+    // What is known of the graph from before hides nothing.
+    CheckedNodes nodes;
+    ASSERT_TRUE(check_graph(base_graph(), nullptr, &nodes).ok());
+    EXPECT_EQ(check_graph(graph, nullptr, &nodes).to_string(), result.status().to_string())
+        << c.name;
+  }
+}
+
+// Attributes are compared by their bits, and all of them.
+TEST(VerifyGraph, ACheckedNodeIsKnownByAllThatItsRulesSee) {
+  const Graph graph = base_graph();
+  CheckedNodes nodes;
+  ASSERT_TRUE(check_graph(graph, nullptr, &nodes).ok());
+  for (const Node& node : graph.nodes) EXPECT_NE(nodes.find(node, graph.values), nullptr);
+  for (const Node& node : graph.nodes) {
+    Node other = node;
+    other.attrs["more"] = 0.0;
+    EXPECT_EQ(nodes.find(other, graph.values), nullptr);
+    nodes.keep(other, graph.values, {});
+    EXPECT_NE(nodes.find(other, graph.values), nullptr);
+    other.attrs["more"] = -0.0;
+    EXPECT_EQ(nodes.find(other, graph.values), nullptr);
+    std::vector<Value> values = graph.values;
+    values[node.inputs[0]].type.dtype = DType::kF64;
+    EXPECT_EQ(nodes.find(node, values), nullptr);
+    values = graph.values;
+    values[node.inputs[0]].type.shape.back() += 1;
+    EXPECT_EQ(nodes.find(node, values), nullptr);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "loop/builder.h"
 #include "loop/loop.h"
+#include "loop/texts.h"
 
 namespace pyc::loop {
 namespace {
@@ -213,6 +214,63 @@ TEST(Print, WhatDiffersShows) {
   others[6].loops[1].chunk_var = others[6].parallel[0];
   others[7].loops[0].reductions[0].guard = kNone;
   for (const Kernel& k : others) EXPECT_NE(print(k), print(base));
+}
+
+TEST(KernelTexts, CopiesArePrintedOnce) {
+  const Kernel one = whole_kernel(false);
+  Kernel copy = one;
+  copy.name = "copy";
+  copy.buffers[0].name = "other";
+  KernelTexts texts;
+  EXPECT_EQ(texts.of(one), print(one));
+  EXPECT_EQ(&texts.of(copy), &texts.of(one));
+  EXPECT_EQ(texts.printed(), 1U);
+  // The same text of other nodes.
+  const Kernel other = whole_kernel(true);
+  EXPECT_EQ(texts.of(other), print(one));
+  EXPECT_EQ(texts.printed(), 2U);
+}
+
+TEST(KernelTexts, EveryDifferenceIsOne) {
+  const Kernel base = whole_kernel(false);
+  const std::function<void(Kernel&)> changes[] = {
+      [](Kernel& k) { k.buffers[0].elements = 4097; },
+      [](Kernel& k) { k.buffers[1].dtype = DType::kF64; },
+      [](Kernel& k) { k.buffers[1].access = Access::kWrite; },
+      [](Kernel& k) { k.buffers[2].in_place_of = 0; },
+      [](Kernel& k) { k.buffers.pop_back(); },
+      [](Kernel& k) { k.parallel.clear(); },
+      [](Kernel& k) { std::swap(k.body[0], k.body[2]); },
+      [](Kernel& k) { k.checks[0].code = 13; },
+      [](Kernel& k) { k.checks[0].ok = 0; },
+      [](Kernel& k) { k.stores[0].buffer = 2; },
+      [](Kernel& k) { k.stores[0].offset = 0; },
+      [](Kernel& k) { k.stores[0].value = 0; },
+      [](Kernel& k) { k.loops[0].var = k.loops[1].var; },
+      [](Kernel& k) { k.loops[0].extent = 65; },
+      [](Kernel& k) { k.loops[0].body.clear(); },
+      [](Kernel& k) { k.loops[1].vector = false; },
+      [](Kernel& k) { k.loops[1].ordered = true; },
+      [](Kernel& k) { k.loops[1].chunk_var = k.parallel[0]; },
+      [](Kernel& k) { k.loops[1].chunk = 8; },
+      [](Kernel& k) { k.loops[1].carries.emplace_back(); },
+      [](Kernel& k) { k.loops[0].reductions[0].kind = ReduceKind::kTree; },
+      [](Kernel& k) { k.loops[0].reductions[1].op = ReduceOp::kMin; },
+      [](Kernel& k) { k.loops[0].reductions[0].value = 0; },
+      [](Kernel& k) { k.loops[0].reductions[0].value2 = kNone; },
+      [](Kernel& k) { k.loops[0].reductions[0].guard = kNone; },
+      [](Kernel& k) { k.loops[0].reductions[0].segment = 32; },
+      [](Kernel& k) { k.loops[0].reductions[0].result = 0; },
+      [](Kernel& k) { k.pool.integer(12345); },
+      [](Kernel& k) { k.pool.new_var("more", DType::kI64, 3); },
+      [](Kernel& k) { k.pool.table(DType::kF32, {7}); },
+  };
+  EXPECT_TRUE(same_nodes(base, base));
+  for (const auto& change : changes) {
+    Kernel other = base;
+    change(other);
+    EXPECT_FALSE(same_nodes(base, other)) << &change - changes;
+  }
 }
 
 }  // namespace

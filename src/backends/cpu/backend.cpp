@@ -239,12 +239,13 @@ class CpuBackend final : public Backend {
     const cpu::CodegenTarget target = target_of(options);
     auto* const store = dynamic_cast<cpu::CodeStore*>(options.store);
     std::vector<Unit> units;
+    loop::KernelTexts texts;
     std::map<std::string, size_t> known;
     std::vector<size_t> unit_of;
     for (size_t g = 0; g < lowered.groups.size(); ++g) {
       const lower::Group& group = lowered.groups[g];
       const cpu::CpuPlan& plan = plan_of(chosen[g]);
-      const std::string key = plan.key(group);
+      const std::string key = plan.key(group, texts);
       const auto [it, is_new] = known.try_emplace(key, units.size());
       if (is_new) {
         units.emplace_back();

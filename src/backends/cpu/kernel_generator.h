@@ -11,6 +11,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/generator.h"
+#include "loop/texts.h"
 
 namespace pyc::cpu {
 
@@ -28,7 +29,7 @@ struct GeneratorRequest {
 class CpuPlan : public backends::KernelPlan {
  public:
   // Everything the code depends on but the target and the symbol: equal keys give equal code.
-  virtual std::string key(const lower::Group& group) const = 0;
+  virtual std::string key(const lower::Group& group, loop::KernelTexts& texts) const = 0;
   virtual Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
                                    const Output& output) const = 0;
   // Run in order; their functions are found by symbol in the emitted object.

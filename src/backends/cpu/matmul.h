@@ -191,7 +191,8 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
                                      const std::string& symbol = std::string(kDefaultSymbol));
 
 // Equal keys give equal objects: everything the code depends on but the target and the symbol.
-std::string matmul_key(const lower::Group& group, const MatmulPlan& plan);
+// `kernel_text` is that of the contraction's kernel.
+std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text);
 
 // Both steps' functions as one relocatable object, as LLVM IR after the pass list, as assembly.
 Result<std::string> emit_matmul_object(const lower::Group& group, const MatmulPlan& plan,

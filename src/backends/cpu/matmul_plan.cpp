@@ -277,16 +277,22 @@ std::string operand_text(const lower::Group& group, const lower::Contraction::Op
   std::string text = fmt::format("{} {}x{} from {}", dtype_name(operand.dtype), rows, c.k,
                                  group.buffer_offset(operand.buffer) + c.base_of(operand));
   // Where elements lie, along every variable that moves them.
-  const auto along = [&](loop::VarId var) {
+  const auto along = [&](loop::VarId var, int64_t stride) {
     if (var == kNone || !loop::depends_on(c.kernel->pool, operand.value, var)) return;
+    if (operand.form == lower::Contraction::Form::kLinear) {
+      text += fmt::format(" {} by {}", c.kernel->pool.var_info(var).extent, stride);
+      return;
+    }
     const std::vector<int64_t> offsets = c.offsets_of(operand, var);
     const Digest digest = hash128(std::as_bytes(std::span(offsets)));
     text += fmt::format(" {}:{}", offsets.size(), digest.hex());
   };
-  along(row);
+  along(row, operand.row_stride);
   text += " k";
-  along(c.k_var);
-  for (const loop::VarId var : c.batch_vars) along(var);
+  along(c.k_var, operand.k_stride);
+  for (size_t i = 0; i < c.batch_vars.size(); ++i) {
+    along(c.batch_vars[i], i < operand.batch_strides.size() ? operand.batch_strides[i] : 0);
+  }
   return text;
 }
 
@@ -440,10 +446,10 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
   return steps;
 }
 
-std::string matmul_key(const lower::Group& group, const MatmulPlan& plan) {
+std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text) {
   return fmt::format("{} {}x{} blocks {} {} pack {} {}\n{}", plan.name, plan.row_tiles, plan.panels,
                      plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
-                     static_cast<int>(plan.weights), loop::print(*group.contraction->kernel));
+                     static_cast<int>(plan.weights), kernel_text);
 }
 
 }  // namespace pyc::cpu

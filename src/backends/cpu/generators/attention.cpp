@@ -16,8 +16,8 @@ class PlannedAttention final : public CpuPlan {
  public:
   explicit PlannedAttention(AttentionPlan plan) : plan_(std::move(plan)) {}
 
-  std::string key(const lower::Group& group) const override {
-    return fmt::format("{} {}\n{}", plan_.name, plan_.pack_values, loop::print(group.kernel));
+  std::string key(const lower::Group& group, loop::KernelTexts& texts) const override {
+    return fmt::format("{} {}\n{}", plan_.name, plan_.pack_values, texts.of(group.kernel));
   }
 
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,

@@ -19,8 +19,10 @@ class LoopPlan final : public CpuPlan {
   LoopPlan(int lanes, std::shared_ptr<const loop::Kernel> kernel)
       : lanes_(lanes), kernel_(std::move(kernel)) {}
 
-  std::string key(const lower::Group& group) const override {
-    return fmt::format("{}\n{}", lanes_, text_of(group));
+  std::string key(const lower::Group& group, loop::KernelTexts& texts) const override {
+    return fmt::format(
+        "{}\n{}", lanes_,
+        kernel_ == nullptr ? texts.of(group.kernel) : loop::print(in_place_as(group)));
   }
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
                            const Output& output) const override {
@@ -40,10 +42,6 @@ class LoopPlan final : public CpuPlan {
   }
 
  private:
-  std::string text_of(const lower::Group& group) const {
-    return loop::print(kernel_ == nullptr ? group.kernel : in_place_as(group));
-  }
-
   // The kernel that stands for the group's, with the pairs that the plan chose for that.
   loop::Kernel in_place_as(const lower::Group& group) const {
     loop::Kernel kernel = *kernel_;

@@ -24,7 +24,9 @@ class PlannedMatmul final : public CpuPlan {
  public:
   explicit PlannedMatmul(MatmulPlan plan) : plan_(std::move(plan)) {}
 
-  std::string key(const lower::Group& group) const override { return matmul_key(group, plan_); }
+  std::string key(const lower::Group& group, loop::KernelTexts& texts) const override {
+    return matmul_key(plan_, texts.of(*group.contraction->kernel));
+  }
   Result<std::string> emit(const lower::Group& group, const CodegenTarget& target,
                            const Output& output) const override {
     PYC_ASSIGN(const Generator* made, generator());

@@ -194,20 +194,24 @@ Status Compilation::write(const Writer& writer) {
   module_->setTargetTriple(target_.triple);
   module_->setDataLayout(found->data_layout);
   writer(*module_, found->traits);
-  set_attributes();
   return {};
 }
 
-// Without the table of symbols, which repeats what the module says.
+// Without the table of symbols, which repeats what the module says. All that attributes follow from
+// stands before the module, once.
 std::string Compilation::source() const {
   llvm::SmallVector<char, 0> bytes;
   llvm::BitcodeWriter writer(bytes);
   writer.writeModule(*module_);
   writer.writeStrtab();
-  return {bytes.begin(), bytes.end()};
+  std::string out = target_.triple + '\n' + target_.cpu + '\n' + target_.features + '\n' +
+                    std::to_string(target_.lanes) + '\n';
+  out.append(bytes.begin(), bytes.end());
+  return out;
 }
 
 Status Compilation::finish() {
+  set_attributes();
   if (machine_ == nullptr) {
     if (Status status = make_machine(); !status.ok()) return named(std::move(status));
   }

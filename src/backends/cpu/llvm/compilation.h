@@ -28,7 +28,7 @@ class Compilation {
 
   // Lets `writer` fill the module. Once, before the others.
   Status write(const Writer& writer);
-  // The module as it was written, as bytes: what its code follows from.
+  // The target and the module as it was written, as bytes: what its code follows from.
   std::string source() const;
   // Verifies what was written and cleans it up. Once, before those below.
   Status finish();
