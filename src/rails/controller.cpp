@@ -17,14 +17,14 @@ std::string_view breach(const Limits& limits, const Reading& level, const Readin
   return "";
 }
 
-void refer_to(const Limits& limits, State& state, const Reading& reading) {
-  if (state.referred >= limits.dwell || reading.failed) return;
-  Reading& best = state.reference;
-  if (state.referred == 0) best = reading;
+void set_norm(const Limits& limits, State& state, const Reading& reading) {
+  if (state.normed >= limits.dwell || reading.failed) return;
+  Reading& best = state.norm;
+  if (state.normed == 0) best = reading;
   best.latency_ns = std::min(best.latency_ns, reading.latency_ns);
   best.throughput = std::max(best.throughput, reading.throughput);
   best.pressure = std::min(best.pressure, reading.pressure);
-  ++state.referred;
+  ++state.normed;
 }
 
 int patience(const Limits& limits, const State& state) {
@@ -43,8 +43,8 @@ Verdict change(State& state, Action action, std::string_view reason, const Readi
 }
 
 Verdict step_known_good(const Limits& limits, State& state, const Reading& reading) {
-  refer_to(limits, state, reading);
-  const std::string_view why = reading.failed ? "" : breach(limits, state.reference, reading);
+  set_norm(limits, state, reading);
+  const std::string_view why = reading.failed ? "" : breach(limits, state.norm, reading);
   const bool counts = state.windows > limits.cooldown && !why.empty();
   state.breaches = counts ? state.breaches + 1 : 0;
   const int stay = std::max(limits.dwell, state.changes == 0 ? 0 : patience(limits, state));
@@ -63,9 +63,9 @@ Verdict step_other(const Limits& limits, State& state, const Reading& reading) {
   if (state.breaches >= limits.breach_windows) {
     return change(state, Action::kRollback, why, reading);
   }
-  state.worse = breach(limits, state.reference, reading).empty() ? 0 : state.worse + 1;
+  state.worse = breach(limits, state.norm, reading).empty() ? 0 : state.worse + 1;
   if (state.worse >= patience(limits, state)) {
-    return change(state, Action::kReturn, "worse_than_reference", reading);
+    return change(state, Action::kReturn, "worse_than_norm", reading);
   }
   return {};
 }

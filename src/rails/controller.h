@@ -6,16 +6,16 @@
 // Runs are counted by windows. Of each the controller is told a reading and says which of two
 // programs the next window runs:
 //
-// - The reference is the best of the first `dwell` readings of the known good program.
+// - The norm is the best of the first `dwell` readings of the known good program.
 // - A reading is in breach when its latency, throughput or memory pressure is worse than a level by
-//   more than the limit: in the known good program the level is the reference, in the other one the
+//   more than the limit: in the known good program the level is the norm, in the other one the
 //   reading for which the known good program was left.
 // - No breach counts in the `cooldown` windows after a change. `breach_windows` breaches in a row
 //   are needed for a change, and `dwell` windows in the known good program before it is left.
 // - A failure (memory or code refused, an invariant broken) ends the other program at once and
 //   for ever: the hard rollback.
 // - From the other program the known good one is tried again when every reading of `patience`
-//   windows is worse than the reference, so that a disturbance that is over costs nothing for long.
+//   windows is worse than the norm, so that a disturbance that is over costs nothing for long.
 //   The patience begins as `dwell` and doubles with every change, up to 64 times: however the
 //   readings go, changes get rare.
 //
@@ -56,10 +56,10 @@ struct State {
   bool barred = false;  // the other program failed, or there is none
   int windows = 0;      // since the last change
   int breaches = 0;     // in a row
-  int worse = 0;        // windows of the other program that were worse than the reference, in a row
+  int worse = 0;        // windows of the other program that were worse than the norm, in a row
   int changes = 0;      // patience = dwell << min(changes, 6)
-  int referred = 0;     // readings that the reference is the best of, up to dwell
-  Reading reference = {};
+  int normed = 0;       // readings that the norm is the best of, up to dwell
+  Reading norm = {};
   Reading left = {};  // for which the known good program was left
 };
 

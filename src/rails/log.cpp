@@ -29,8 +29,8 @@ std::vector<double> numbers_of(const Limits& l, const State& s, const Reading& r
                              static_cast<double>(s.breaches),
                              static_cast<double>(s.worse),
                              static_cast<double>(s.changes),
-                             static_cast<double>(s.referred)};
-  for (const Reading* reading : {&s.reference, &s.left, &r}) {
+                             static_cast<double>(s.normed)};
+  for (const Reading* reading : {&s.norm, &s.left, &r}) {
     for (const double x : {reading->latency_ns, reading->throughput, reading->pressure,
                            static_cast<double>(reading->failed)}) {
       out.push_back(x);
@@ -64,8 +64,8 @@ Logged from_numbers(const std::vector<double>& n) {
                     .breaches = whole(10),
                     .worse = whole(11),
                     .changes = whole(12),
-                    .referred = whole(13),
-                    .reference = reading_at(14),
+                    .normed = whole(13),
+                    .norm = reading_at(14),
                     .left = reading_at(18)},
           .reading = reading_at(22)};
 }
@@ -101,7 +101,7 @@ Result<Logged> parse_logged(const Decision& decision) {
 Decision decision_of(const Limits& limits, const State& before, const Reading& reading,
                      const Verdict& verdict) {
   const std::string_view name = kNames[static_cast<size_t>(verdict.action)];
-  const Reading& level = before.program == Program::kKnownGood ? before.reference : before.left;
+  const Reading& level = before.program == Program::kKnownGood ? before.norm : before.left;
   return {
       .what = std::string(kWhat),
       .chosen = fmt::format("{}{}", verdict.applied ? "" : "recommend ", name),

@@ -96,7 +96,7 @@ void check_last(const Limits& l, const History& history) {
     for (int i = 0; i < l.breach_windows; ++i) {  // all of them breaches, none in the cooldown
       ASSERT_GT(lasted - static_cast<size_t>(i), static_cast<size_t>(l.cooldown));
       const Window& w = history[history.size() - 1 - static_cast<size_t>(i)];
-      ASSERT_TRUE(worse(l, w.after.reference, w.reading)) << actions(history);
+      ASSERT_TRUE(worse(l, w.after.norm, w.reading)) << actions(history);
       ASSERT_FALSE(w.reading.failed);
     }
   }
@@ -194,7 +194,7 @@ TEST(Controller, ChangesGetRare) {
     if (found[i] != '.') at.push_back(i);
   }
   ASSERT_GT(at.size(), 4u);
-  EXPECT_EQ(run(readings)[at[1]].verdict.reason, "worse_than_reference");
+  EXPECT_EQ(run(readings)[at[1]].verdict.reason, "worse_than_norm");
   EXPECT_LT(at.size(), 20u);
   for (size_t i = 2; i + 1 < at.size(); ++i) EXPECT_GE(at[i + 1] - at[i] + 2, at[i] - at[i - 1]);
 }
