@@ -111,7 +111,7 @@ def check(library, folder, precision, args, checks):
     wrong = count = 0
     for batch in (1, 3, 8):
         other = compiled(library, folder, batch, precision, args.device)
-        for shift in range(8):
+        for shift in range(args.shifts):
             order = [(shift + i) % 8 for i in range(batch)]
             outputs = Model(library, other, [x[order] for x in inputs]).run_for_outputs()
             for at, example in enumerate(order):
@@ -128,6 +128,7 @@ def main():
     parser.add_argument("--replays", type=int, default=100)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--runs", type=int, default=20, help="of each thread")
+    parser.add_argument("--shifts", type=int, default=8, help="places in a batch that an example is tried at")
     parser.add_argument("--precision", default="f32,bf16,f16")
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()

@@ -20,7 +20,7 @@ constexpr int64_t kScanBlock = 1024;
 constexpr int64_t kScanThreads = 128;
 constexpr int64_t kLeastScanBlocks = 64;
 constexpr int64_t kMostScanBlocks = int64_t{1} << 24;
-constexpr int64_t kLongestScan = int64_t{1} << 30;  // places in a row are counted in i32
+constexpr int64_t kLongestScan = int64_t{1} << 30;  // places in a row are i32
 constexpr double kScanBytesPerNs = 2000.0;
 
 struct ScanRows {
@@ -93,6 +93,8 @@ class ScanWriter {
     names_.push_back(fmt::arg("SUPERS", rows.supers()));
     names_.push_back(fmt::arg("UNITS", units));
     names_.push_back(fmt::arg("BASES", bases));
+    place_ = in(rows.rows == 1 ? kPlaceInOneRow : kPlace);
+    names_.push_back(fmt::arg("PLACE", place_));
   }
 
   std::vector<KernelText> texts() {
@@ -108,6 +110,17 @@ class ScanWriter {
   }
 
  private:
+  // Element `at + lane` of block `unit + i`: where it lies, and whether there is one.
+  static constexpr std::string_view kPlaceInOneRow =
+      R"(const i32 spot = (unit + i) * 1024 + at + lane;
+const bool there = spot < {LENGTH};
+)";
+  static constexpr std::string_view kPlace =
+      R"(const i32 j = (unit + i) % {BLOCKS} * 1024 + at + lane;
+const i64 spot = (i64)((unit + i) / {BLOCKS}) * {LENGTH} + j;
+const bool there = unit + i < {UNITS} && j < {LENGTH};
+)";
+
   bool has_base() const { return rows_.supers() > 1; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
 
@@ -139,8 +152,7 @@ const float base = mine < {UNITS} ? bases[mine / {BLOCKS} * {SUPERS} + mine % {B
 )")) + in(R"(float local = 0x0p+0f;
 for (i32 at = 0; at < 1024; at += 32) {{
 PYC_UNROLL for (i32 i = 0; i < 32; ++i) {{
-const i32 j = (unit + i) % {BLOCKS} * 1024 + at + lane;
-tile[quarter][i][lane] = unit + i < {UNITS} && j < {LENGTH} ? {X}[(i64)((unit + i) / {BLOCKS}) * {LENGTH} + j] : 0x0p+0f;
+{PLACE}tile[quarter][i][lane] = there ? {X}[spot] : 0x0p+0f;
 }}
 pyc_warp_barrier();
 PYC_UNROLL for (i32 c = 0; c < 32; ++c) {{
@@ -155,8 +167,7 @@ if (begin + at + c < {LENGTH}) local = pyc_add_f32(local, tile[quarter][lane][c]
         "tile[quarter][lane][c] = sum != sum ? pyc_bits_f32(0x7fc00000u) : sum;\n",
         has_base() ? "pyc_add_f32(base, pyc_add_f32(carry, local))" : "pyc_add_f32(carry, local)");
     return walk(each, in(R"(PYC_UNROLL for (i32 i = 0; i < 32; ++i) {{
-const i32 j = (unit + i) % {BLOCKS} * 1024 + at + lane;
-if (unit + i < {UNITS} && j < {LENGTH}) {Y}[(i64)((unit + i) / {BLOCKS}) * {LENGTH} + j] = tile[quarter][i][lane];
+{PLACE}if (there) {Y}[spot] = tile[quarter][i][lane];
 }}
 pyc_warp_barrier();
 )"),
@@ -205,6 +216,7 @@ PYC_GLOBAL float* total = 0;
   const loop::Kernel& kernel_;
   ScanRows rows_;
   int64_t bytes_ = 0;
+  std::string place_;
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
 
