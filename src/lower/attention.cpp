@@ -142,11 +142,11 @@ Expr Writer::of_depth(Expr d, const std::function<Expr(Expr)>& build) {
   return builder_.replaced(standing, d, [&] { return build(any); });
 }
 
-// exp(s − m) for s ≤ m, as docs/NUMERICS.md has it for sm90: 2^n·2^r by a polynomial of r, +0 from
-// 2^−127 down and for a NaN. Half as many operations as exp has.
+// exp(s − m) for s ≤ m, as docs/NUMERICS.md has it for sm90: 2^n·2^r by a polynomial of r, to whose
+// exponent n is added; +0 from 2^−127 down, where the polynomial is 1 and n −127, and for a NaN.
 Expr Writer::unit_weight(Expr s, Expr m) {
-  constexpr double kStep = 0x1.743cfp-7;  // log2(e) / 127
-  constexpr double kRound = 0x1.8p23;     // the low bits of n + kRound are n
+  constexpr double kStep = 0x1.743cfp-7;     // log2(e) / 127
+  constexpr double kRound = 0x1.8p23 - 127;  // the low bits of n + 127 + kRound are n
   // From the highest power down; what rounding to the factors' type leaves of them is enough.
   constexpr double kShort[] = {0x1.c2a21cp-5, 0x1.f00c5ep-3, 0x1.62f5fcp-1, 1.0};
   constexpr double kLong[] = {0x1.3a02d2p-7, 0x1.c9fc5p-5, 0x1.ec0378p-3, 0x1.62e12cp-1, 1.0};
@@ -159,7 +159,7 @@ Expr Writer::unit_weight(Expr s, Expr m) {
   Expr power = number(terms[0]);
   for (const double term : terms.subspan(1)) power = fma(power, r, number(term));
   const Expr shift = constant_int(c_.pool(), DType::kI32, 23);
-  return power * bitcast(shl(bitcast(sum, DType::kI32), shift), DType::kF32);
+  return bitcast(bitcast(power, DType::kI32) + shl(bitcast(sum, DType::kI32), shift), DType::kF32);
 }
 
 void Writer::scores(Expr j) {

@@ -307,7 +307,7 @@ struct AttendCase {
 // The row's formula for p.
 float unit_weight(DType type, float s, float m) {
   constexpr float kStep = 0x1.743cfp-7F;
-  constexpr float kRound = 0x1.8p23F;
+  constexpr float kRound = 0x1.8p23F - 127.0F;
   const float height = std::fma(s, kStep, std::fma(m, -kStep, 1.0F));
   const float z = height > 0.0F ? std::min(height, 1.0F) : 0.0F;
   const float sum = std::fma(z, 127.0F, kRound);
@@ -318,7 +318,8 @@ float unit_weight(DType type, float s, float m) {
   }
   float power = 0.0F;
   for (const float c : terms) power = std::fma(power, r, c);
-  return power * std::bit_cast<float>(std::bit_cast<uint32_t>(sum) << 23);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(power) +
+                              (std::bit_cast<uint32_t>(sum) << 23));
 }
 
 TEST(NamedOrder, WeightsOfAttentionAreNearExp) {

@@ -198,7 +198,7 @@ TEST(Traits, OnlyProductsHaveFactorsAndAtMostOneInputIsAdded) {
       EXPECT_EQ(op->max_inputs, traits.factors + 1) << op->name;
     }
   }
-  EXPECT_EQ(alone, "attention deform_conv ");
+  EXPECT_EQ(alone, "deform_conv ");
 }
 
 TEST(Traits, CommutativeOpsHaveTwoInputsAndAreElementwise) {
