@@ -213,9 +213,9 @@ class TileRun {
 
 TEST(CudaWgmma, TilesNeverChangeBits) {
   // Wide and narrow, short and long rings, the operands swapped or not.
-  constexpr cuda::WgmmaTile kTiles[] = {{128, 192, false, 5}, {128, 256, false, 4},
-                                        {64, 256, true, 3},   {128, 96, false, 8},
-                                        {64, 32, true, 8},    {128, 64, true, 6}};
+  constexpr cuda::WgmmaTile kTiles[] = {
+      {128, 192, false, 5}, {128, 256, false, 4}, {64, 256, true, 3}, {128, 96, false, 8},
+      {64, 32, true, 8},    {128, 64, true, 6},   {64, 256, false, 3}};
   int turned = 0;
   for (const ProductShape& s : {ProductShape{136, 264, 200}, {131, 67, 75}}) {
     for (const cuda::WgmmaTile& tile : kTiles) {

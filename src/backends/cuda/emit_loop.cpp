@@ -49,6 +49,12 @@ std::string Emitter::name_of(const loop::Reduction& r) const {
   return fmt::format("r{}", r.result);
 }
 
+bool Emitter::is_unrolled(const loop::Loop& l) {
+  return l.extent <= loop::kTreeLanes && l.body.empty() &&
+         std::any_of(l.reductions.begin(), l.reductions.end(),
+                     [](const loop::Reduction& r) { return r.kind == ReduceKind::kTree; });
+}
+
 void Emitter::start_reduction(const loop::Reduction& r) {
   const DType t = pool_.var_info(r.result).dtype;
   const std::string type = value_type(t);
@@ -59,8 +65,8 @@ void Emitter::start_reduction(const loop::Reduction& r) {
   if (r.kind != ReduceKind::kTree) return;
   line(fmt::format("{0} {1}_block = {2};\n{0} {1}_lanes[{3}];", type, name, identity,
                    loop::kTreeLanes));
-  line(fmt::format("for (i32 l = 0; l < {}; ++l) {}_lanes[l] = {};", loop::kTreeLanes, name,
-                   identity));
+  line(fmt::format("PYC_UNROLL for (i32 l = 0; l < {}; ++l) {}_lanes[l] = {};", loop::kTreeLanes,
+                   name, identity));
 }
 
 void Emitter::step_reduction(const loop::Reduction& r, const std::string& var,
@@ -98,8 +104,9 @@ void Emitter::step_reduction(const loop::Reduction& r, const std::string& var,
   const std::string low = name + "_lanes[l]";
   line(
       fmt::format("if ({0} % {1} == {2} || {3}) {{\n"
-                  "for (i32 h = {4}; h > 0; h >>= 1) for (i32 l = 0; l < h; ++l) {5} = {6};\n"
-                  "{7}_block = {8};\nfor (i32 l = 0; l < {9}; ++l) {5} = {10};\n}}",
+                  "PYC_UNROLL for (i32 h = {4}; h > 0; h >>= 1) "
+                  "PYC_UNROLL for (i32 l = 0; l < h; ++l) {5} = {6};\n"
+                  "{7}_block = {8};\nPYC_UNROLL for (i32 l = 0; l < {9}; ++l) {5} = {10};\n}}",
                   var, loop::kTreeBlock, loop::kTreeBlock - 1, last, loop::kTreeLanes / 2, low,
                   joined(low, name + "_lanes[l + h]"), name,
                   joined(name + "_block", name + "_lanes[0]"), loop::kTreeLanes, identity));

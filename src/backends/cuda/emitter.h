@@ -49,6 +49,8 @@ class Emitter {
   void empty_loop(const loop::Loop& l);
   // Names of a reduction's variables begin with this.
   std::string name_of(const loop::Reduction& r) const;
+  // Whether a loop is short enough for its trees to lie in registers: then it is unrolled.
+  static bool is_unrolled(const loop::Loop& l);
 
   // One element of a reduction whose variables are declared by their names, in a loop that is at
   // `var` and ends before `end`.
@@ -118,8 +120,8 @@ void Emitter::run_loop(const loop::Loop& l, Inner inner) {
   step_carries(l);
   end_statement();
   const std::string body = close_scope();
-  line("for (" + type + " " + var + " = " + first + "; " + var + " < " + end + "; ++" + var +
-       ") {\n" + body + "}");
+  line(std::string(is_unrolled(l) ? "PYC_UNROLL " : "") + "for (" + type + " " + var + " = " +
+       first + "; " + var + " < " + end + "; ++" + var + ") {\n" + body + "}");
   for (const loop::Reduction& r : l.reductions) finish_reduction(r);
   for (const loop::Carry& c : l.carries) declare(c.result, carry_name(c));
 }

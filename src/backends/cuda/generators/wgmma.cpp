@@ -25,6 +25,7 @@ constexpr double kElementClocks = 0.2;  // of an operand's element that comes by
 constexpr double kRoundClocks = 450.0;  // of 8 such elements of each thread, until they are there
 constexpr double kLatency = 850.0;      // of a stage, from its first copy to its product
 constexpr double kLeastStage = 160.0;   // a barrier and a product
+constexpr double kWindowStage = 300.0;  // the same, and places of a window's taps
 constexpr double kTileClocks = 2200.0;  // before the first stage and after the last
 constexpr double kSumClocks = 0.25;     // of a sum in the epilogue
 constexpr double kJoinBytes = 20.0;     // of sums of segments, written and read
@@ -74,6 +75,15 @@ double wait_clocks(const WgmmaProduct& p) {
   return rounds * kRoundClocks;
 }
 
+double least_stage(const WgmmaProduct& p) {
+  for (const bool of_b : {false, true}) {
+    const auto form = (of_b ? p.contraction().b : p.contraction().a).form;
+    const bool together = wgmma_bring(p, of_b) != WgmmaBring::kElements;
+    if (together && form == lower::Contraction::Form::kComputed) return kWindowStage;
+  }
+  return kLeastStage;
+}
+
 // Of the kernel that joins segments, and of what it joins.
 double join_ns(const WgmmaProduct& p, int64_t tiles) {
   if (!p.tile.split) return 0.0;
@@ -97,7 +107,7 @@ double cost_ns(const WgmmaProduct& p) {
   const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors * resident));
   const auto stages = static_cast<double>(quotient_up(std::min(c.k, t.split ? 1024 : c.k), 64));
   const double latency =
-      std::max({kLatency / static_cast<double>(t.stages - 2), kLeastStage, waits});
+      std::max({kLatency / static_cast<double>(t.stages - 2), least_stage(p), waits});
   // Of two blocks one multiplies while the other begins or ends.
   const double clocks = stages * std::max(stage * static_cast<double>(resident), latency) +
                         kTileClocks + sums * kSumClocks;

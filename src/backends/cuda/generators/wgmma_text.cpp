@@ -28,6 +28,7 @@ constexpr int64_t kChunk = 8;       // elements of 16 bytes
 constexpr int64_t kThreads = 128;   // that compute kRows rows together
 constexpr int64_t kRows = 64;
 constexpr int64_t kBlock = 16;  // of k in one instruction
+constexpr int64_t kFewStages = 4;
 // So many floats between rows of sums let eight rows be written without a conflict of banks.
 constexpr int64_t kPadding = 8;
 constexpr int64_t kMostShared = 227 << 10;
@@ -121,6 +122,14 @@ class WgmmaWriter {
 
  private:
   int64_t ahead() const { return p_.tile.stages - kStagesInUse; }
+  int64_t k_stages() const { return (c_.k + kDepth - 1) / kDepth; }
+  // Whether all stages are written out, so that for elements that come one by one all that follows
+  // from k is a constant: the window of a first convolution has few channels and few terms.
+  bool knows_terms() const {
+    const bool one_by_one =
+        rows_.bring == WgmmaBring::kElements || columns_.bring == WgmmaBring::kElements;
+    return one_by_one && k_stages() <= kFewStages;
+  }
   int64_t sums() const { return p_.tile.columns / 2; }  // of a thread
 
   loop::Reduction& product_of(loop::Kernel& kernel) const {
@@ -168,20 +177,33 @@ class WgmmaWriter {
     e.open_scope();
     e.line(fmt::format("const i32 at = i * {} + pyc_thread();", out_.threads));
     if (count % out_.threads != 0) e.line(fmt::format("if (at >= {}) break;", count));
-    if (s.along_rows()) {
-      e.line(fmt::format("const i32 r = at % {0} * {1}, d = at / {0};", s.rows / kChunk, kChunk));
-    } else if (elements && neighbours_in_rows(s)) {
-      e.line(fmt::format("const i32 r = at % {0}, d = at / {0} * {1};", s.rows, kChunk));
-    } else {
-      e.line(fmt::format("const i32 r = at / {0}, d = at % {0} * {1};", kDepth / kChunk, kChunk));
-    }
+    e.line(chunk_of_round(s, elements && neighbours_in_rows(s)));
     elements ? bring_elements(e, s) : bring_chunk(e, s);
     const std::string body = e.close_scope();
     const int64_t rounds = (count + out_.threads - 1) / out_.threads;
     e.line(fmt::format("{} for (i32 i = 0; i < {}; ++i) {{\n{}}}",
-                       elements ? "PYC_UNROLL2" : "PYC_UNROLL", rounds, body));
+                       elements && !knows_terms() ? "PYC_UNROLL2" : "PYC_UNROLL", rounds, body));
     return e.finished(fmt::format("PYC_FN void {}_{}({}i32 batch, i32 first, i32 k0, u32 to)",
                                   symbol_, name, buffer_parameters()));
+  }
+
+  // Row r and depth d of this thread's chunk in round i. What is the same in every round, or for
+  // all threads, is written so: the compiler then computes it once.
+  std::string chunk_of_round(const Side& s, bool by_rows) const {
+    const int64_t threads = out_.threads;
+    if (s.along_rows()) {
+      return fmt::format("const i32 r = at % {0} * {1}, d = at / {0};", s.rows / kChunk, kChunk);
+    }
+    if (!by_rows) {
+      return fmt::format(
+          "const i32 r = i * {0} + pyc_thread() / {1}, d = (i32)((u32)pyc_thread() % {1}u) * {2};",
+          threads / (kDepth / kChunk), kDepth / kChunk, kChunk);
+    }
+    if (s.rows % threads == 0) {
+      return fmt::format("const i32 r = i % {0} * {1} + pyc_thread(), d = i / {0} * {2};",
+                         s.rows / threads, threads, kChunk);
+    }
+    return fmt::format("const i32 r = at % {0}, d = at / {0} * {1};", s.rows, kChunk);
   }
 
   // Whether threads side by side had better read neighbours along the rows: a window's pixels lie
@@ -217,19 +239,40 @@ class WgmmaWriter {
     };
     declare_index(e, s.var, "row", within("first + r", s.extent, s.rows));
     declare_index(e, c_.k_var, "k", within("k0 + d", c_.k, kDepth));
-    std::string at = e.value(load.a);
-    if (load.b != kNone) {
+    std::string at;
+    if (load.b == kNone) {
+      at = e.value(load.a);
+    } else {
       there += " && " + e.value(load.b);
-      at = fmt::format("(there ? {} : 0)", at);
+      at = fmt::format("(there ? {} : 0)", window_place(e, load.a));
     }
     e.line(fmt::format("const bool there = {};", there));
     e.line(fmt::format("pyc_copy16(to + (u32)({}), {} + {}, there ? 16u : 0u);", place_of(s),
                        buffer_name(static_cast<uint32_t>(load.imm)), at));
   }
 
+  // A place as the sum of what follows from the row and of what follows from k, so that the first
+  // is computed before the first stage. Where it is one, it is not negative.
+  std::string window_place(Emitter& e, ExprId offset) const {
+    const bool is_short = is_short_index(e.pool_.node(offset));
+    const auto depends = [&](const auto& term) {
+      return loop::depends_on(e.pool_, term.first, c_.k_var);
+    };
+    loop::Affine of_row = loop::affine_of(e.pool_, offset);
+    loop::Affine of_k = of_row;
+    of_k.constant = 0;
+    erase_if(of_row.terms, depends);
+    erase_if(of_k.terms, [&](const auto& term) { return !depends(term); });
+    const std::string row = e.value(loop::from_affine(e.pool_, of_row));
+    const std::string k = e.value(loop::from_affine(e.pool_, of_k));
+    return fmt::format("{}({} + {})", is_short ? "(u32)" : "", row, k);
+  }
+
   // What follows from the row alone is computed once for all of its elements.
   void bring_elements(Emitter& e, const Side& s) const {
-    e.line(fmt::format("const bool there = first + r < {};", s.extent));
+    const bool fill = s.extent % s.rows == 0;
+    e.line(fmt::format("const bool there = {};",
+                       fill ? "true" : fmt::format("first + r < {}", s.extent)));
     declare_index(e, s.var, "row", "there ? first + r : 0");
     e.open_scope();
     e.open_scope();
@@ -314,7 +357,8 @@ class WgmmaWriter {
 
   // `total` of each of the thread's elements, or of those of the block's segment.
   std::string products() const {
-    const int64_t stages = (c_.k + kDepth - 1) / kDepth;
+    const int64_t stages = k_stages();
+    const std::string_view unroll = knows_terms() ? "PYC_UNROLL " : "";
     const int64_t of_segment = segment_of(p_.factors) / kDepth;
     const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
     std::string text =
@@ -331,15 +375,15 @@ class WgmmaWriter {
     text +=
         fmt::format("if (first + i < last) {{\n{}}}\npyc_copy_commit();\n}}\n", bring("first + i"));
     text += fmt::format(
-        "for (i32 begin = first; begin < last; begin += {0}) {{\n"
+        "{6}for (i32 begin = first; begin < last; begin += {0}) {{\n"
         "const i32 end = begin + {0} < last ? begin + {0} : last;\n"
-        "for (i32 t = begin; t < end; ++t) {{\n"
+        "{6}for (i32 t = begin; t < end; ++t) {{\n"
         "pyc_copy_wait();\npyc_shared_fence();\npyc_barrier();\n"
         "const u32 a_at = (u32)(t % {1} * {2} + thread / {3} * {4}), "
         "b_at = (u32)(t % {1} * {2} + {5});\n"
         "pyc_wgmma_fence();\n",
         of_segment, p_.tile.stages, stage_bytes(p_.tile), kThreads, kRows * kRowBytes,
-        rows_.bytes());
+        rows_.bytes(), unroll);
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
       text += fmt::format("pyc_wgmma(sum, {}, {}, {});\n",
                           view(rows_, fmt::format("a_at + {}u", b * block_bytes(rows_))),
