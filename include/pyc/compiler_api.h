@@ -53,7 +53,8 @@ typedef struct pyc_run_stats {
   int64_t value_peak_bytes; /* held at a time, at most */
   int64_t staged_views;     /* inputs and outputs that were copied: not row-major, or not aligned */
   int64_t staged_bytes;     /* of their elements */
-  int64_t copied_bytes;     /* of states that no kernel could write where they lie */
+  int64_t copied_bytes; /* of states that no kernel could write where they lie, and of parameters
+                           that stay in a file */
   int64_t recomputed_steps; /* of `steps`: run again so that the memory budget is kept */
 } pyc_run_stats;
 
@@ -149,6 +150,8 @@ typedef struct pyc_memory_report {
   int64_t code_bytes; /* of the program, beside the peak; 0 for an open model */
   int64_t kept_program_bytes; /* code and parameters that the compile cache of this process keeps */
   int64_t state_bytes;        /* kept from run to run, planned and allocated alike */
+  int64_t mapped_bytes; /* of parameters that stay in a mapped file for the memory budget; beside
+                           the peak */
 } pyc_memory_report;
 PYC_API pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* report,
                                         pyc_error** error);

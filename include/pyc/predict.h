@@ -12,9 +12,10 @@ typedef struct pyc_prediction {
   size_t struct_size;
   int64_t peak_bytes;       /* as pyc_memory_report has it: exact */
   int64_t arena_bytes;      /* as there */
-  int64_t steps;            /* of a run, each a group of nodes */
+  int64_t steps;            /* of a run, each a group of nodes or a copy */
   int64_t recomputed_steps; /* of `steps`: run again so that the memory budget is kept */
   double run_ns;            /* one run, by the costs of its kernels; -1: the device has none */
+  int64_t copied_bytes;     /* in a run, as pyc_run_stats has it */
 } pyc_prediction;
 
 /* Refuses as pyc_compile does, but for what making code refuses. `smallest` not 0: for the smallest

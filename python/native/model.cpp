@@ -280,6 +280,7 @@ nb::dict memory_of(const CompiledModel& self) {
   out["scratch_bytes"] = report.scratch_bytes;
   out["staging_bytes"] = report.staging_bytes;
   out["state_bytes"] = report.state_bytes;
+  out["mapped_bytes"] = report.mapped_bytes;
   return out;
 }
 

@@ -41,6 +41,8 @@ struct Capabilities {
   std::vector<std::string_view> targets = {};
   // Whether its lanes keep a model's state (runtime/states.h) where its kernels write it.
   bool states = true;
+  // Whether its engines run Copy steps of parameters into the arena (plan/stream.h).
+  bool streams = true;
   // What dump has besides the stages that all backends share.
   std::vector<std::string_view> stages = {};
 };

@@ -12,13 +12,14 @@ enum class BufferClass : uint8_t {
   kTemporary,
   kOutput,
   kWorkspace,
-  kState,  // kept by the model from one run to the next
+  kState,   // kept by the model from one run to the next
+  kMapped,  // a parameter that stays in a mapped file: no memory of the run, beside its peak
 };
-inline constexpr int kBufferClasses = 6;
+inline constexpr int kBufferClasses = 7;
 
 constexpr std::string_view buffer_class_name(BufferClass c) {
-  constexpr std::string_view kNames[kBufferClasses] = {"host_input", "parameter", "temporary",
-                                                       "output",     "workspace", "state"};
+  constexpr std::string_view kNames[kBufferClasses] = {
+      "host_input", "parameter", "temporary", "output", "workspace", "state", "mapped"};
   return kNames[static_cast<int>(c)];
 }
 

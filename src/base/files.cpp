@@ -15,8 +15,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/descriptor.h"
-
 namespace pyc {
 namespace {
 
@@ -82,7 +80,7 @@ int create_temporary(const std::string& folder, std::string* path) {
   for (int i = 0; i < kAttempts; ++i) {
     *path = fmt::format("{}.pyc-tmp.{}.{}", folder, getpid(), i);
     const int fd = retry_interrupted(
-        [&] { return ::open(path->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+        [&] { return ::open(path->c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
@@ -159,6 +157,18 @@ Status write_file_atomic(const std::string& path,
     return status;
   }
   return sync_folder(folder.empty() ? "." : folder);
+}
+
+Result<Descriptor> write_nameless_file(const std::string& folder,
+                                       std::span<const std::span<const std::byte>> pieces) {
+  std::string path;
+  Descriptor file(create_temporary(folder + "/", &path));
+  if (!file.valid()) return io_failure("create a file in", folder);
+  if (::unlink(path.c_str()) != 0) return io_failure("remove", path);
+  for (const std::span<const std::byte> piece : pieces) {
+    PYC_TRY(write_all(file.get(), piece, path));
+  }
+  return file;
 }
 
 Status write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {

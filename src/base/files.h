@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/status.h"
 
 namespace pyc {
@@ -27,5 +28,10 @@ Status write_file_atomic(const std::string& path, std::string_view text);
 // The pieces one behind the other.
 Status write_file_atomic(const std::string& path,
                          std::span<const std::span<const std::byte>> pieces);
+
+// The pieces one behind the other in a new file of that folder, which has no name when this
+// returns: it goes with its last descriptor and mapping. Errors as of write_file_atomic.
+Result<Descriptor> write_nameless_file(const std::string& folder,
+                                       std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace pyc

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/files.h"
 
 namespace pyc {
 namespace {
@@ -50,7 +51,7 @@ Result<SharedBytes> map_descriptor(const Descriptor& fd, const std::string& path
   if (data == MAP_FAILED) return io_error(path, errno);
   owner->data = data;
   owner->size = size;
-  return SharedBytes(owner, {static_cast<const std::byte*>(data), size});
+  return SharedBytes(owner, {static_cast<const std::byte*>(data), size}, true);
 }
 
 // A link where a folder is expected is reported as "no folder".
@@ -115,6 +116,12 @@ Result<SharedBytes> map_file_beneath(const std::string& folder, const std::strin
   if (::fstat(at.get(), &info) != 0) return io_error(relative, errno);
   if (S_ISREG(info.st_mode) && info.st_nlink > 1) return outside(relative, "has a second name");
   return map_descriptor(at, relative);
+}
+
+Result<SharedBytes> map_nameless_file(const std::string& folder,
+                                      std::span<const std::span<const std::byte>> pieces) {
+  PYC_ASSIGN(const Descriptor file, write_nameless_file(folder, pieces));
+  return map_descriptor(file, folder);
 }
 
 }  // namespace pyc

@@ -22,4 +22,9 @@ Result<SharedBytes> map_file(const std::string& path);
 // so.
 Result<SharedBytes> map_file_beneath(const std::string& folder, const std::string& relative);
 
+// The pieces one behind the other in a new file of that folder, mapped. The file has no name any
+// more when this returns: it goes with the mapping. kNotFound or kIoError with path and reason.
+Result<SharedBytes> map_nameless_file(const std::string& folder,
+                                      std::span<const std::span<const std::byte>> pieces);
+
 }  // namespace pyc

@@ -18,12 +18,16 @@ class SharedBytes {
     bytes_ = *owner;
     owner_ = std::move(owner);
   }
-  SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes)
-      : owner_(std::move(owner)), bytes_(bytes) {}
+  // `in_file`: the owner is a mapped file.
+  SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+              bool in_file = false)
+      : owner_(std::move(owner)), bytes_(bytes), in_file_(in_file) {}
 
   const std::byte* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
+  // Whether they are a file's, so that they take no memory that the system cannot take back.
+  bool in_file() const { return in_file_; }
   const std::byte* begin() const { return data(); }
   const std::byte* end() const { return data() + size(); }
   const std::byte& operator[](size_t i) const { return bytes_[i]; }
@@ -37,6 +41,7 @@ class SharedBytes {
  private:
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
+  bool in_file_ = false;
 };
 
 }  // namespace pyc

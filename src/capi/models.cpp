@@ -256,6 +256,7 @@ pyc_status pyc_model_get_memory(const pyc_model* model, pyc_memory_report* repor
     out.measured_arena_bytes = m.measured_arena_bytes;
     out.staging_bytes = m.staging_bytes;
     out.state_bytes = of_class(BufferClass::kState);
+    out.mapped_bytes = of_class(BufferClass::kMapped);
     const runtime::Model* whole = model->session->whole();
     out.code_bytes = whole == nullptr ? 0 : session::code_bytes(whole->program());
     out.kept_program_bytes = session::cache_bytes();

@@ -41,7 +41,7 @@ runtime::Parameter aligned_parameter(const ir::ConstData& constant, DType dtype)
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
   if (address % static_cast<uintptr_t>(dtype_size(dtype)) == 0) {
     auto owner = std::make_shared<const SharedBytes>(bytes);
-    return {owner, owner->data(), size};
+    return {owner, owner->data(), size, owner->in_file()};
   }
   const std::string what = "aligned copy";
   if (const auto found = constant.made.find(what); found.owner != nullptr) {
@@ -98,7 +98,7 @@ class Assembler {
 
   void add_constants(runtime::Program& program) {
     for (const plan::Instance& b : plan_.instances) {
-      if (b.cls != BufferClass::kParameter || !b.packing.empty()) continue;
+      if (!is_parameter(b) || !b.packing.empty()) continue;
       const auto& data = lowered_.graph->value(b.value).constant;
       parameter_at(program, b.io_index) =
           aligned_parameter(*data, lowered_.graph->type(b.value).dtype);
@@ -120,10 +120,25 @@ class Assembler {
   void add_packed(const plan::Step& step, const backends::CompiledGroup& compiled,
                   runtime::Program& program) {
     for (size_t i = 0; i < compiled.packed.size(); ++i) {
-      const plan::Instance& b = plan_.instances[packed_buffer(step, compiled, i)];
+      const plan::Instance& b = source_of(packed_buffer(step, compiled, i));
       PYC_CHECK(b.bytes == compiled.packed[i].bytes, "packed constant of an unplanned size");
       parameter_at(program, b.io_index) = compiled.packed[i];
     }
+  }
+
+  static bool is_parameter(const plan::Instance& b) {
+    return b.cls == BufferClass::kParameter || b.cls == BufferClass::kMapped;
+  }
+
+  // The parameter that the instance is, or that it is the window of.
+  const plan::Instance& source_of(uint32_t instance) const {
+    const plan::Instance& read = plan_.instances[instance];
+    if (is_parameter(read)) return read;
+    const auto source = std::ranges::find_if(plan_.instances, [&](const plan::Instance& b) {
+      return is_parameter(b) && b.value == read.value && b.packing == read.packing;
+    });
+    PYC_CHECK(source != plan_.instances.end(), "a window of a parameter");
+    return *source;
   }
 
   runtime::BufferRef place(uint32_t instance) const {
@@ -134,6 +149,7 @@ class Assembler {
       case BufferClass::kOutput:
         return {runtime::Where::kOutput, b.io_index, 0};
       case BufferClass::kParameter:
+      case BufferClass::kMapped:
         return {runtime::Where::kParameter, b.io_index, 0};
       case BufferClass::kState:
         return {runtime::Where::kState, b.io_index, 0};

@@ -12,6 +12,7 @@
 #include "driver/devices.h"
 #include "driver/front.h"
 #include "driver/states.h"
+#include "driver/stream_file.h"
 #include "driver/targets.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
@@ -122,13 +123,15 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                                                  o.determinism == Determinism::kFast));
   times.select_ns = lap("select");
   PYC_TRY(limit.check("select"));
-  PYC_ASSIGN(plan::ExecutionPlan plan, plan::build_plan(lowered, selection.needs,
-                                                        {.threads = backend_options.threads,
-                                                         .memory_budget = budget_or_none(o),
-                                                         .reuse = o.reuse,
-                                                         .mode = mode_of(o),
-                                                         .group_ns = costs_of(selection),
-                                                         .states = std::move(states)}));
+  PYC_ASSIGN(plan::ExecutionPlan plan,
+             plan::build_plan(lowered, selection.needs,
+                              {.threads = backend_options.threads,
+                               .memory_budget = budget_or_none(o),
+                               .reuse = o.reuse,
+                               .mode = mode_of(o),
+                               .group_ns = costs_of(selection),
+                               .stream = o.stream_parameters && backend->capabilities().streams,
+                               .states = std::move(states)}));
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap("plan");
   PYC_TRY(limit.check("plan"));
@@ -166,6 +169,9 @@ Result<Compiled> compile_program(ir::VerifiedGraph given, const CompileOptions& 
   PYC_ASSIGN(std::shared_ptr<const runtime::Program> program,
              assemble(*front.given, front.lowered, front.plan, groups,
                       {.backend = std::string(front.backend->name()), .target = o.target}));
+  if (!o.stream_folder.empty()) {
+    PYC_ASSIGN(program, with_streamed_in_file(std::move(program), o.stream_folder));
+  }
   front.times.assemble_ns = lap("assemble");
   if (o.trace != nullptr) o.trace->add_nodes(program, traced_nodes(front));
   front.times.kernels = stats.kernels;

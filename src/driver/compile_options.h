@@ -55,6 +55,11 @@ struct CompileOptions {
   // What the programs of one open graph share (backends::Backend::make_store); null: the program
   // stands alone. Never part of a key: code from it has the same bits.
   std::shared_ptr<backends::CodeStore> store = {};
+  // Whether parameters may stay in a file for the memory budget, and where those that are in none
+  // yet are put: a folder, or "" for a program that becomes an artefact, which is that file. Never
+  // part of a key, as the budget is.
+  bool stream_parameters = true;
+  std::string stream_folder = {};
   // What contracts asked for.
   std::vector<ContractClause> clauses = {};
   // Where compiles and the runs of what they make are recorded; null: nowhere.

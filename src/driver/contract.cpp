@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "driver/compile.h"
 
@@ -93,7 +95,10 @@ Status add_contract(CompileOptions& options, std::string_view text) {
 double predicted_ns(const DecisionLog& log) {
   double sum = 0;
   for (const Decision& d : log) {
-    if (!d.what.starts_with("kernel:") && !d.what.starts_with("recompute:")) continue;
+    constexpr std::array<std::string_view, 3> kCosting = {"kernel:", "recompute:", "stream:"};
+    if (std::ranges::none_of(kCosting, [&](std::string_view p) { return d.what.starts_with(p); })) {
+      continue;
+    }
     const auto chosen = std::ranges::find_if(d.alternatives, [&](const Alternative& a) {
       return a.name == d.chosen && a.rejected.empty();
     });

@@ -25,7 +25,8 @@ Result<Prediction> predict(ir::VerifiedGraph given, CompileOptions o, bool small
                     .arena_bytes = front.plan.host().arena_bytes,
                     .steps = static_cast<int64_t>(front.plan.steps.size()),
                     .recomputed_steps = std::ranges::count(plan::runs_again(front.plan), true),
-                    .run_ns = predicted_ns(front.log)};
+                    .run_ns = predicted_ns(front.log),
+                    .copied_bytes = front.plan.host().copied_bytes};
 }
 
 }  // namespace pyc::driver

@@ -127,7 +127,7 @@ class Execution {
         held_.push_back(i);
       }
     }
-    if (instance.cls == BufferClass::kParameter) {
+    if (instance.cls == BufferClass::kParameter || instance.cls == BufferClass::kMapped) {
       if (instance.value == ir::kNoId ||
           graph_.value(instance.value).kind != ir::ValueKind::kConstant) {
         return wrong("constant");
@@ -154,7 +154,10 @@ class Execution {
     }
     for (const uint32_t i : step.reads) PYC_TRY(read(s, i));
     for (const loop::InPlacePair& pair : step.in_place) PYC_TRY(check_in_place(s, pair));
-    for (const uint32_t i : step.writes) PYC_TRY(write(s, i, plan_.instances[i].value));
+    for (const uint32_t i : step.writes) {
+      PYC_TRY(write(s, i, plan_.instances[i].value));
+      if (step.kind == StepKind::kCopy) contents_[i].packing = plan_.instances[i].packing;
+    }
     if (step.workspace != ir::kNoId) PYC_TRY(write(s, step.workspace, ir::kNoId));
     return {};
   }
@@ -239,9 +242,15 @@ class Execution {
     return {};
   }
 
-  // The step names an instance of every value that its group's kernel takes, and no more writes.
+  // The step names an instance of every value that its group's kernel takes, and no more writes;
+  // what it reads is in memory.
   Status check_operands(uint32_t s) const {
     const Step& step = plan_.steps[s];
+    for (const uint32_t i : step.reads) {
+      if (plan_.instances[i].cls != BufferClass::kMapped) continue;
+      return refusal("wrong_class", fmt::format("{} reads {}, which stays in a file", step_name(s),
+                                                name_of_instance(plan_, i)));
+    }
     const lower::Group& group = lowered_.groups[step.group];
     size_t written = 0;
     for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {

@@ -37,7 +37,7 @@ inline bool live_together(const Lifetime& a, const Lifetime& b) {
 }
 
 // Temporaries and workspaces live from their first to their last use, outputs from their first one
-// to the end of the run, inputs, parameters and states all the time. Requires set_uses.
+// to the end of the run, all others all the time. Requires set_uses.
 Lifetime lifetime(const ExecutionPlan& plan, const Instance& instance);
 
 // Sets every instance's uses from the steps.

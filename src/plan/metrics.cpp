@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "plan/liveness.h"
@@ -27,17 +28,22 @@ std::vector<Living> arena_instances(const ExecutionPlan& plan, uint32_t place) {
   return arena;
 }
 
-LivePeak peak_of(const std::vector<Living>& arena, size_t steps) {
-  std::vector<int64_t> change(steps + 2, 0);  // a plan without steps has step 0 too
+std::vector<int64_t> bytes_along(const std::vector<Living>& arena, size_t steps) {
+  std::vector<int64_t> live(steps + 2, 0);  // a plan without steps has step 0 too
   for (const Living& l : arena) {
-    change[static_cast<size_t>(l.life.first) + (l.in_place ? 1 : 0)] += arena_size(*l.instance);
-    change[static_cast<size_t>(l.life.last) + 1] -= arena_size(*l.instance);
+    live[static_cast<size_t>(l.life.first) + (l.in_place ? 1 : 0)] += arena_size(*l.instance);
+    live[static_cast<size_t>(l.life.last) + 1] -= arena_size(*l.instance);
   }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.resize(steps);
+  return live;
+}
+
+LivePeak peak_of(const std::vector<Living>& arena, size_t steps) {
   LivePeak peak;
-  int64_t live = 0;
+  const std::vector<int64_t> live = bytes_along(arena, steps);
   for (size_t s = 0; s < steps; ++s) {
-    live += change[s];
-    if (live > peak.bytes) peak = {live, static_cast<int>(s)};
+    if (live[s] > peak.bytes) peak = {live[s], static_cast<int>(s)};
   }
   return peak;
 }
@@ -114,6 +120,10 @@ int64_t state_bytes(const ExecutionPlan& plan, uint32_t place) {
 
 LivePeak live_peak(const ExecutionPlan& plan, uint32_t place) {
   return peak_of(arena_instances(plan, place), plan.steps.size());
+}
+
+std::vector<int64_t> live_bytes(const ExecutionPlan& plan, uint32_t place) {
+  return bytes_along(arena_instances(plan, place), plan.steps.size());
 }
 
 std::vector<uint32_t> previous_owners(const ExecutionPlan& plan, uint32_t place) {

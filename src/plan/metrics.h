@@ -12,6 +12,8 @@ struct LivePeak {
 };
 // What is written in place takes no memory of its own at the step that writes it.
 LivePeak live_peak(const ExecutionPlan& plan, uint32_t place);
+// Per step: that sum.
+std::vector<int64_t> live_bytes(const ExecutionPlan& plan, uint32_t place);
 
 // Per instance: which had some of its memory in the place's arena last before it, or kNoId; of
 // several the one that was used last. Requires offsets that share as verify_allocation asks.

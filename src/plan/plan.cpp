@@ -14,6 +14,7 @@
 #include "plan/metrics.h"
 #include "plan/order.h"
 #include "plan/states.h"
+#include "plan/stream.h"
 
 namespace pyc::plan {
 namespace {
@@ -112,6 +113,16 @@ int64_t scratch_per_thread(std::span<const lower::KernelNeeds> needs) {
   return (most + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Of a draft whose steps run once and one with steps run again, the one that fits the limit, or is
+// smaller, when parameters stay in a file; the first if both do.
+Draft stream_either(const Drafting& drafting, Draft once, Draft again, int64_t limit) {
+  const bool differ = once.plan.steps.size() != again.plan.steps.size();
+  Draft plain = stream_parameters(drafting, std::move(once), limit);
+  if (!differ || arena_and_parameters(plain) <= limit) return plain;
+  Draft both = stream_parameters(drafting, std::move(again), limit);
+  return arena_and_parameters(both) < arena_and_parameters(plain) ? both : plain;
+}
+
 }  // namespace
 
 Status check_budgets(const ExecutionPlan& plan, int threads) {
@@ -121,15 +132,19 @@ Status check_budgets(const ExecutionPlan& plan, int threads) {
     const auto bytes = [&m](BufferClass cls) { return m.class_bytes[static_cast<size_t>(cls)]; };
     const std::string states =
         plan.states.empty() ? "" : fmt::format("state {}, ", bytes(BufferClass::kState));
+    const std::string mapped =
+        bytes(BufferClass::kMapped) == 0
+            ? ""
+            : fmt::format(" ({} more stay in a file)", bytes(BufferClass::kMapped));
     return {
         Code::kBudgetExceeded,
         fmt::format(
             "memory_budget of {}: expected a peak of at most {} bytes, found {}: host_input {}, "
-            "parameter {}, output {}, {}arena {} (temporary {} and workspace {} before "
+            "parameter {}{}, output {}, {}arena {} (temporary {} and workspace {} before "
             "reuse), scratch {} ({} threads of {}); the smallest budget for this plan is {}",
             place.name, place.budget, m.peak_bytes, bytes(BufferClass::kHostInput),
-            bytes(BufferClass::kParameter), bytes(BufferClass::kOutput), states, m.arena_bytes,
-            bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
+            bytes(BufferClass::kParameter), mapped, bytes(BufferClass::kOutput), states,
+            m.arena_bytes, bytes(BufferClass::kTemporary), bytes(BufferClass::kWorkspace),
             m.scratch_bytes * threads, threads, m.scratch_bytes, m.peak_bytes)};
   }
   return {};
@@ -156,7 +171,12 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
     if (options.mode != least.mode) draft = choose_order(drafting, least);
     const int64_t limit = budget - (peak() - draft.placement.arena_bytes);
     if (peak() > budget && options.mode != PlanMode::kLatencyFirst) {
+      const int64_t others = peak() - arena_and_parameters(draft);
+      Draft once = draft;
       draft = fit_arena(drafting, std::move(draft), options.group_ns, limit);
+      if (options.stream && peak() > budget) {
+        draft = stream_either(drafting, std::move(once), std::move(draft), budget - others);
+      }
     }
   }
   ExecutionPlan& plan = draft.plan;

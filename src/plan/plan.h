@@ -11,7 +11,7 @@ namespace pyc::plan {
 enum class PlanMode : uint8_t {
   kBalanced,      // the order of the groups, or a greedy one where its arena is smaller
   kMemoryFirst,   // the order with the smallest arena that a search finds
-  kLatencyFirst,  // as kBalanced; a budget that needs steps run again is refused
+  kLatencyFirst,  // as kBalanced; a budget that needs steps run again or copies is refused
 };
 
 // A budget of as little as is found to work.
@@ -26,14 +26,15 @@ struct PlanOptions {
   // Per group: the estimated time of one run; what is run again for the budget is chosen by it.
   // Empty or 0: by the bytes that the group moves.
   std::vector<double> group_ns = {};
+  bool stream = false;                 // parameters may stay in a file for the budget (stream.h)
   std::vector<StatePair> states = {};  // inputs and outputs of one type, each in one pair at most
 };
 
 // Orders the groups' steps, assigns offsets and accounts for every byte. A plan that is over the
-// budget gets the order of kMemoryFirst, then steps that run again (recompute.h). One that is still
-// over it is refused with the smallest budget that was found to do; that one does.
-// `needs[i]` is what the candidate chosen for group i asks for. The
-// result passed verify_schedule, verify_allocation and check_budgets.
+// budget gets the order of kMemoryFirst, then steps that run again (recompute.h), then parameters
+// that stay in a file (stream.h). One that is still over it is refused with the smallest budget
+// that was found to do; that one does. `needs[i]` is what the candidate chosen for group i asks
+// for. The result passed verify_schedule, verify_allocation and check_budgets.
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                                  std::span<const lower::KernelNeeds> needs,
                                  const PlanOptions& options);

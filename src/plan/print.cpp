@@ -57,11 +57,15 @@ void print_metrics(std::string& text, const ExecutionPlan& plan, uint32_t index)
   const PlanMetrics& m = place.metrics;
   int64_t packed = 0;
   for (const Instance& instance : plan.instances) {
-    if (instance.place == index && !instance.packing.empty()) packed += instance.bytes;
+    if (instance.place == index && instance.cls == BufferClass::kParameter &&
+        !instance.packing.empty()) {
+      packed += instance.bytes;
+    }
   }
   text += fmt::format("metrics of {}:\n", place.name);
   for (size_t c = 0; c < kBufferClasses; ++c) {
     if (static_cast<BufferClass>(c) == BufferClass::kState && !states) continue;
+    if (static_cast<BufferClass>(c) == BufferClass::kMapped && m.class_bytes[c] == 0) continue;
     text +=
         fmt::format("  {} {}", buffer_class_name(static_cast<BufferClass>(c)), m.class_bytes[c]);
     if (static_cast<BufferClass>(c) == BufferClass::kParameter) {
@@ -69,7 +73,7 @@ void print_metrics(std::string& text, const ExecutionPlan& plan, uint32_t index)
     }
     text += '\n';
   }
-  if (states) text += fmt::format("  copied {} a run\n", m.copied_bytes);
+  if (states || m.copied_bytes > 0) text += fmt::format("  copied {} a run\n", m.copied_bytes);
   text += fmt::format("  arena {} (requested {}, lower bound {} at step {})\n", m.arena_bytes,
                       m.requested_bytes, m.lower_bound_bytes, m.peak_step);
   text += fmt::format(

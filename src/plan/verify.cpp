@@ -40,6 +40,7 @@ bool suits(BufferClass cls, Role role) {
   switch (cls) {
     case BufferClass::kHostInput:
     case BufferClass::kParameter:
+    case BufferClass::kMapped:
       return role == Role::kGiven;
     case BufferClass::kTemporary:
     case BufferClass::kOutput:
@@ -108,16 +109,18 @@ Status check_states(const ExecutionPlan& plan) {
   return {};
 }
 
-// Inputs, outputs and parameters are numbered from 0 without gaps.
+// Inputs, outputs and parameters are numbered from 0 without gaps; those in a file are parameters.
 Status check_io_indices(const ExecutionPlan& plan) {
   std::array<std::vector<bool>, kBufferClasses> seen;
-  for (const Instance& instance : plan.instances) {
-    seen[static_cast<size_t>(instance.cls)].push_back(false);
-  }
+  const auto numbers_of = [&seen](const Instance& instance) -> std::vector<bool>& {
+    const bool mapped = instance.cls == BufferClass::kMapped;
+    return seen[static_cast<size_t>(mapped ? BufferClass::kParameter : instance.cls)];
+  };
+  for (const Instance& instance : plan.instances) numbers_of(instance).push_back(false);
   for (uint32_t i = 0; i < plan.instances.size(); ++i) {
     const Instance& instance = plan.instances[i];
     if (in_arena(instance) || instance.cls == BufferClass::kState) continue;
-    std::vector<bool>& taken = seen[static_cast<size_t>(instance.cls)];
+    std::vector<bool>& taken = numbers_of(instance);
     if (instance.io_index >= taken.size() || taken[instance.io_index]) {
       return refusal("wrong_index",
                      fmt::format("{} cannot be {} {} of {}", name_of_instance(plan, i),

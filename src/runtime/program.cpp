@@ -78,6 +78,16 @@ Status check_step(const Program& program, const Step& step) {
 
 }  // namespace
 
+std::vector<bool> streamed_parameters(const Program& program) {
+  std::vector<bool> streamed(program.parameters.size(), false);
+  for (const Step& step : program.steps) {
+    const Copy* copy = step.copy();
+    if (copy == nullptr || copy->buffers[0].where != Where::kParameter) continue;
+    streamed[copy->buffers[0].index] = true;
+  }
+  return streamed;
+}
+
 int64_t bytes_behind(const Program& program, const BufferRef& ref) {
   switch (ref.where) {
     case Where::kInput:

@@ -55,6 +55,7 @@ struct Parameter {
   std::shared_ptr<const void> owner;
   const void* data = nullptr;
   int64_t bytes = 0;
+  bool in_file = false;  // known to lie in a mapped file
 };
 
 inline constexpr std::string_view kHostSpace = "host";
@@ -113,6 +114,10 @@ struct Program {
   int64_t arena_bytes = 0;    // temporaries and workspaces, 64-byte aligned offsets
   int64_t scratch_bytes = 0;  // per thread, the largest any step needs
 };
+
+// Per parameter: whether steps copy it to where kernels read it, so that it may stay in a file.
+// Requires a program that passed check_program.
+std::vector<bool> streamed_parameters(const Program& program);
 
 // How many bytes a reference to an existing buffer reaches; scratch: as many as a thread has.
 int64_t bytes_behind(const Program& program, const BufferRef& ref);

@@ -36,7 +36,9 @@ class PieceCount {
     }
   }
   void add_parameters(const runtime::Program& program) {
-    for (const runtime::Parameter& p : program.parameters) add(p.data, p.bytes);
+    for (const runtime::Parameter& p : program.parameters) {
+      if (!p.in_file) add(p.data, p.bytes);
+    }
   }
   int64_t bytes() const { return bytes_; }
 

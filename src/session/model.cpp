@@ -69,8 +69,15 @@ Result<Compiled> build_on_disk(const ir::VerifiedGraph& given, const CompileOpti
   return compiled;
 }
 
-Result<Compiled> build_or_load(ir::VerifiedGraph given, const CompileOptions& o) {
+// Where parameters that stay in a file are put; not the folder that many systems keep in memory.
+std::string temporary_folder() {
+  const char* named = std::getenv("TMPDIR");
+  return named == nullptr || *named == '\0' ? "/var/tmp" : named;
+}
+
+Result<Compiled> build_or_load(ir::VerifiedGraph given, CompileOptions o) {
   const std::string folder = o.cache_dir.empty() ? default_cache_folder() : o.cache_dir;
+  o.stream_folder = temporary_folder();
   PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(o.device));
   if (!folder.empty() && o.target.empty()) {
     CompileOptions named = o;

@@ -281,6 +281,8 @@ exec::ExecutorOptions executor_options(const driver::CompileOptions& options, bo
   out.evaluate = keeping_evaluate();
   driver::CompileOptions uncached = options;
   uncached.cache = false;  // the executor keeps its programs, and hashing weights takes time
+  // What a compile holds until its parameters are in a file would be over the budget of all.
+  uncached.stream_parameters = false;
   driver::CompileOptions interpreted = uncached;
   interpreted.device = "reference";
   interpreted.kernels.clear();

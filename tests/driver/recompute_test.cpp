@@ -45,6 +45,7 @@ CompileOptions of_device(const std::string& device, int64_t budget) {
   options.device = device;
   options.threads = 2;
   options.memory_budget = budget;
+  options.stream_parameters = false;
   return options;
 }
 

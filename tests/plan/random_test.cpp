@@ -113,6 +113,7 @@ void expect_lifetimes(const ExecutionPlan& plan) {
       case BufferClass::kHostInput:
       case BufferClass::kParameter:
       case BufferClass::kState:
+      case BufferClass::kMapped:
         ASSERT_EQ(life.first, 0);
         ASSERT_EQ(life.last, end);
         break;

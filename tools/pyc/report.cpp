@@ -145,7 +145,8 @@ Json memory_json(const pyc_memory_report& m) {
           {"staging_bytes", m.staging_bytes},
           {"code_bytes", m.code_bytes},
           {"kept_program_bytes", m.kept_program_bytes},
-          {"state_bytes", m.state_bytes}};
+          {"state_bytes", m.state_bytes},
+          {"mapped_bytes", m.mapped_bytes}};
 }
 
 void print_memory(const pyc_memory_report& m) {

@@ -124,6 +124,10 @@ class Run final : public Command {
     if (last.recomputed_steps > 0) {
       say("again   {} of {} steps, for the memory budget\n", last.recomputed_steps, last.steps);
     }
+    if (const int64_t mapped = model.memory().mapped_bytes; mapped > 0) {
+      say("file    {} of parameters stay in a mapped file, {} B copied in the last run\n",
+          bytes_text(mapped), last.copied_bytes);
+    }
     if (model.state_count() > 0) {
       say("state   {} B kept, {} B copied in the last run\n", model.memory().state_bytes,
           last.copied_bytes);

@@ -146,8 +146,8 @@ class WhatIf final : public Command {
   }
 
   void print_text() const {
-    say("{:<13} {:>7}  {:<9} {:>14} {:>6} {:>12}", "mode", "threads", "budget", "peak", "again",
-        "time");
+    say("{:<13} {:>7}  {:<9} {:>14} {:>6} {:>14} {:>12}", "mode", "threads", "budget", "peak",
+        "again", "copied", "time");
     if (measure_) say(" {:>14} {:>12}", "measured peak", "time");
     say("\n");
     for (const Scenario& s : scenarios_) {
@@ -158,7 +158,8 @@ class WhatIf final : public Command {
       }
       const std::string time =
           s.predicted.run_ns < 0 ? "unknown" : fmt::format("{:.1f} us", predicted_us(s));
-      say("{:>12} B {:>6} {:>12}", s.predicted.peak_bytes, s.predicted.recomputed_steps, time);
+      say("{:>12} B {:>6} {:>12} B {:>12}", s.predicted.peak_bytes, s.predicted.recomputed_steps,
+          s.predicted.copied_bytes, time);
       if (measure_) {
         say(" {:>12} B {:>12}", s.measured_peak, fmt::format("{:.1f} us", s.measured_us));
       }
@@ -185,6 +186,7 @@ class WhatIf final : public Command {
                             {"arena_bytes", s.predicted.arena_bytes},
                             {"steps", s.predicted.steps},
                             {"recomputed_steps", s.predicted.recomputed_steps},
+                            {"copied_bytes", s.predicted.copied_bytes},
                             {"run_us", predicted_us(s)}};
       }
       if (s.measured_us >= 0) {

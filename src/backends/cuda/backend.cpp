@@ -69,7 +69,7 @@ class CudaBackend final : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
   Capabilities capabilities() const override {
-    return {.targets = {kTarget}, .states = false, .stages = {"cuda", "ptx"}};
+    return {.targets = {kTarget}, .states = false, .streams = false, .stages = {"cuda", "ptx"}};
   }
   std::string native_target() const override {
     const auto facts = cuda::shared_facts();

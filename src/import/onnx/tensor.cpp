@@ -125,7 +125,8 @@ Result<SharedBytes> external_bytes(const TensorProto& t, const Source& source, i
   }
   auto owner = std::make_shared<const SharedBytes>(mapped);
   return SharedBytes(
-      owner, owner->span().subspan(static_cast<size_t>(offset), static_cast<size_t>(expected)));
+      owner, owner->span().subspan(static_cast<size_t>(offset), static_cast<size_t>(expected)),
+      mapped.in_file());
 }
 
 // Elements of fewer than 8 bits, lowest first, one per byte.
@@ -155,7 +156,8 @@ Result<SharedBytes> from_raw(const TensorProto& t, const Source& source, int64_t
                  fmt::format("raw data has {} bytes, its type needs {}", t.raw.size(), expected));
     }
     auto owner = std::make_shared<const SharedBytes>(source.file);
-    raw = SharedBytes(owner, {reinterpret_cast<const std::byte*>(t.raw.data()), t.raw.size()});
+    raw = SharedBytes(owner, {reinterpret_cast<const std::byte*>(t.raw.data()), t.raw.size()},
+                      source.file.in_file());
   }
   if (is_packed(t.type) && !affordable(source, count)) return too_much(t, count);
   if (is_packed(t.type)) return SharedBytes(unpack(raw, count, bits, is_signed_packed(t.type)));
