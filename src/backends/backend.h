@@ -3,6 +3,7 @@
 // What a backend is: it proposes kernels for groups, compiles the chosen ones to objects, and loads
 // objects. Adding a backend is a folder copied from null/ and a line in driver/devices.cpp.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ struct BackendOptions {
   std::string target;          // what code is made for, by name; "": this machine
   CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
   TraceLog* trace = nullptr;   // where the kernels that are made are recorded; null: nowhere
+  // Asked before each kernel is made; what it refuses ends the compile. Threads share it.
+  std::function<Status()> before_kernel = {};
 };
 
 struct Capabilities {

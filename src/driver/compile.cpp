@@ -104,11 +104,13 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                     "the option, or choose the device cpu",
                     o.device));
   }
-  const backends::BackendOptions backend_options{.threads = thread_count(o),
-                                                 .lanes = o.lanes,
-                                                 .target = o.target,
-                                                 .store = o.store.get(),
-                                                 .trace = o.trace.get()};
+  const backends::BackendOptions backend_options{
+      .threads = thread_count(o),
+      .lanes = o.lanes,
+      .target = o.target,
+      .store = o.store.get(),
+      .trace = o.trace.get(),
+      .before_kernel = [limit] { return limit.check("code"); }};
 
   PYC_ASSIGN(const Policies policies, Policies::of(o, log));
   runtime::CompileBreakdown times;

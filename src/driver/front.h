@@ -48,8 +48,8 @@ class Lap {
   int64_t last_ = now_ns();
 };
 
-// When a compile has to be over. It is asked between stages and refuses, so that the program is the
-// same or there is none.
+// When a compile has to be over. It is asked between stages and before each kernel is made, and
+// refuses, so that the program is the same or there is none.
 class TimeLimit {
  public:
   explicit TimeLimit(const CompileOptions& o) : budget_ms_(o.compile_budget_ms) {}
@@ -58,7 +58,7 @@ class TimeLimit {
     if (budget_ms_ < 0 || (now_ns() - start_) / 1'000'000 < budget_ms_) return {};
     return {Code::kBudgetExceeded,
             fmt::format("compile_budget_ms: expected the compile to be over within {} ms, found it "
-                        "at the end of the stage '{}'; allow more, or leave it out",
+                        "still at the stage '{}'; allow more, or leave it out",
                         budget_ms_, stage)};
   }
 

@@ -25,8 +25,8 @@
 namespace pyc::driver {
 namespace {
 
-constexpr std::string_view kLayers =
-    R"(graph @layers(%x: f32[8,256]) -> (%y) {
+constexpr std::string_view kStreamLayers =
+    R"(graph @stream_layers(%x: f32[8,256]) -> (%y) {
   %w0 = const f32[256,256] random(seed=1, lo=-0.1, hi=0.1)
   %w1 = const f32[256,256] random(seed=2, lo=-0.1, hi=0.1)
   %w2 = const f32[256,256] random(seed=3, lo=-0.1, hi=0.1)
@@ -45,9 +45,9 @@ constexpr std::string_view kLayers =
 }
 )";
 
-ir::VerifiedGraph layers() { return test::verified(parse_model(kLayers).value()); }
+ir::VerifiedGraph stream_layers() { return test::verified(parse_model(kStreamLayers).value()); }
 
-CompileOptions of_device(const std::string& device, int64_t budget) {
+CompileOptions streaming_on(const std::string& device, int64_t budget) {
   CompileOptions options;
   options.device = device;
   options.threads = 2;
@@ -56,20 +56,20 @@ CompileOptions of_device(const std::string& device, int64_t budget) {
   return options;
 }
 
-int64_t mapped_of(const runtime::MemoryReport& memory) {
+int64_t mapped_bytes(const runtime::MemoryReport& memory) {
   return memory.class_bytes[static_cast<size_t>(BufferClass::kMapped)];
 }
 
-struct Ran {
+struct Streamed {
   std::string digest;
   runtime::RunStats stats;
   runtime::MemoryReport memory;
 };
 
-Ran run_once(runtime::Model& model) {
+Streamed run_streamed(runtime::Model& model) {
   auto run = tooling::SeededRun::create(model, 3);
   EXPECT_TRUE(run.ok());
-  Ran out;
+  Streamed out;
   const Status status = model.run(run->inputs(), run->outputs(), &out.stats);
   EXPECT_TRUE(status.ok()) << status.to_string();
   out.digest = run->digest(0).hex();
@@ -77,41 +77,42 @@ Ran run_once(runtime::Model& model) {
   return out;
 }
 
-Ran compile_and_run(const CompileOptions& options) {
-  auto model = session::compile(layers(), options);
+Streamed compile_streamed(const CompileOptions& options) {
+  auto model = session::compile(stream_layers(), options);
   EXPECT_TRUE(model.ok()) << model.status().to_string();
-  return model.ok() ? run_once(**model) : Ran();
+  return model.ok() ? run_streamed(**model) : Streamed();
 }
 
 TEST(Stream, HalfOfThePeakIsKeptWithTheSameBits) {
-  const std::string wanted = compile_and_run(of_device("reference", 0)).digest;
+  const std::string wanted = compile_streamed(streaming_on("reference", 0)).digest;
   for (const char* device : {"cpu", "reference"}) {
     SCOPED_TRACE(device);
-    const Ran free = compile_and_run(of_device(device, 0));
+    const Streamed free = compile_streamed(streaming_on(device, 0));
     EXPECT_EQ(free.digest, wanted);
-    EXPECT_EQ(mapped_of(free.memory), 0);
+    EXPECT_EQ(mapped_bytes(free.memory), 0);
     EXPECT_EQ(free.stats.copied_bytes, 0);
     for (const int64_t percent : {75, 50, 40}) {
       SCOPED_TRACE(percent);
       const int64_t budget = free.memory.peak_bytes * percent / 100;
-      const Ran tight = compile_and_run(of_device(device, budget));
+      const Streamed tight = compile_streamed(streaming_on(device, budget));
       EXPECT_EQ(tight.digest, wanted);
       EXPECT_LE(tight.memory.peak_bytes, budget);
-      EXPECT_GT(mapped_of(tight.memory), 0);
-      EXPECT_EQ(tight.stats.copied_bytes, mapped_of(tight.memory));  // each is read by one step
+      EXPECT_GT(mapped_bytes(tight.memory), 0);
+      EXPECT_EQ(tight.stats.copied_bytes, mapped_bytes(tight.memory));  // each is read by one step
     }
   }
 }
 
 TEST(Stream, TheSmallestBudgetThatARefusalNamesWorks) {
-  const Ran free = compile_and_run(of_device("cpu", 0));
-  const auto least = predict(layers(), of_device("cpu", 0), true);
+  const Streamed free = compile_streamed(streaming_on("cpu", 0));
+  const auto least = predict(stream_layers(), streaming_on("cpu", 0), true);
   ASSERT_TRUE(least.ok()) << least.status().to_string();
   EXPECT_LT(least->peak_bytes, free.memory.peak_bytes * 2 / 5);
-  const Ran tight = compile_and_run(of_device("cpu", least->peak_bytes));
+  const Streamed tight = compile_streamed(streaming_on("cpu", least->peak_bytes));
   EXPECT_EQ(tight.memory.peak_bytes, least->peak_bytes);
   EXPECT_EQ(tight.digest, free.digest);
-  const auto refused = session::compile(layers(), of_device("cpu", least->peak_bytes - 1));
+  const auto refused =
+      session::compile(stream_layers(), streaming_on("cpu", least->peak_bytes - 1));
   ASSERT_EQ(refused.status().code(), Code::kBudgetExceeded);
   EXPECT_TRUE(refused.status().message().ends_with("the smallest budget for this plan is " +
                                                    std::to_string(least->peak_bytes)))
@@ -120,11 +121,11 @@ TEST(Stream, TheSmallestBudgetThatARefusalNamesWorks) {
 
 // What is packed for a program is memory until it is in the file, then it goes.
 TEST(Stream, TheAllocatorHandsOutNoMoreThanTheBudget) {
-  const int64_t peak = compile_and_run(of_device("cpu", 0)).memory.peak_bytes;
-  const ir::VerifiedGraph graph = layers();
+  const int64_t peak = compile_streamed(streaming_on("cpu", 0)).memory.peak_bytes;
+  const ir::VerifiedGraph graph = stream_layers();
   const int64_t budget = peak / 2;
   const int64_t before = allocated_now();
-  auto model = session::compile(graph, of_device("cpu", budget));
+  auto model = session::compile(graph, streaming_on("cpu", budget));
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   auto run = tooling::SeededRun::create(**model, 3);
   ASSERT_TRUE(run.ok());
@@ -136,8 +137,8 @@ TEST(Stream, TheAllocatorHandsOutNoMoreThanTheBudget) {
 }
 
 TEST(Stream, IsInThePredictedTimeAndTheContract) {
-  const auto free = predict(layers(), of_device("cpu", 0));
-  const auto least = predict(layers(), of_device("cpu", 0), true);
+  const auto free = predict(stream_layers(), streaming_on("cpu", 0));
+  const auto least = predict(stream_layers(), streaming_on("cpu", 0), true);
   ASSERT_TRUE(free.ok() && least.ok());
   EXPECT_GT(least->run_ns, free->run_ns);
   CompileOptions options;
@@ -145,31 +146,31 @@ TEST(Stream, IsInThePredictedTimeAndTheContract) {
                                         std::to_string(free->peak_bytes / 2) + "\n")
                   .ok());
   options.cache = false;
-  auto model = session::compile(layers(), options);
+  auto model = session::compile(stream_layers(), options);
   ASSERT_TRUE(model.ok()) << model.status().to_string();
   const auto answer =
       std::ranges::find((*model)->decisions(), "contract:memory_budget", &Decision::what);
   ASSERT_NE(answer, (*model)->decisions().end());
   EXPECT_EQ(answer->chosen, "kept");
   options.latency_target_us = 1;
-  EXPECT_EQ(session::compile(layers(), options).status().code(), Code::kBudgetExceeded);
+  EXPECT_EQ(session::compile(stream_layers(), options).status().code(), Code::kBudgetExceeded);
 }
 
 TEST(Stream, LatencyFirstRefusesIt) {
-  const auto free = predict(layers(), of_device("cpu", 0));
+  const auto free = predict(stream_layers(), streaming_on("cpu", 0));
   ASSERT_TRUE(free.ok());
-  CompileOptions options = of_device("cpu", free->peak_bytes / 2);
+  CompileOptions options = streaming_on("cpu", free->peak_bytes / 2);
   options.mode = kLatencyFirst;
-  EXPECT_EQ(session::compile(layers(), options).status().code(), Code::kBudgetExceeded);
+  EXPECT_EQ(session::compile(stream_layers(), options).status().code(), Code::kBudgetExceeded);
 }
 
 // An artefact is the file itself.
 TEST(Stream, AnArtefactStreamsFromItself) {
-  const Ran free = compile_and_run(of_device("cpu", 0));
+  const Streamed free = compile_streamed(streaming_on("cpu", 0));
   const int64_t budget = free.memory.peak_bytes / 2;
-  const auto made = session::compile_artifact(layers(), of_device("cpu", budget));
+  const auto made = session::compile_artifact(stream_layers(), streaming_on("cpu", budget));
   ASSERT_TRUE(made.ok()) << made.status().to_string();
-  const test::TempFolder folder;
+  const TempFolder folder;
   const std::string path = folder.file("layers.pycm");
   ASSERT_TRUE(session::write_artifact(*made, path).ok());
   auto file = map_file(path);
@@ -179,20 +180,20 @@ TEST(Stream, AnArtefactStreamsFromItself) {
   options.memory_budget = budget;
   auto loaded = session::load_artifact(std::move(*file), options);
   ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
-  const Ran ran = run_once(*loaded->model);
+  const Streamed ran = run_streamed(*loaded->model);
   EXPECT_EQ(ran.digest, free.digest);
   EXPECT_LE(ran.memory.peak_bytes, budget);
-  EXPECT_EQ(ran.stats.copied_bytes, mapped_of(ran.memory));
+  EXPECT_EQ(ran.stats.copied_bytes, mapped_bytes(ran.memory));
   EXPECT_GT(ran.stats.copied_bytes, 0);
 }
 
 TEST(Stream, ProgramsFromAFolderDoItToo) {
-  const Ran free = compile_and_run(of_device("cpu", 0));
-  const test::TempFolder folder;
-  CompileOptions options = of_device("cpu", free.memory.peak_bytes / 2);
+  const Streamed free = compile_streamed(streaming_on("cpu", 0));
+  const TempFolder folder;
+  CompileOptions options = streaming_on("cpu", free.memory.peak_bytes / 2);
   options.cache_dir = folder.path();
-  const Ran made = compile_and_run(options);
-  const Ran found = compile_and_run(options);
+  const Streamed made = compile_streamed(options);
+  const Streamed found = compile_streamed(options);
   EXPECT_EQ(made.digest, free.digest);
   EXPECT_EQ(found.digest, free.digest);
   EXPECT_EQ(found.stats.copied_bytes, made.stats.copied_bytes);
@@ -211,24 +212,24 @@ TEST(Stream, BesideAState) {
 }
 )";
   const auto two_runs = [&](int64_t budget) {
-    CompileOptions options = of_device("cpu", budget);
+    CompileOptions options = streaming_on("cpu", budget);
     options.states = {{"h", "n"}};
     auto model = session::compile(test::verified(parse_model(kText).value()), options);
     EXPECT_TRUE(model.ok()) << model.status().to_string();
-    if (!model.ok()) return Ran();
-    run_once(**model);
-    return run_once(**model);
+    if (!model.ok()) return Streamed();
+    run_streamed(**model);
+    return run_streamed(**model);
   };
-  const Ran free = two_runs(0);
-  const Ran tight = two_runs(free.memory.peak_bytes * 3 / 4);
+  const Streamed free = two_runs(0);
+  const Streamed tight = two_runs(free.memory.peak_bytes * 3 / 4);
   EXPECT_EQ(tight.digest, free.digest);
-  EXPECT_GT(mapped_of(tight.memory), 0);
+  EXPECT_GT(mapped_bytes(tight.memory), 0);
 }
 
 TEST(Stream, AFolderThatCannotBeWrittenIsNamed) {
-  const auto free = predict(layers(), of_device("cpu", 0));
+  const auto free = predict(stream_layers(), streaming_on("cpu", 0));
   ASSERT_TRUE(free.ok());
-  auto compiled = compile_program(layers(), of_device("cpu", free->peak_bytes / 2));
+  auto compiled = compile_program(stream_layers(), streaming_on("cpu", free->peak_bytes / 2));
   ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
   const auto refused = with_streamed_in_file(compiled->program, "/proc/no/such/folder");
   ASSERT_FALSE(refused.ok());
@@ -237,11 +238,11 @@ TEST(Stream, AFolderThatCannotBeWrittenIsNamed) {
 }
 
 TEST(Stream, ParametersThatAreInAFileStayThere) {
-  const auto free = predict(layers(), of_device("cpu", 0));
+  const auto free = predict(stream_layers(), streaming_on("cpu", 0));
   ASSERT_TRUE(free.ok());
-  auto compiled = compile_program(layers(), of_device("cpu", free->peak_bytes / 2));
+  auto compiled = compile_program(stream_layers(), streaming_on("cpu", free->peak_bytes / 2));
   ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
-  const test::TempFolder folder;
+  const TempFolder folder;
   const auto moved = with_streamed_in_file(compiled->program, folder.path());
   ASSERT_TRUE(moved.ok()) << moved.status().to_string();
   const std::vector<bool> streamed = runtime::streamed_parameters(**moved);

@@ -31,7 +31,18 @@ inline Arena arena_of(const ExecutionPlan& plan) {
   return {plan.host().arena_bytes, bound, placement.reason != "smallest_tried"};
 }
 
-// Every `stride`-th graph.
+// A line of bench/results/arenas.log.
+inline void print_arenas(const std::string& name, bool fused, const std::vector<Arena>& arenas) {
+  const auto over = [](const Arena& a) {
+    return a.bound == 0 ? 1.0 : static_cast<double>(a.bytes) / static_cast<double>(a.bound);
+  };
+  fmt::print(
+      "graph={} fused={} arena={} bound={} over={:.3f} memory_first={} bound={} over={:.3f}\n",
+      name, fused ? "yes" : "no", arenas[0].bytes, arenas[0].bound, over(arenas[0]),
+      arenas[1].bytes, arenas[1].bound, over(arenas[1]));
+}
+
+// Every `stride`-th graph; of all graphs each is printed.
 inline void expect_arenas_at_bound(size_t stride) {
   size_t plans = 0;
   size_t at_bound = 0;
@@ -55,6 +66,7 @@ inline void expect_arenas_at_bound(size_t stride) {
       arenas.push_back(arena);
     }
     ASSERT_LE(arenas[1].bytes, arenas[0].bytes);
+    if (stride == 1) print_arenas(graph.name, i % 2 == 0, arenas);
     if (arenas[1].bytes < arenas[0].bytes) ++smaller;
   }
   fmt::print("graphs {}, plans {}, at their bound {}, smaller with memory_first {}\n", plans / 2,

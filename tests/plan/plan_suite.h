@@ -49,7 +49,7 @@ inline SuiteGraph suite_graph(size_t index) {
   if (index < models.size()) return {models[index].filename(), read_graph(models[index])};
   test::DrawOptions options;
   options.max_nodes = 8 + static_cast<int>(index % 8) * 8;
-  return {"drawn " + std::to_string(index), test::draw_graph(index, options).graph};
+  return {"drawn_" + std::to_string(index), test::draw_graph(index, options).graph};
 }
 
 // What the pipeline has before the planner, for the cpu with two threads.

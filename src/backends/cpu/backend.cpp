@@ -44,7 +44,7 @@ struct Unit {
   std::string source;         // what the store knows the code by
   bool any_size = false;
   int64_t ns = 0;  // thread_ns it took
-  TraceLog* trace = nullptr;
+  const BackendOptions* options = nullptr;
 };
 
 // Time this thread was running: what other programs take from it is not the kernel's.
@@ -63,12 +63,14 @@ Result<std::string> emit_unit(const cpu::CodegenTarget& target, Unit& unit, cpu:
 }
 
 Status compile_unit(const cpu::CodegenTarget& target, Unit& unit) {
+  if (unit.options->before_kernel) PYC_TRY(unit.options->before_kernel());
   const int64_t start = thread_ns();
   const int64_t began = now_ns();
   PYC_ASSIGN(std::string object, emit_unit(target, unit, cpu::Form::kObject));
   unit.object = std::make_shared<const std::string>(std::move(object));
   unit.ns = thread_ns() - start;
-  if (unit.trace != nullptr) unit.trace->add_span("generate " + unit.group->name, began);
+  TraceLog* const trace = unit.options->trace;
+  if (trace != nullptr) trace->add_span("generate " + unit.group->name, began);
   return {};
 }
 
@@ -251,7 +253,7 @@ class CpuBackend final : public Backend {
         units.emplace_back();
         units.back().group = &group;
         units.back().plan = &plan;
-        units.back().trace = options.trace;
+        units.back().options = &options;
         if (store == nullptr) {
           units.back().symbol = fmt::format("pyc_k{}", it->second);
         } else {
