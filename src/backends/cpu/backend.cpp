@@ -24,8 +24,10 @@ namespace {
 cpu::CodegenTarget target_of(const BackendOptions& options) {
   cpu::CodegenTarget target = cpu::CodegenTarget::host();
   if (options.target == "aarch64_neon") target = cpu::CodegenTarget::aarch64_neon();
+  if (options.target == "aarch64_i8mm") target = cpu::CodegenTarget::aarch64_i8mm();
   if (options.target == "x86_avx2") target = cpu::CodegenTarget::x86_avx2();
   if (options.target == "x86_avx512") target = cpu::CodegenTarget::x86_avx512();
+  if (options.target == "x86_vnni") target = cpu::CodegenTarget::x86_vnni();
   if (options.lanes > 0) target.lanes = options.lanes;
   return target;
 }

@@ -48,12 +48,21 @@ CodegenTarget CodegenTarget::aarch64_neon() {
   return {"aarch64-unknown-linux-gnu", "generic", "+neon", 4, false};
 }
 
+CodegenTarget CodegenTarget::aarch64_i8mm() {
+  return {
+      "aarch64-unknown-linux-gnu", "generic", "+neon,+dotprod,+i8mm", 4, false, ByteUnit::kMmla};
+}
+
 CodegenTarget CodegenTarget::x86_avx2() {
   return {"x86_64-unknown-linux-gnu", "x86-64-v3", "", 8, false, ByteUnit::kWords};
 }
 
 CodegenTarget CodegenTarget::x86_avx512() {
   return {"x86_64-unknown-linux-gnu", "x86-64-v4", "", 16, true, ByteUnit::kWords};
+}
+
+CodegenTarget CodegenTarget::x86_vnni() {
+  return {"x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 16, true, ByteUnit::kVnni};
 }
 
 Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target) {

@@ -40,8 +40,10 @@ struct CodegenTarget {
   static CodegenTarget host();
   // Fixed targets for ahead-of-time and cross-ISA objects.
   static CodegenTarget aarch64_neon();
+  static CodegenTarget aarch64_i8mm();
   static CodegenTarget x86_avx2();
   static CodegenTarget x86_avx512();
+  static CodegenTarget x86_vnni();
 };
 
 inline constexpr std::string_view kDefaultSymbol = "pyc_kernel";

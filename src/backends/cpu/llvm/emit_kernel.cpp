@@ -283,12 +283,16 @@ llvm::Value* KernelEmitter::fold(loop::ReduceOp op, DType t, Value* v, int width
 
 llvm::Value* KernelEmitter::take(const loop::Reduction& r, Value* accumulator) {
   const DType t = type_of(r);
-  Value* value = ex_.eval_wide(r.value);
-  Value* second = r.value2 == kNone ? nullptr : ex_.eval_wide(r.value2);
+  const bool integers = r.value2 != kNone && !is_float(t);
+  Value* product = integers ? ex_.product_of_words(r.value, r.value2) : nullptr;
+  Value* value = product != nullptr ? nullptr : ex_.eval_wide(r.value);
+  Value* second = r.value2 == kNone || product != nullptr ? nullptr : ex_.eval_wide(r.value2);
   Value* guard = r.guard == kNone ? nullptr : ex_.eval(r.guard);
   ex_.here();
   Value* next = nullptr;
-  if (second == nullptr) {
+  if (product != nullptr) {
+    next = b_.CreateAdd(accumulator, product);
+  } else if (second == nullptr) {
     next = combine(r.op, t, accumulator, value);
   } else if (is_float(t)) {
     next = ops_.fma(value, second, accumulator);

@@ -1,5 +1,7 @@
 #include "backends/cpu/llvm/emitter.h"
 
+#include <llvm/IR/IntrinsicsAArch64.h>
+
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -285,6 +287,53 @@ llvm::Value* ExprEmitter::emit_var(ExprId id) {
   return ops_.iota(base, 1, width());
 }
 
+bool ExprEmitter::is_word(ExprId id) const {
+  const auto is_byte = [&](ExprId x) {
+    const ExprNode& n = k_.pool.node(whole(x));
+    if (n.op != Op::kConvert || n.dtype != DType::kI32) return false;
+    const DType from = k_.pool.dtype(n.a);
+    return from == DType::kI8 || from == DType::kU8;
+  };
+  const ExprNode& n = k_.pool.node(whole(id));
+  if (n.op != Op::kSub || n.dtype != DType::kI32) return is_byte(id);
+  return is_byte(n.a) && is_byte(n.b);
+}
+
+llvm::Value* ExprEmitter::eval_word(ExprId id) {
+  id = whole(id);
+  const ExprNode n = k_.pool.node(id);
+  return cached(id, kWord + static_cast<uint32_t>(width()), [&] {
+    if (n.op == Op::kSub) {
+      Value* a = eval_word(n.a);
+      Value* b = eval_word(n.b);
+      at(scope_of(id));
+      return b_.CreateSub(a, b);
+    }
+    Value* byte = eval_wide(n.a);
+    at(scope_of(id));
+    llvm::Type* type = byte->getType()->getWithNewType(b_.getInt16Ty());
+    const bool is_unsigned = k_.pool.dtype(n.a) == DType::kU8;
+    return is_unsigned ? b_.CreateZExt(byte, type) : b_.CreateSExt(byte, type);
+  });
+}
+
+// LLVM widens bytes to i32 before it multiplies them, and knows pmaddwd on x86 by itself.
+llvm::Value* ExprEmitter::product_of_words(ExprId a, ExprId b, Scope& scope) {
+  constexpr int kPart = 4;
+  if (!ops_.traits().aarch64 || width() % kPart != 0) return nullptr;
+  if (!is_word(a) || !is_word(b) || !(is_varying(a) || is_varying(b))) return nullptr;
+  Value* x = eval_word(a);
+  Value* y = eval_word(b);
+  at(scope);
+  auto* type = llvm::FixedVectorType::get(b_.getInt32Ty(), kPart);
+  std::vector<Value*> parts;
+  for (int i = 0; i < width(); i += kPart) {
+    parts.push_back(b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_smull, {type},
+                                       {ops_.slice(x, i, kPart), ops_.slice(y, i, kPart)}));
+  }
+  return ops_.join(parts);
+}
+
 llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   const ExprNode n = k_.pool.node(id);
   const auto operand = [&](ExprId x) {
@@ -303,6 +352,11 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
     Value* x = eval_i32(n.a);
     at(scope_of(id));
     return ops_.convert(x, DType::kI32, n.dtype);
+  }
+  if (n.op == Op::kMul && n.dtype == DType::kI32 && width > 1) {
+    if (Value* product = product_of_words(n.a, n.b, scope_of(id)); product != nullptr) {
+      return product;
+    }
   }
   if (width > 1 && by_reciprocal(id)) return emit_division(id);
   if (width > 1 && is_canonical_already(id)) return operand(n.c);

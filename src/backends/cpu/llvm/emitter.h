@@ -69,6 +69,9 @@ class ExprEmitter {
   Value* eval_wide(ExprId id);
   // The value in one lane.
   Value* eval_lane(ExprId id, int lane);
+  // The product of two i32 that are bytes or differences of bytes, where words have a shorter way
+  // to it, at the end of the innermost scope; null elsewhere.
+  Value* product_of_words(ExprId a, ExprId b) { return product_of_words(a, b, scopes_.back()); }
   bool is_varying(ExprId id) { return width() > 1 && analyse(id).varying; }
 
   void store(uint32_t buffer, ExprId offset, Value* value);
@@ -121,6 +124,7 @@ class ExprEmitter {
     kShortHigh = 0x6000,
     kShortLow = 0x7000,
     kIsModerate = 0x8000,
+    kWord = 0x9000,
   };
   // Finds or makes the value of `id` in the form `kind` (whole, one lane, …) in its scope.
   template <class Make>
@@ -152,6 +156,10 @@ class ExprEmitter {
   Value* divide_long(Value* x, const Reciprocal& r);
   Value* all_moderate(Value* x);
   Value* is_ordinary(Value* v);
+  // i32 expressions that are bytes or differences of bytes, as vectors of i16.
+  bool is_word(ExprId id) const;
+  Value* eval_word(ExprId id);
+  Value* product_of_words(ExprId a, ExprId b, Scope& scope);
   // i64 expressions that fit 32 bits, as vectors of i32.
   bool fits_i32(ExprId id, int depth = 0);
   Value* eval_i32(ExprId id);
