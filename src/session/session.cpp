@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/value_meter.h"
@@ -18,6 +21,15 @@
 #include "session/two_programs.h"
 
 namespace pyc::session {
+
+// Dim `dim` of input `input` has the name that dim `first_dim` of input `first` has.
+struct SameDim {
+  size_t input;
+  size_t dim;
+  size_t first;
+  size_t first_dim;
+};
+
 namespace {
 
 using open::OpenGraph;
@@ -89,6 +101,37 @@ std::vector<open::OpenValue> declared(const OpenGraph& graph, std::span<const Op
   return values;
 }
 
+std::vector<SameDim> same_dims(std::span<const open::OpenValue> inputs) {
+  std::vector<SameDim> same;
+  std::map<std::string_view, std::pair<size_t, size_t>> first;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].type.shape) continue;
+    for (size_t d = 0; d < inputs[i].type.shape->size(); ++d) {
+      const std::string& symbol = (*inputs[i].type.shape)[d].symbol;
+      if (symbol.empty()) continue;
+      const auto [it, is_new] = first.try_emplace(symbol, i, d);
+      if (!is_new) same.push_back({i, d, it->second.first, it->second.second});
+    }
+  }
+  return same;
+}
+
+// Whether every input is accepted and all dims of one name have one size: true only if there is
+// nothing to refuse. Runs ask it before all else, so it takes no memory.
+bool all_agree(std::span<const open::OpenValue> expected, std::span<const SameDim> same,
+               std::span<const DynValue> found) {
+  if (expected.size() != found.size()) return false;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!open::check_accepts(expected[i], found[i]).ok()) return false;
+  }
+  return std::all_of(same.begin(), same.end(), [&](const SameDim& s) {
+    const std::vector<int64_t>& shape = found[s.input].shape;
+    const std::vector<int64_t>& first = found[s.first].shape;
+    return s.dim < shape.size() && s.first_dim < first.size() && shape[s.dim] == first[s.first_dim];
+  });
+}
+
+// Refuses the first input that does not fit.
 Status check_inputs(std::span<const open::OpenValue> expected, std::span<const DynValue> found) {
   if (expected.size() != found.size()) {
     return {Code::kInvalidArgument,
@@ -135,6 +178,7 @@ struct Session::Impl {
   std::shared_ptr<const OpenGraph> graph;  // null: given as a closed graph
   driver::CompileOptions options;
   std::vector<open::OpenValue> inputs;
+  std::vector<SameDim> same;  // of the inputs' dims
   std::vector<open::OpenValue> outputs;
   std::unique_ptr<runtime::Model> whole;
   std::string fingerprint;
@@ -277,10 +321,12 @@ Result<std::vector<DynValue>> Session::Impl::run_open(std::span<const DynValue> 
     const std::scoped_lock lock(mutex);
     ++runs;
   }
-  Status guarded = check_inputs(inputs, values);
-  if (!guarded.ok()) {
-    record(guarded, true);
-    return guarded;
+  if (!all_agree(inputs, same, values)) {
+    Status guarded = check_inputs(inputs, values);
+    if (!guarded.ok()) {
+      record(guarded, true);
+      return guarded;
+    }
   }
   auto results = executor->run({values.begin(), values.end()}, measured);
   Status status = results.ok() ? check_outputs(*results) : results.status();
@@ -402,6 +448,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
     options = driver::on_cpu(std::move(options));
   }
   impl->inputs = declared(*graph, graph->inputs);
+  impl->same = same_dims(impl->inputs);
   impl->outputs = declared(*graph, graph->outputs);
   impl->graph = std::move(graph);
   impl->options = std::move(options);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/convert.h"
 #include "driver/devices.h"
+#include "driver/folded.h"
 #include "model_file/load.h"
 #include "session/evaluate.h"
 #include "session/session.h"
@@ -292,6 +294,76 @@ TEST(Sizes, WhatFollowsFromNoSizeIsComputedOnce) {
   const SharedBytes other = computed("1, 3");
   EXPECT_FALSE(first == other);
   EXPECT_EQ(other.data(), computed("1, 3").data());
+}
+
+// Integers that follow from constants need no program; floats and what an input decides do.
+TEST(Sizes, IntegersOfShapesAreFolded) {
+  const auto folded = [](const std::string& text) {
+    auto graph = driver::parse_model(text);
+    EXPECT_TRUE(graph.ok()) << graph.status().to_string();
+    auto verified = ir::verify_graph(std::move(*graph));
+    EXPECT_TRUE(verified.ok()) << verified.status().to_string();
+    auto found = driver::folded_outputs(*verified);
+    EXPECT_TRUE(found.ok()) << found.status().to_string();
+    return std::move(*found);
+  };
+  const auto sums = folded(R"(graph @known() -> (%y, %a) {
+  %a = const i64[2] dense(3, 4)
+  %y = mul(%a, %a) : i64[2]
+})");
+  ASSERT_TRUE(sums.has_value());
+  ASSERT_EQ(sums->size(), 2U);
+  const auto number = [&](size_t output, size_t i) {
+    int64_t value = 0;
+    std::memcpy(&value, (*sums)[output].data() + i * sizeof(value), sizeof(value));
+    return value;
+  };
+  EXPECT_EQ(number(0, 0), 9);
+  EXPECT_EQ(number(0, 1), 16);
+  EXPECT_EQ(number(1, 1), 4);
+  EXPECT_FALSE(folded("graph @floats() -> (%y) {\n  %a = const f32[2] dense(3, 4)\n"
+                      "  %y = mul(%a, %a) : f32[2]\n}\n")
+                   .has_value());
+  EXPECT_FALSE(
+      folded("graph @open(%x: i64[2]) -> (%y) {\n  %y = mul(%x, %x) : i64[2]\n}\n").has_value());
+}
+
+// An output named twice is there twice, and an input that is an output stays the caller's.
+TEST(Sizes, OutputsNamedTwice) {
+  const auto session = session_on(R"(open graph @twice(%x: f32[N,4]) -> (%y, %x, %y, %y) {
+  %y = onnx.Neg[13](%x)
+})",
+                                  "cpu");
+  for (const int64_t n : {3, 5, 3}) {
+    const std::vector<DynValue> outputs = run(*session, {{"N", n}});
+    ASSERT_EQ(outputs.size(), 4U);
+    const DynValue x = filled(session->inputs()[0], {{"N", n}});
+    EXPECT_TRUE(outputs[1].bytes == x.bytes);
+    EXPECT_FALSE(outputs[0].bytes == x.bytes);
+    for (const size_t same : {2, 3}) {
+      EXPECT_EQ(outputs[same].shape, outputs[0].shape);
+      EXPECT_TRUE(outputs[same].bytes == outputs[0].bytes);
+    }
+  }
+}
+
+// Dims of one name have one size, at every size anew.
+TEST(Sizes, DimsOfOneNameAgree) {
+  const auto session = session_on(R"(open graph @two(%x: f32[N,4], %y: f32[M,N]) -> (%a, %b) {
+  %a = onnx.Neg[13](%x)
+  %b = onnx.Neg[13](%y)
+})",
+                                  "cpu");
+  run(*session, {{"N", 3}, {"M", 2}});
+  std::vector<DynValue> inputs{filled(session->inputs()[0], {{"N", 3}}),
+                               filled(session->inputs()[1], {{"N", 4}, {"M", 2}})};
+  const auto refused = session->run(inputs);
+  EXPECT_EQ(refused.status().code(), Code::kShapeMismatch);
+  EXPECT_NE(refused.status().message().find("dim 'N' is 3 in input 'x' and 4 in input 'y'"),
+            std::string::npos)
+      << refused.status().to_string();
+  EXPECT_EQ(session->stats().guard_misses, 1);
+  run(*session, {{"N", 4}, {"M", 3}});
 }
 
 // Of 200 sizes none is refused code, and none is forgotten.
