@@ -78,9 +78,9 @@ class Joiner {
   // A constant of one row of the matrix and no more dims.
   bool is_row(ValueId v, const ir::TensorType& matrix) const {
     const ir::TensorType& type = patch_.type(v);
-    return patch_.constant(v) != nullptr && has_one_reader(v) && type.rank() >= 1 &&
-           type.rank() <= matrix.rank() && type.dtype == matrix.dtype &&
-           type.elements() == type.shape.back() && type.shape.back() == matrix.shape.back();
+    return patch_.constant(v) != nullptr && type.rank() >= 1 && type.rank() <= matrix.rank() &&
+           type.dtype == matrix.dtype && type.elements() == type.shape.back() &&
+           type.shape.back() == matrix.shape.back();
   }
 
   bool is_joinable(const NodeView& node) const {
