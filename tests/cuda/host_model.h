@@ -21,6 +21,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #define __device__
@@ -32,6 +33,8 @@
 #define PYC_KERNEL(name, parameters, threads, barriers, ...)              \
   extern "C" const int name##_shape[3] = {parameters, threads, barriers}; \
   extern "C" void name(__VA_ARGS__)
+#define PYC_KERNEL_BESIDE(blocks, ...) PYC_KERNEL(__VA_ARGS__)
+#define PYC_KERNEL_CLUSTER(blocks, ...) PYC_KERNEL(__VA_ARGS__)
 
 namespace pyc_model {
 
@@ -41,6 +44,7 @@ struct Index {
 
 constexpr unsigned kWarp = 32;
 constexpr size_t kStack = 96 * 1024;
+constexpr unsigned kMostTogether = 8;  // blocks of a cluster
 
 // Work that a thread has begun and that ends as late as it may: when the thread waits for it.
 template <class Item>
@@ -85,6 +89,21 @@ struct Phases {
   std::vector<Copy> copies;
 };
 
+// What threads wait for until so many of them have arrived, again and again. Arrivals that come
+// with a thread's copies happen, and the copies with them, when someone waits.
+struct Gate {
+  unsigned count = 0;
+  unsigned missing = 0;
+  unsigned turn = 0;
+  std::vector<std::vector<Copy>> copied;
+
+  void arrive() {
+    if (--missing != 0) return;
+    missing = count;
+    turn ^= 1;
+  }
+};
+
 struct Fiber {
   std::unique_ptr<char[]> stack;
   ucontext_t first;
@@ -93,6 +112,7 @@ struct Fiber {
   bool done = false;
   uint64_t waits = 0;       // barriers of the block passed
   uint64_t warp_waits = 0;  // barriers and shuffles of the warp passed
+  uint64_t cluster_waits = 0;
   Begun<Copy> copies;
   Begun<Multiply> products;
 };
@@ -101,6 +121,7 @@ struct Block {
   std::vector<Fiber> fibers;
   std::vector<uint64_t> slots;  // of shuffles, two for each thread in turn
   std::map<unsigned, Phases> phases;
+  std::map<unsigned, Gate> gates[kMostTogether];
   unsigned current = 0;
   jmp_buf scheduler;
   void (*run)(void*) = nullptr;
@@ -112,6 +133,7 @@ static Block block;
 static unsigned threads_of_block = 0;
 static void (*at_wait)(void*) = nullptr;  // until a launch's first thread waits for earlier ones
 static void* at_wait_argument = nullptr;
+static unsigned blocks_together = 1;
 
 }  // namespace pyc_model
 
@@ -145,10 +167,14 @@ static void wait(unsigned first, unsigned end, Count count) {
   while (!all_there(first, end, mine, count)) switch_out();
 }
 
-static unsigned warp_begin() { return threadIdx.x / kWarp * kWarp; }
+// Which block of the cluster runs, and its first fiber.
+static unsigned rank() { return block.current / threads_of_block; }
+static unsigned block_begin() { return rank() * threads_of_block; }
+static unsigned warp_begin() { return block_begin() + threadIdx.x / kWarp * kWarp; }
 static unsigned warp_end() {
   const unsigned end = warp_begin() + kWarp;
-  return end < threads_of_block ? end : threads_of_block;
+  const unsigned block_end = block_begin() + threads_of_block;
+  return end < block_end ? end : block_end;
 }
 static void wait_for_warp() {
   wait(warp_begin(), warp_end(), [](Fiber& f) -> uint64_t& { return f.warp_waits; });
@@ -156,7 +182,7 @@ static void wait_for_warp() {
 
 // The value that thread `from` of this warp gives, or the thread's own where there is none.
 static unsigned shuffled(unsigned x, unsigned from) {
-  const unsigned me = threadIdx.x;
+  const unsigned me = block.current;
   const size_t turn = block.fibers[block.current].warp_waits % 2;
   block.slots[2 * me + turn] = x;
   wait_for_warp();
@@ -165,15 +191,16 @@ static unsigned shuffled(unsigned x, unsigned from) {
 }
 
 // Runs the fibers in turn until all are done.
-static void run_fibers() {
+static void run_fibers(unsigned first_block) {
   for (;;) {
     bool any = false;
-    for (volatile unsigned i = 0; i < threads_of_block; i = i + 1) {
+    for (volatile unsigned i = 0; i < threads_of_block * blocks_together; i = i + 1) {
       Fiber& f = block.fibers[i];
       if (f.done) continue;
       any = true;
       block.current = i;
-      threadIdx.x = i;
+      threadIdx.x = i % threads_of_block;
+      blockIdx.x = first_block + i / threads_of_block;
       if (_setjmp(block.scheduler) != 0) continue;
       if (f.started) _longjmp(f.at, 1);
       f.started = true;
@@ -183,16 +210,19 @@ static void run_fibers() {
   }
 }
 
-static void prepare(unsigned threads) {
+static void prepare(unsigned threads, unsigned together) {
   threads_of_block = threads;
+  blocks_together = together;
+  threads *= together;
   block.slots.assign(2 * threads, 0);
   block.phases.clear();
+  for (auto& gates : block.gates) gates.clear();
   if (block.fibers.size() < threads) block.fibers = std::vector<Fiber>(threads);
   for (unsigned i = 0; i < threads; ++i) {
     Fiber& f = block.fibers[i];
     if (!f.stack) f.stack.reset(new char[kStack]);
     f.started = f.done = false;
-    f.waits = f.warp_waits = 0;
+    f.waits = f.warp_waits = f.cluster_waits = 0;
     f.copies.clear();
     f.products.clear();
     getcontext(&f.first);
@@ -205,19 +235,21 @@ static void prepare(unsigned threads) {
 
 }  // namespace pyc_model
 
-// Runs a kernel: `run(argument)` is one thread of it.
+// Runs a kernel: `run(argument)` is one thread of it. `together`: of how many blocks the threads
+// run together; 0: threads run one after the other.
 extern "C" void pyc_model_launch(void (*run)(void*), void* argument, unsigned blocks,
-                                 unsigned threads, int barriers) {
+                                 unsigned threads, int together) {
   using namespace pyc_model;
   gridDim.x = blocks;
   block.run = run;
   block.argument = argument;
-  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
-    if (barriers != 0) {
-      prepare(threads);
-      run_fibers();
+  for (unsigned first = 0; first < blocks; first += together != 0 ? together : 1) {
+    if (together != 0) {
+      prepare(threads, (unsigned)together);
+      run_fibers(first);
       continue;
     }
+    blockIdx.x = first;
     for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) run(argument);
   }
 }
@@ -236,7 +268,8 @@ static inline void pyc_wait_for_earlier() {
 
 static inline void __syncthreads() {
   using namespace pyc_model;
-  wait(0, threads_of_block, [](Fiber& f) -> uint64_t& { return f.waits; });
+  wait(block_begin(), block_begin() + threads_of_block,
+       [](Fiber& f) -> uint64_t& { return f.waits; });
 }
 static inline void __syncwarp(unsigned) { pyc_model::wait_for_warp(); }
 static inline unsigned __shfl_down_sync(unsigned, unsigned x, unsigned by) {
@@ -332,21 +365,62 @@ static inline float pyc_f16_to_f32_raw(unsigned short x) {
 }
 
 // What kernels with wgmma have as PTX (generators/wgmma_prelude.h).
-alignas(1024) static char pyc_shared[227 << 10];
+alignas(1024) static char pyc_model_shared[pyc_model::kMostTogether][227 << 10];
+#define pyc_shared (pyc_model_shared[pyc_model::rank()])
+
+static inline void pyc_cluster_barrier() {
+  using namespace pyc_model;
+  wait(0, threads_of_block * blocks_together,
+       [](Fiber& f) -> uint64_t& { return f.cluster_waits; });
+}
+static inline float pyc_far_f32(unsigned rank, unsigned at) {
+  float x;
+  memcpy(&x, pyc_model_shared[rank] + at, 4);
+  return x;
+}
 
 static inline pyc_model::Fiber& pyc_model_self() {
   return pyc_model::block.fibers[pyc_model::block.current];
+}
+static inline void pyc_model_copy(const pyc_model::Copy& c) {
+  memset(pyc_shared + c.to, 0, 16);
+  memcpy(pyc_shared + c.to, c.from, c.bytes);
 }
 // What lies there is lost at once, what comes is there when it is waited for.
 static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
   memset(pyc_shared + to, 0xff, 16);
   pyc_model_self().copies.open.push_back({to, from, bytes});
 }
-static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
-static inline void pyc_model_copy(const pyc_model::Copy& c) {
-  memset(pyc_shared + c.to, 0, 16);
-  memcpy(pyc_shared + c.to, c.from, c.bytes);
+static inline void pyc_gate_init(unsigned at, unsigned count) {
+  pyc_model::block.gates[pyc_model::rank()][at] = {count, count, 0, {}};
 }
+static inline pyc_model::Gate& pyc_model_gate(unsigned at) {
+  return pyc_model::block.gates[pyc_model::rank()].at(at);
+}
+static inline void pyc_gate_arrive(unsigned at) { pyc_model_gate(at).arrive(); }
+// Copies of every other thread are done at once, so that a stage that is filled too early is seen;
+// the others as late as may be, so that one that is read too early is.
+static inline void pyc_gate_arrive_copied(unsigned at) {
+  pyc_model::Gate& gate = pyc_model_gate(at);
+  gate.copied.push_back(std::move(pyc_model_self().copies.open));
+  pyc_model_self().copies.open.clear();
+  if (threadIdx.x % 2 == 0) return;
+  for (const pyc_model::Copy& c : gate.copied.back()) pyc_model_copy(c);
+  gate.copied.pop_back();
+  gate.arrive();
+}
+static inline void pyc_gate_wait(unsigned at, unsigned parity) {
+  for (;;) {
+    pyc_model::Gate& gate = pyc_model_gate(at);
+    for (const auto& copies : std::exchange(gate.copied, {})) {
+      for (const pyc_model::Copy& c : copies) pyc_model_copy(c);
+      gate.arrive();
+    }
+    if (gate.turn != parity) return;
+    pyc_model::switch_out();
+  }
+}
+static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
 static inline void pyc_model_copy_wait(size_t open) {
   pyc_model_self().copies.wait(open, pyc_model_copy);
 }

@@ -7,9 +7,12 @@
 //   PYC_FN     begins a device function; PYC_GLOBAL and PYC_NEAR qualify pointers to global and
 //              shared memory, PYC_SHARED begins a block's own array, PYC_TABLE a constant table;
 //              PYC_ALIGN16 stands before an array's type, PYC_UNROLL
-//              stands before a loop with a constant trip count, PYC_UNROLL4 before any
+//              stands before a loop with a constant trip count, PYC_UNROLL4 and PYC_ROLLED
+//              before any
 //   PYC_KERNEL(name, parameters, threads, barriers, ...)  begins a kernel: how many parameters it
 //              has (all of 8 bytes), threads of a block, whether its threads wait for each other
+//   PYC_KERNEL_BESIDE(blocks, ...)  one of which so many blocks must fit into a multiprocessor;
+//              PYC_KERNEL_CLUSTER instead of `barriers`: so many blocks run together
 //   PYC_FENCED whether text is compiled where the functions below are given by someone else
 //   pyc_thread, pyc_block, pyc_blocks                     place in the grid
 //   pyc_barrier, pyc_warp_barrier                         also order memory

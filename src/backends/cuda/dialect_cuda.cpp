@@ -26,9 +26,15 @@ struct alignas(16) pyc_v16 { u32 x, y, z, w; };
 #define PYC_UNROLL _Pragma("unroll")
 #define PYC_UNROLL2 _Pragma("unroll 2")
 #define PYC_UNROLL4 _Pragma("unroll 4")
+#define PYC_ROLLED _Pragma("unroll 1")
 #ifndef PYC_KERNEL
 #define PYC_KERNEL(name, parameters, threads, barriers, ...) \
   extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#define PYC_KERNEL_BESIDE(blocks, name, parameters, threads, barriers, ...) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) name(__VA_ARGS__)
+#define PYC_KERNEL_CLUSTER(blocks, name, parameters, threads, cluster, ...) \
+  extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(threads, blocks) \
+      name(__VA_ARGS__)
 #endif
 PYC_FN i32 pyc_thread() { return (i32)threadIdx.x; }
 PYC_FN i32 pyc_block() { return (i32)blockIdx.x; }

@@ -35,7 +35,8 @@ std::vector<uint32_t> parameters_of(const loop::Kernel& kernel) {
   return buffers;
 }
 
-std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool barriers) {
+std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool barriers,
+                        int64_t resident, int64_t cluster) {
   std::string parameters;
   for (const uint32_t i : text.buffers) {
     const loop::Buffer& b = kernel.buffers[i];
@@ -43,9 +44,15 @@ std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool
         fmt::format("PYC_GLOBAL {}{}* {}, ", b.access == loop::Access::kRead ? "const " : "",
                     memory_type(b.dtype), buffer_name(i));
   }
-  return fmt::format(
-      "PYC_KERNEL({}, {}, {}, {}, {}PYC_GLOBAL char* workspace, PYC_GLOBAL u32* fault, u64 step)",
-      text.symbol, text.buffers.size() + 3, text.threads, barriers ? 1 : 0, parameters);
+  const std::string begin =
+      resident == 0
+          ? "PYC_KERNEL("
+          : fmt::format("PYC_KERNEL_{}({}, ", cluster > 1 ? "CLUSTER" : "BESIDE", resident);
+  return begin +
+         fmt::format(
+             "{}, {}, {}, {}, {}PYC_GLOBAL char* workspace, PYC_GLOBAL u32* fault, u64 step)",
+             text.symbol, text.buffers.size() + 3, text.threads, barriers ? cluster : 0,
+             parameters);
 }
 
 void declare_digits(Emitter& emitter, const std::string& index, const std::string& type,

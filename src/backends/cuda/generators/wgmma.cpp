@@ -20,17 +20,16 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 // An H100 or H200, roughly, in clocks of a multiprocessor.
 constexpr double kClocksPerNs = 1.7;
 constexpr double kFlops = 4096.0;
-constexpr double kBytes = 45.0;         // from the second-level cache
-constexpr double kElementClocks = 0.2;  // of an operand's element that comes by itself
-constexpr double kRoundClocks = 450.0;  // of 8 such elements of each thread, until they are there
-constexpr double kLatency = 850.0;      // of a stage, from its first copy to its product
-constexpr double kLeastStage = 160.0;   // a barrier and a product
-constexpr double kWindowStage = 300.0;  // the same, and places of a window's taps
-constexpr double kTileClocks = 2200.0;  // before the first stage and after the last
-constexpr double kSumClocks = 0.25;     // of a sum in the epilogue
-constexpr double kJoinBytes = 20.0;     // of sums of segments, written and read
-constexpr int64_t kMostResident = 2;
-constexpr int64_t kMostOfElements = 4;  // where threads wait for elements
+constexpr double kBytes = 47.0;          // from the second-level cache
+constexpr double kElementClocks = 2.0;   // of an operand's element that comes by itself
+constexpr double kLatency = 1000.0;      // of a stage, from its first copy to its product
+constexpr double kLeastStage = 130.0;    // a gate and a product
+constexpr double kWindowStage = 200.0;   // the same, and places of a window's taps
+constexpr double kStartClocks = 2000.0;  // of a block, before its first stage
+constexpr double kTileClocks = 500.0;    // after the last stage
+constexpr double kSumClocks = 0.15;      // of a sum in the epilogue
+constexpr double kFewColumns = 107.0;    // more of them take registers from it
+constexpr double kJoinBytes = 20.0;      // of sums of segments, written and read
 
 // The type of the product's operands; nothing if no member's order is the unit's.
 std::optional<DType> factors_of(const ir::Graph& graph, const lower::Group& group) {
@@ -64,17 +63,6 @@ double bring_clocks(const WgmmaProduct& p, bool of_b, int64_t rows) {
                                                        : elements * 2.0 / kBytes;
 }
 
-// How long a block waits for the elements of a stage that come by themselves.
-double wait_clocks(const WgmmaProduct& p) {
-  double rounds = 0.0;
-  for (const bool of_b : {false, true}) {
-    if (wgmma_bring(p, of_b) != WgmmaBring::kElements) continue;
-    const int64_t rows = of_b == p.tile.swapped ? p.tile.rows : p.tile.columns;
-    rounds += static_cast<double>(rows * 8) / static_cast<double>(p.tile.rows * 2);
-  }
-  return rounds * kRoundClocks;
-}
-
 double least_stage(const WgmmaProduct& p) {
   for (const bool of_b : {false, true}) {
     const auto form = (of_b ? p.contraction().b : p.contraction().a).form;
@@ -84,12 +72,13 @@ double least_stage(const WgmmaProduct& p) {
   return kLeastStage;
 }
 
-// Of the kernel that joins segments, and of what it joins.
+// Of joining segments, in another kernel if they do not run together.
 double join_ns(const WgmmaProduct& p, int64_t tiles) {
   if (!p.tile.split) return 0.0;
   const auto kept_bytes = static_cast<double>(wgmma_segments(p) * p.tile.rows * p.tile.columns * 4);
+  if (wgmma_together(p)) return (kTileClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
   const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors));
-  return kLaunchNs + waves * (kTileClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
+  return kLaunchNs + waves * (kStartClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
 }
 
 double cost_ns(const WgmmaProduct& p) {
@@ -101,17 +90,20 @@ double cost_ns(const WgmmaProduct& p) {
   const auto sums = static_cast<double>(t.rows * t.columns);
   const double stage = std::max(sums * 128.0 / kFlops, bring_clocks(p, t.swapped, t.rows) +
                                                            bring_clocks(p, !t.swapped, t.columns));
-  const double waits = wait_clocks(p);
-  const int64_t resident = std::min({waits > 0.0 ? kMostOfElements : kMostResident,
-                                     wgmma_resident(p), quotient_up(tiles, kMultiprocessors)});
-  const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors * resident));
+  // Clusters leave some multiprocessors out.
+  const int64_t usable = wgmma_together(p) ? kMultiprocessors - 16 : kMultiprocessors;
+  const int64_t resident = std::min(wgmma_resident(p), quotient_up(tiles, usable));
+  const auto waves = static_cast<double>(quotient_up(tiles, usable * resident));
   const auto stages = static_cast<double>(quotient_up(std::min(c.k, t.split ? 1024 : c.k), 64));
-  const double latency =
-      std::max({kLatency / static_cast<double>(t.stages - 2), least_stage(p), waits});
-  // Of two blocks one multiplies while the other begins or ends.
+  const double latency = std::max(kLatency / static_cast<double>(t.stages - 1), least_stage(p));
+  // Of two blocks one multiplies while the other ends.
+  const double per_sum = kSumClocks * std::max(1.0, static_cast<double>(t.columns) / kFewColumns);
   const double clocks = stages * std::max(stage * static_cast<double>(resident), latency) +
-                        kTileClocks + sums * kSumClocks;
-  return kLaunchNs + waves * clocks / kClocksPerNs + join_ns(p, tiles / segments);
+                        kTileClocks + sums * per_sum;
+  // A block goes on with another tile, but not with another segment.
+  const double starts = wgmma_together(p) ? waves : 1.0;
+  return kLaunchNs + (starts * kStartClocks + waves * clocks) / kClocksPerNs +
+         join_ns(p, tiles / segments);
 }
 
 Cut best_cut(WgmmaProduct p) {
@@ -119,7 +111,7 @@ Cut best_cut(WgmmaProduct p) {
   for (const bool swapped : {false, true}) {
     for (const int64_t rows : {128, 64}) {
       for (const int64_t columns : {256, 192, 128, 96, 64, 32, 16, 8}) {
-        for (const int64_t stages : {8, 6, 5, 4, 3}) {
+        for (const int64_t stages : {12, 8, 6, 5, 4, 3}) {
           for (const bool split : {false, true}) {
             p.tile = {rows, columns, swapped, stages, split};
             if (!wgmma_fits(p)) continue;

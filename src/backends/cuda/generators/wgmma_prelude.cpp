@@ -5,7 +5,14 @@
 namespace pyc::cuda {
 namespace {
 
-constexpr std::string_view kFunctions = R"(#ifndef PYC_FENCED
+constexpr std::string_view kFunctions =
+    R"(PYC_FN void pyc_put2(PYC_NEAR float* to, float a, float b) {
+  pyc_v8 both;
+  both.x = pyc_f32_bits(a);
+  both.y = pyc_f32_bits(b);
+  *(PYC_NEAR pyc_v8*)to = both;
+}
+#ifndef PYC_FENCED
 extern __shared__ __align__(1024) char pyc_shared[];
 PYC_FN u32 pyc_shared_place(u32 at) { return (u32)__cvta_generic_to_shared(pyc_shared) + at; }
 PYC_FN void pyc_copy16(u32 to, const void* from, u32 bytes) {
@@ -14,6 +21,36 @@ PYC_FN void pyc_copy16(u32 to, const void* from, u32 bytes) {
 }
 PYC_FN void pyc_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 PYC_FN void pyc_shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+PYC_FN void pyc_gate_init(u32 at, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(pyc_shared_place(at)), "r"(count)
+               : "memory");
+}
+PYC_FN void pyc_gate_arrive(u32 at) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(pyc_shared_place(at)) : "memory");
+}
+PYC_FN void pyc_gate_arrive_copied(u32 at) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(pyc_shared_place(at))
+               : "memory");
+}
+PYC_FN void pyc_gate_wait(u32 at, u32 parity) {
+  u32 open;
+  do {
+    asm volatile("{\n.reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(open) : "r"(pyc_shared_place(at)), "r"(parity) : "memory");
+  } while (open == 0);
+}
+PYC_FN void pyc_cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+PYC_FN float pyc_far_f32(u32 rank, u32 at) {
+  float x;
+  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %1, %2;\n"
+               "ld.shared::cluster.f32 %0, [far];\n}"
+               : "=f"(x) : "r"(pyc_shared_place(at)), "r"(rank) : "memory");
+  return x;
+}
 PYC_FN u64 pyc_wgmma_place(u32 at, u32 leading, u32 stride) {
   return (u64)((pyc_shared_place(at) & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 |
          (u64)(stride >> 4) << 32 | 1ull << 62;
@@ -55,6 +92,14 @@ Accumulators accumulators(int64_t count) {
     out.operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
   }
   return out;
+}
+
+std::string registers_text(std::string_view name, std::string_view way, int64_t count) {
+  if (count == 0) return fmt::format("#define pyc_{}_registers()\n", name);
+  return fmt::format(
+      "#ifndef PYC_FENCED\nPYC_FN void pyc_{0}_registers() {{ asm volatile(\"setmaxnreg.{1}.sync."
+      "aligned.u32 {2};\"); }}\n#else\n#define pyc_{0}_registers()\n#endif\n",
+      name, way, count);
 }
 
 }  // namespace
@@ -119,7 +164,8 @@ std::string wgmma_prelude(const WgmmaInstruction& instruction) {
     registers += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
     operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
   }
-  return std::string(kFunctions) +
+  return registers_text("fewer", "dec", instruction.fewer_registers) +
+         registers_text("more", "inc", instruction.more_registers) + std::string(kFunctions) +
          fmt::format(
              "PYC_FN void pyc_wgmma(float* d, u64 a, u64 b, i32 keep) {{\n"
              "  asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{4}, 0;\\n\"\n"

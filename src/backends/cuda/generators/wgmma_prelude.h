@@ -19,6 +19,16 @@ namespace pyc::cuda {
 //   pyc_wgmma_place(at, leading, stride)  where the unit finds a tile, 128-byte swizzle
 //   pyc_wgmma(d, a, b, keep)         128 threads begin d = a·b + (keep ? d : 0) over 16 of k
 //   pyc_wgmma_fence, pyc_wgmma_commit, pyc_wgmma_wait_N
+//   pyc_gate_init(at, count)         a gate in shared memory that opens after so many arrivals, and
+//                                    then again after as many more
+//   pyc_gate_arrive(at)              what this thread did so far is done for those who pass
+//   pyc_gate_arrive_copied(at)       arrives when this thread's copies so far are done
+//   pyc_gate_wait(at, parity)        waits until it has opened for the turn of this parity: the
+//                                    first has 0
+//   pyc_cluster_barrier              of all threads of blocks that run together
+//   pyc_far_f32(rank, at)            reads shared memory of one of them
+//   pyc_fewer_registers, pyc_more_registers  what the threads of a group need from here on
+//   pyc_put2(to, a, b)               two floats side by side
 // All are given by someone else where PYC_FENCED is defined.
 struct WgmmaInstruction {
   DType factors = DType::kBF16;
@@ -26,6 +36,8 @@ struct WgmmaInstruction {
   bool a_along_rows = false;  // neighbours in shared memory are neighbours along the rows
   bool b_along_rows = false;
   int64_t open_copies = 0;
+  int64_t fewer_registers = 0;  // 0: they stay as they are
+  int64_t more_registers = 0;
 };
 std::string wgmma_prelude(const WgmmaInstruction& instruction);
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/product_runs.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
+#include "backends/cuda/kernel_generator.h"
 #include "backends/cuda/launch.h"
 #include "backends/cuda/neighbours.h"
 #include "base/matrix_unit.h"
@@ -20,23 +22,32 @@ using loop::ExprId;
 using loop::kNone;
 using loop::VarId;
 
-// A stage is not filled before the product after the one that read it has begun.
-constexpr int64_t kStagesInUse = 2;
-constexpr int64_t kDepth = 64;      // of a stage, along k
-constexpr int64_t kRowBytes = 128;  // of a stage's row, and of the swizzle
-constexpr int64_t kChunk = 8;       // elements of 16 bytes
-constexpr int64_t kThreads = 128;   // that compute kRows rows together
+constexpr int64_t kDepth = 64;                    // of a stage, along k
+constexpr int64_t kRowBytes = 128;                // of a stage's row, and of the swizzle
+constexpr int64_t kChunk = 8;                     // elements of 16 bytes
+constexpr int64_t kStageChunks = kRowBytes / 16;  // of a row
+constexpr int64_t kThreads = 128;  // that compute kRows rows together, or bring operands
 constexpr int64_t kRows = 64;
-constexpr int64_t kBlock = 16;  // of k in one instruction
-constexpr int64_t kFewStages = 4;
-// So many floats between rows of sums let eight rows be written without a conflict of banks.
+constexpr int64_t kWarpRows = 16;  // of kRows, a warp's own
+constexpr int64_t kBlock = 16;     // of k in one instruction
+// A warp's sums pass through shared memory so many columns at a time. So many floats between rows
+// let four rows be written without a conflict of banks.
+constexpr int64_t kSumColumns = 32;
 constexpr int64_t kPadding = 8;
+constexpr int64_t kGateBytes = 8;
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
-constexpr double kMostTiles = 1e9;            // blocks are counted in i32
-constexpr int64_t kMostRegisters = 256;       // of a thread
-constexpr int64_t kRegisters = 1 << 16;       // of a multiprocessor
-constexpr int64_t kOtherRegisters = 64;       // besides sums
+constexpr int64_t kFewStages = 4;
+constexpr double kMostTiles = 1e9;       // tiles are counted in i32
+constexpr int64_t kMostRegisters = 232;  // of a thread
+constexpr int64_t kRegisters = 1 << 16;  // of a multiprocessor
+constexpr int64_t kOtherRegisters = 40;  // besides sums
+constexpr int64_t kLeastRegisters = 72;  // of threads that bring 16 bytes at a time
+constexpr int64_t kMostResident = 3;
+// Three groups of threads begin with so many registers each, and share them out again if the sums
+// of two need more.
+constexpr int64_t kEqualRegisters = 168;
+constexpr int64_t kSpareRegisters = 64;
 
 // One side of the tile.
 struct Side {
@@ -46,6 +57,7 @@ struct Side {
   int64_t rows = 0;  // in a tile
   WgmmaBring bring = WgmmaBring::kElements;
   int64_t bytes() const { return rows * kRowBytes; }
+  bool elements() const { return bring == WgmmaBring::kElements; }
   bool along_rows() const { return bring == WgmmaBring::kAlongRows; }
 };
 
@@ -56,19 +68,59 @@ VarId row_var_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n_var
 int64_t row_count_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n : c.m; }
 
 int64_t stage_bytes(const WgmmaTile& tile) { return (tile.rows + tile.columns) * kRowBytes; }
-int64_t sums_row(const WgmmaTile& tile) { return tile.columns + kPadding; }
+int64_t groups_of(const WgmmaTile& tile) { return tile.rows / kRows; }
+int64_t sum_columns(const WgmmaTile& tile) { return std::min(tile.columns, kSumColumns); }
+int64_t sums_row(const WgmmaTile& tile) { return sum_columns(tile) + kPadding; }
+// Where in shared memory what lies, behind the ring.
+int64_t sums_at(const WgmmaTile& tile) { return tile.stages * stage_bytes(tile); }
+int64_t gates_at(const WgmmaTile& tile) {
+  return sums_at(tile) + tile.rows * sums_row(tile) * int64_t{4};
+}
 int64_t shared_bytes(const WgmmaTile& tile) {
-  return std::max(tile.stages * stage_bytes(tile), tile.rows * sums_row(tile) * int64_t{4});
+  return gates_at(tile) + 2 * tile.stages * kGateBytes;
 }
 int64_t segment_of(DType factors) { return find_matrix_unit("sm90", factors)->segment; }
 
-// What of a product a kernel computes.
-enum class Part : uint8_t { kWhole, kSegments, kJoin };
+constexpr int64_t kMostTogether = 8;  // blocks of a cluster
 
-// Of a thread, roughly: sums, totals where segments follow one another, and addresses.
+// What of a product a kernel computes: all of it, with one block after the other or with the
+// segments of a tile together in a cluster; or sums of segments, or what joins them.
+enum class Part : uint8_t { kWhole, kTogether, kSegments, kJoin };
+
+bool brings_elements(const WgmmaProduct& product) {
+  return wgmma_bring(product, false) == WgmmaBring::kElements ||
+         wgmma_bring(product, true) == WgmmaBring::kElements;
+}
+
+// Threads that bring: twice as many where they compute elements.
+int64_t bringing_threads(const WgmmaProduct& product) {
+  return brings_elements(product) ? 2 * kThreads : kThreads;
+}
+int64_t threads_of(const WgmmaProduct& product) {
+  return groups_of(product.tile) * kThreads + bringing_threads(product);
+}
+
+int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Of a thread that multiplies, roughly: sums, totals where segments follow one another, addresses.
 int64_t registers_of(const WgmmaProduct& product) {
   const int64_t sums = product.tile.columns / 2;
   return kOtherRegisters + (wgmma_segments(product) > 1 && !product.tile.split ? 2 : 1) * sums;
+}
+
+// Of threads that multiply and of those that bring, where they share them out unequally.
+struct RegisterShares {
+  int64_t multiplying = 0;
+  int64_t bringing = 0;
+};
+std::optional<RegisterShares> register_shares(const WgmmaProduct& product) {
+  const int64_t needed = registers_of(product);
+  if (threads_of(product) != 3 * kThreads || brings_elements(product) ||
+      needed + kSpareRegisters <= kEqualRegisters) {
+    return std::nullopt;
+  }
+  const int64_t most = std::min(kMostRegisters, rounded_up(needed + kSpareRegisters, 8));
+  return RegisterShares{most, 3 * kEqualRegisters - 2 * most};
 }
 
 class WgmmaWriter {
@@ -88,12 +140,17 @@ class WgmmaWriter {
     out_.form = fmt::format("wgmma {}x{}{}{}", p_.tile.rows, p_.tile.columns,
                             p_.tile.swapped ? " swapped" : "", part_ == Part::kJoin ? " join" : "");
     out_.buffers = parameters_of(kernel_);
-    out_.threads = static_cast<uint32_t>(p_.tile.rows / kRows * kThreads);
+    multiplying_ = groups_of(p_.tile) * kThreads;
+    bringing_ = bringing_threads(p_);
+    out_.threads = static_cast<uint32_t>(multiplying_ + (part_ == Part::kJoin ? 0 : bringing_));
     tiles_ = tiles_of(rows_) * tiles_of(columns_) * c_.batch_size();
     const int64_t segments = wgmma_segments(p_);
-    out_.blocks = static_cast<uint32_t>(part_ == Part::kSegments ? tiles_ * segments : tiles_);
+    items_ = of_segments() ? tiles_ * segments : tiles_;
+    const bool in_turn = part_ == Part::kWhole || part_ == Part::kSegments;
+    out_.blocks = static_cast<uint32_t>(
+        in_turn ? std::min(items_, kMultiprocessors * wgmma_resident(p_)) : items_);
     out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_.tile));
-    if (part_ != Part::kWhole) {
+    if (part_ == Part::kSegments || part_ == Part::kJoin) {
       out_.workspace_bytes = tiles_ * segments * p_.tile.rows * p_.tile.columns * 4;
     }
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
@@ -102,35 +159,35 @@ class WgmmaWriter {
   }
 
   KernelText write() {
+    const auto shares = register_shares(p_);
     const WgmmaInstruction instruction{.factors = p_.factors,
                                        .columns = p_.tile.columns,
                                        .a_along_rows = rows_.along_rows(),
                                        .b_along_rows = columns_.along_rows(),
-                                       .open_copies = ahead() - 1};
+                                       .fewer_registers = shares ? shares->bringing : 0,
+                                       .more_registers = shares ? shares->multiplying : 0};
     out_.text = wgmma_prelude(instruction) + Emitter(kernel_, cuda_dialect(), symbol_).tables();
-    std::string body = place();
+    std::string body = "const i32 thread = pyc_thread();\n";
     if (part_ == Part::kJoin) {
-      body += joined();
+      body += each_item(joined() + epilogue());
     } else {
       out_.text += bring_function(rows_, "rows") + bring_function(columns_, "columns");
-      body += products();
+      body += gates() + fmt::format("if (thread >= {}) {{\n{}}} else {{\n{}}}\n", multiplying_,
+                                    bringing(), multiplying());
     }
-    body += part_ == Part::kSegments ? kept() : epilogue();
-    out_.text += kernel_head(out_, kernel_, true) + " {\n" + body + "}\n";
+    const int64_t cluster = part_ == Part::kTogether ? wgmma_segments(p_) : 1;
+    out_.text +=
+        kernel_head(out_, kernel_, true, wgmma_resident(p_), cluster) + " {\n" + body + "}\n";
     return std::move(out_);
   }
 
  private:
-  int64_t ahead() const { return p_.tile.stages - kStagesInUse; }
+  bool of_segments() const { return part_ == Part::kSegments || part_ == Part::kTogether; }
+  int64_t sums() const { return p_.tile.columns / 2; }  // of a thread
   int64_t k_stages() const { return (c_.k + kDepth - 1) / kDepth; }
   // Whether all stages are written out, so that for elements that come one by one all that follows
   // from k is a constant: the window of a first convolution has few channels and few terms.
-  bool knows_terms() const {
-    const bool one_by_one =
-        rows_.bring == WgmmaBring::kElements || columns_.bring == WgmmaBring::kElements;
-    return one_by_one && k_stages() <= kFewStages;
-  }
-  int64_t sums() const { return p_.tile.columns / 2; }  // of a thread
+  bool knows_terms() const { return writes() && k_stages() <= kFewStages; }
 
   loop::Reduction& product_of(loop::Kernel& kernel) const {
     const auto inner =
@@ -172,38 +229,87 @@ class WgmmaWriter {
   std::string bring_function(const Side& s, const std::string& name) const {
     Emitter e(kernel_, cuda_dialect(), symbol_);
     declare_batch(e);
+    is_plain(s) ? bring_plain(e, s) : bring_rounds(e, s);
+    return e.finished(
+        fmt::format("PYC_FN void {}_{}({}u32 me, i32 batch, i32 first, i32 k0, u32 to)", symbol_,
+                    name, buffer_parameters()));
+  }
+
+  // Whether the operand's address is a sum of its variables' multiples.
+  bool is_plain(const Side& s) const {
+    const loop::Pool& pool = kernel_.pool;
+    if (s.elements() || pool.node(s.value).b != kNone) return false;
+    const loop::Affine offset = loop::affine_of(pool, pool.node(s.value).a);
+    return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
+      return pool.node(term.first).op == loop::Op::kVar;
+    });
+  }
+
+  // One address in memory and one in the stage, from which all rounds are constants away: a copy
+  // holds on to the registers of its addresses, and has to be waited for before they change. What
+  // is not there is not read, wherever its address may be.
+  void bring_plain(Emitter& e, const Side& s) const {
+    const int64_t at_once = bringing_ / kStageChunks;
+    const int64_t in_depth = kDepth / at_once;  // rounds, along the rows
+    const int64_t count = s.rows * kStageChunks;
+    e.line(fmt::format(fmt::runtime(s.along_rows() ? "const u32 r = me % {0} * {1}, d = me / {0};"
+                                                   : "const u32 r = me / {0}, d = me % {0} * {1};"),
+                       kStageChunks, kChunk));
+    declare_index(e, s.var, "row", "first + r");
+    declare_index(e, c_.k_var, "k", "k0 + d");
+    const loop::ExprNode load = kernel_.pool.node(s.value);
+    e.line(fmt::format("PYC_GLOBAL const u16* from = {} + {};\nconst u32 place = to + ({});",
+                       buffer_name(static_cast<uint32_t>(load.imm)), e.value(load.a), place_of(s)));
+    const loop::Affine offset = loop::affine_of(kernel_.pool, load.a);
+    const int64_t along_k = offset.coefficient(kernel_.pool, c_.k_var);
+    const int64_t along_row = s.var == kNone ? 0 : offset.coefficient(kernel_.pool, s.var);
+    for (int64_t i = 0; i * bringing_ < count; ++i) {
+      const int64_t rows = s.along_rows() ? i / in_depth * kRows : i * at_once;
+      const int64_t depth = s.along_rows() ? i % in_depth * at_once : 0;
+      const int64_t further =
+          s.along_rows() ? i / in_depth * kDepth * kRowBytes + depth * kRowBytes : rows * kRowBytes;
+      std::string there;
+      if (s.extent % s.rows != 0) {
+        there = fmt::format("first + r + {} < {}", rows, s.extent);
+      }
+      if (c_.k % kDepth != 0) {
+        there += fmt::format("{}k0 + d + {} < {}", there.empty() ? "" : " && ", depth, c_.k);
+      }
+      const int64_t left = count - i * bringing_;
+      e.line(fmt::format("{}pyc_copy16(place + {}u, from + {}, {});",
+                         left < bringing_ ? fmt::format("if (me < {}) ", left) : "", further,
+                         rows * along_row + depth * along_k,
+                         there.empty() ? "16u" : there + " ? 16u : 0u"));
+    }
+  }
+
+  void bring_rounds(Emitter& e, const Side& s) const {
     const bool elements = s.bring == WgmmaBring::kElements;
     const int64_t count = s.rows * kDepth / kChunk;
     e.open_scope();
-    e.line(fmt::format("const i32 at = i * {} + pyc_thread();", out_.threads));
-    if (count % out_.threads != 0) e.line(fmt::format("if (at >= {}) break;", count));
-    e.line(chunk_of_round(s, elements && neighbours_in_rows(s)));
+    if (count % bringing_ != 0)
+      e.line(fmt::format("if (i * {} + me >= {}) break;", bringing_, count));
+    const int64_t at_once = bringing_ / kStageChunks;
+    if (s.along_rows()) {
+      e.line(
+          fmt::format("const u32 r = i / {0} * {1} + me % {2} * {3}, d = i % {0} * {4} + me / {2};",
+                      kDepth / at_once, kRows, kStageChunks, kChunk, at_once));
+    } else if (elements && neighbours_in_rows(s) && s.rows % bringing_ == 0) {
+      // What is the same in every round, or for all threads, is computed once.
+      e.line(fmt::format("const u32 r = i % {0} * {1} + me, d = i / {0} * {2};", s.rows / bringing_,
+                         bringing_, kChunk));
+    } else if (elements && neighbours_in_rows(s)) {
+      e.line(fmt::format("const u32 at = i * {2} + me, r = at % {0}, d = at / {0} * {1};", s.rows,
+                         kChunk, bringing_));
+    } else {
+      e.line(fmt::format("const u32 r = i * {0} + me / {1}, d = me % {1} * {2};", at_once,
+                         kStageChunks, kChunk));
+    }
     elements ? bring_elements(e, s) : bring_chunk(e, s);
     const std::string body = e.close_scope();
-    const int64_t rounds = (count + out_.threads - 1) / out_.threads;
-    e.line(fmt::format("{} for (i32 i = 0; i < {}; ++i) {{\n{}}}",
+    const int64_t rounds = (count + bringing_ - 1) / bringing_;
+    e.line(fmt::format("{} for (u32 i = 0; i < {}; ++i) {{\n{}}}",
                        elements && !knows_terms() ? "PYC_UNROLL2" : "PYC_UNROLL", rounds, body));
-    return e.finished(fmt::format("PYC_FN void {}_{}({}i32 batch, i32 first, i32 k0, u32 to)",
-                                  symbol_, name, buffer_parameters()));
-  }
-
-  // Row r and depth d of this thread's chunk in round i. What is the same in every round, or for
-  // all threads, is written so: the compiler then computes it once.
-  std::string chunk_of_round(const Side& s, bool by_rows) const {
-    const int64_t threads = out_.threads;
-    if (s.along_rows()) {
-      return fmt::format("const i32 r = at % {0} * {1}, d = at / {0};", s.rows / kChunk, kChunk);
-    }
-    if (!by_rows) {
-      return fmt::format(
-          "const i32 r = i * {0} + pyc_thread() / {1}, d = (i32)((u32)pyc_thread() % {1}u) * {2};",
-          threads / (kDepth / kChunk), kDepth / kChunk, kChunk);
-    }
-    if (s.rows % threads == 0) {
-      return fmt::format("const i32 r = i % {0} * {1} + pyc_thread(), d = i / {0} * {2};",
-                         s.rows / threads, threads, kChunk);
-    }
-    return fmt::format("const i32 r = at % {0}, d = at / {0} * {1};", s.rows, kChunk);
   }
 
   // Whether threads side by side had better read neighbours along the rows: a window's pixels lie
@@ -314,15 +420,30 @@ class WgmmaWriter {
     return text;
   }
 
-  // Which tile this block has. Blocks that run together read few rows and few columns.
+  // The loop over what this block computes: tiles, or tiles of one segment each.
+  std::string each_item(const std::string& body) const {
+    return fmt::format("for (i32 item = pyc_block(); item < {}; item += {}) {{\n{}{}}}\n", items_,
+                       out_.blocks, place(), body);
+  }
+
+  // Segments of a tile are neighbours where they run together.
+  std::string number() const {
+    return part_ == Part::kTogether ? fmt::format("item / {}", wgmma_segments(p_))
+                                    : fmt::format("item % {}", tiles_);
+  }
+  std::string segment() const {
+    return part_ == Part::kTogether ? fmt::format("item % {}", wgmma_segments(p_))
+                                    : fmt::format("item / {}", tiles_);
+  }
+
+  // Which tile an item is. Blocks that run together read few rows and few columns.
   std::string place() const {
     const int64_t across = tiles_of(columns_);
     const int64_t down = tiles_of(rows_);
     constexpr int64_t kBand = 8;
     std::string text = fmt::format(
-        "const i32 thread = pyc_thread();\nconst i32 number = pyc_block() % {1};\n"
-        "const i32 batch = number / {0}, tile = number % {0};\n",
-        across * down, tiles_);
+        "const i32 number = {1};\nconst i32 batch = number / {0}, tile = number % {0};\n",
+        across * down, number());
     if (down <= kBand) {
       return text + fmt::format(
                         "const i32 first_row = tile % {0} * {1}, "
@@ -337,13 +458,91 @@ class WgmmaWriter {
                       kBand * across, kBand, down, rows_.rows, columns_.rows);
   }
 
-  std::string bring(const std::string& stage) const {
-    const std::string to =
-        fmt::format("(u32)(({}) % {} * {})", stage, p_.tile.stages, stage_bytes(p_.tile));
+  // A stage has two gates: one opens when it is full, one when it is empty again. Both are passed
+  // in turns, the first with parity 0. Every thread that brings reports to the first, for what it
+  // copies and for what it writes itself; a warp that has multiplied reports to the second.
+  std::string full_gate(const char* slot) const {
+    return fmt::format("{}u + {} * {}u", gates_at(p_.tile), slot, kGateBytes);
+  }
+  std::string empty_gate(const char* slot) const {
+    return fmt::format("{}u + {} * {}u", gates_at(p_.tile) + p_.tile.stages * kGateBytes, slot,
+                       kGateBytes);
+  }
+  bool copies() const { return !rows_.elements() || !columns_.elements(); }
+  bool writes() const { return rows_.elements() || columns_.elements(); }
+  std::string gates() const {
+    const int64_t reports = bringing_ * ((copies() ? 1 : 0) + (writes() ? 1 : 0));
     return fmt::format(
-        "{0}_rows({1}batch, first_row, ({2}) * {3}, {4});\n"
-        "{0}_columns({1}batch, first_column, ({2}) * {3}, {4} + {5}u);\n",
-        symbol_, buffer_arguments(), stage, kDepth, to, rows_.bytes());
+        "if (thread < {}) {{\npyc_gate_init({}, {}u);\npyc_gate_init({}, {}u);\n}}\n"
+        "pyc_barrier();\n",
+        p_.tile.stages, full_gate("(u32)thread"), reports, empty_gate("(u32)thread"),
+        multiplying_ / 32);
+  }
+  std::string next_slot() const {
+    return fmt::format("if (++slot == {}u) {{\nslot = 0;\nturn ^= 1u;\n}}\n", p_.tile.stages);
+  }
+
+  // The stages of an item.
+  std::string first_and_last() const {
+    if (!of_segments()) {
+      return fmt::format("const i32 first = 0, last = {};\n", k_stages());
+    }
+    return fmt::format(
+        "const i32 first = {0} * {1}, last = first + {1} < {2} ? first + {1} : {2};\n", segment(),
+        segment_of(p_.factors) / kDepth, k_stages());
+  }
+
+  // What the threads do that bring operands.
+  std::string bringing() const {
+    std::string stage = fmt::format("pyc_gate_wait({}, turn);\nconst u32 to = slot * {}u;\n",
+                                    empty_gate("slot"), stage_bytes(p_.tile));
+    const auto bring = [&](const char* side, int64_t further) {
+      return fmt::format("{}_{}({}(u32)(thread - {}) % {}u, batch, first_{}, t * {}, to + {}u);\n",
+                         symbol_, side, buffer_arguments(), multiplying_, bringing_,
+                         further == 0 ? "row" : "column", kDepth, further);
+    };
+    stage += bring("rows", 0) + bring("columns", rows_.bytes());
+    if (copies()) stage += fmt::format("pyc_gate_arrive_copied({});\n", full_gate("slot"));
+    if (writes()) {
+      stage += fmt::format("pyc_shared_fence();\npyc_gate_arrive({});\n", full_gate("slot"));
+    }
+    return "pyc_fewer_registers();\nu32 slot = 0, turn = 1;\n" +
+           each_item(first_and_last() + (knows_terms() ? "PYC_UNROLL " : "") +
+                     "for (i32 t = first; t < last; ++t) {\n" + stage + next_slot() + "}\n" +
+                     (part_ == Part::kTogether ? met() : ""));
+  }
+
+  // What the threads do that multiply. Groups of them go each at its own pace, so that one
+  // multiplies while the other is at its results.
+  std::string multiplying() const {
+    return "pyc_more_registers();\nu32 slot = 0, turn = 0;\n" +
+           each_item(first_and_last() + products() + results());
+  }
+  std::string results() const {
+    if (part_ == Part::kSegments) return kept();
+    return part_ == Part::kTogether ? together() : epilogue();
+  }
+
+  // Where all threads of the cluster meet: when the ring is no longer needed, when the sums of all
+  // segments lie in its place, and when they were read.
+  static std::string met(const std::string& leave = "", const std::string& take = "") {
+    return "pyc_barrier();\n" + leave + "pyc_cluster_barrier();\n" + take +
+           "pyc_cluster_barrier();\n";
+  }
+  // The block with the first segment joins them in order.
+  std::string together() const {
+    const auto at = [&](const char* i) {
+      return fmt::format("(u32)({} * {} + thread) * 4u", i, multiplying_);
+    };
+    const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
+    const std::string leave =
+        fmt::format("if ({} != 0) {{\n{}*(PYC_NEAR float*)(pyc_shared + {}) = total[i];\n}}\n",
+                    segment(), each, at("i"));
+    const std::string join = fmt::format(
+        "for (u32 s = 1; s < {}; ++s) {{\n"
+        "{}total[i] = pyc_add_f32(total[i], pyc_far_f32(s, {}));\n}}\n",
+        wgmma_segments(p_), each, at("i"));
+    return met(leave, fmt::format("if ({} == 0) {{\n{}{}}}\n", segment(), join, epilogue()));
   }
 
   // The unit's view of a side's part at `at`: rows of 8 groups, or groups of 64 rows.
@@ -355,46 +554,31 @@ class WgmmaWriter {
     return s.along_rows() ? kBlock * kRowBytes : kBlock * 2;
   }
 
-  // `total` of each of the thread's elements, or of those of the block's segment.
+  // `total` of each of the thread's elements, or of those of the item's segment.
   std::string products() const {
-    const int64_t stages = k_stages();
-    const std::string_view unroll = knows_terms() ? "PYC_UNROLL " : "";
     const int64_t of_segment = segment_of(p_.factors) / kDepth;
     const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
     std::string text =
         fmt::format("float sum[{0}], total[{0}];\n{1}total[i] = 0.0f;\n", sums(), each);
-    if (part_ == Part::kSegments) {
-      text += fmt::format(
-          "const i32 first = pyc_block() / {0} * {1}, last = first + {1} < {2} ? first + {1} : "
-          "{2};\n",
-          tiles_, of_segment, stages);
-    } else {
-      text += fmt::format("const i32 first = 0, last = {};\n", stages);
-    }
-    text += fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", ahead());
-    text +=
-        fmt::format("if (first + i < last) {{\n{}}}\npyc_copy_commit();\n}}\n", bring("first + i"));
     text += fmt::format(
-        "{6}for (i32 begin = first; begin < last; begin += {0}) {{\n"
-        "const i32 end = begin + {0} < last ? begin + {0} : last;\n"
-        "{6}for (i32 t = begin; t < end; ++t) {{\n"
-        "pyc_copy_wait();\npyc_shared_fence();\npyc_barrier();\n"
-        "const u32 a_at = (u32)(t % {1} * {2} + thread / {3} * {4}), "
-        "b_at = (u32)(t % {1} * {2} + {5});\n"
+        "for (i32 begin = first; begin < last; begin += {0}) {{\n"
+        "const i32 end = begin + {0} < last ? begin + {0} : last;\nu32 before = 0;\n"
+        "for (i32 t = begin; t < end; ++t) {{\n"
+        "pyc_gate_wait({1}, turn);\npyc_shared_fence();\n"
+        "const u32 a_at = slot * {2}u + (u32)(thread / {3}) * {4}u, b_at = slot * {2}u + {5}u;\n"
         "pyc_wgmma_fence();\n",
-        of_segment, p_.tile.stages, stage_bytes(p_.tile), kThreads, kRows * kRowBytes,
-        rows_.bytes(), unroll);
+        of_segment, full_gate("slot"), stage_bytes(p_.tile), kThreads, kRows * kRowBytes,
+        rows_.bytes());
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
       text += fmt::format("pyc_wgmma(sum, {}, {}, {});\n",
                           view(rows_, fmt::format("a_at + {}u", b * block_bytes(rows_))),
                           view(columns_, fmt::format("b_at + {}u", b * block_bytes(columns_))),
                           b == 0 ? "t != begin" : "1");
     }
-    text += "pyc_wgmma_commit();\n";
-    text += fmt::format("if (t + {0} < last) {{\n{1}}}\npyc_copy_commit();\n", ahead(),
-                        bring(fmt::format("t + {}", ahead())));
-    // All groups have left stage t - 1 when they meet again.
-    text += "pyc_wgmma_wait_1();\n}\npyc_wgmma_wait_0();\n";
+    const std::string empty =
+        fmt::format("thread % 32 == 0) pyc_gate_arrive({});\n", empty_gate("before"));
+    text += "pyc_wgmma_commit();\npyc_wgmma_wait_1();\nif (t != begin && " + empty +
+            "before = slot;\n" + next_slot() + "}\npyc_wgmma_wait_0();\nif (" + empty;
     return text + each + "total[i] = pyc_add_f32(total[i], sum[i]);\n}\n";
   }
 
@@ -408,7 +592,7 @@ class WgmmaWriter {
     return fmt::format(
         "PYC_GLOBAL float* to = {};\nPYC_UNROLL for (i32 i = 0; i < {}; ++i) to[i * {}] = "
         "total[i];\n",
-        kept_at(fmt::format("pyc_block() / {}", tiles_)), sums(), out_.threads);
+        kept_at(segment()), sums(), multiplying_);
   }
   std::string joined() const {
     return fmt::format(
@@ -416,47 +600,90 @@ class WgmmaWriter {
         "for (i32 s = 0; s < {1}; ++s) {{\nPYC_GLOBAL const float* from = {2};\n"
         "PYC_UNROLL for (i32 i = 0; i < {0}; ++i) total[i] = pyc_add_f32(total[i], from[i * "
         "{3}]);\n}}\n",
-        sums(), wgmma_segments(p_), kept_at("s"), out_.threads);
+        sums(), wgmma_segments(p_), kept_at("s"), multiplying_);
   }
 
-  // Sums go to shared memory as the unit leaves them with its threads, and come back by rows.
+  // A warp's sums go to shared memory as the unit leaves them with its threads, and come back by
+  // rows. No other warp has to wait for that, and the ring goes on.
   std::string epilogue() const {
-    const int64_t row = sums_row(p_.tile);
-    const std::string text = fmt::format(
-        "pyc_barrier();\nPYC_NEAR float* sums = (PYC_NEAR float*)pyc_shared;\n{{\n"
-        "PYC_NEAR float* own = sums + (thread / 32 * 16 + thread % 32 / 4) * {0} + thread % 4 * "
-        "2;\n"
-        "PYC_UNROLL for (i32 i = 0; i < {1}; ++i) {{\n"
-        "own[i * 8] = total[i * 4];\nown[i * 8 + 1] = total[i * 4 + 1];\n"
-        "own[i * 8 + {2}] = total[i * 4 + 2];\nown[i * 8 + {2} + 1] = total[i * 4 + 3];\n}}\n}}\n"
-        "pyc_barrier();\n",
-        row, p_.tile.columns / 8, 8 * row);
     loop::Loop over_n{.var = c_.n_var, .extent = c_.n};
     for (uint32_t s = 0; s < kernel_.stores.size(); ++s) {
       over_n.body.push_back({loop::StmtKind::kStore, s});
     }
     NeighbourEmitter e(kernel_, cuda_dialect(), symbol_, over_n, unaligned_);
     declare_batch(e);
+    e.line(
+        fmt::format("PYC_NEAR float* sums = (PYC_NEAR float*)(pyc_shared + {}) + thread / 32 * {};",
+                    sums_at(p_.tile), kWarpRows * sums_row(p_.tile)));
+    e.open_scope();
     e.open_scope();
     const int64_t v = e.elements();
     // Threads side by side have neighbours along n, each v of them.
     const std::string_view order = p_.tile.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
                                                    : "const i32 r = at / {0}, c = at % {0} * {1};";
-    const int64_t along = (p_.tile.swapped ? p_.tile.rows : p_.tile.columns) / v;
+    const int64_t along = (p_.tile.swapped ? kWarpRows : sum_columns(p_.tile)) / v;
     e.line(fmt::format(fmt::runtime(order), along, v));
-    e.line(fmt::format("if (first_row + r >= {} || first_column + c >= {}) continue;", rows_.extent,
+    e.line(fmt::format(
+        "const i32 in_rows = first_row + thread / 32 * {} + r, in_columns = column + c;",
+        kWarpRows));
+    e.line(fmt::format("if (in_rows >= {} || in_columns >= {}) continue;", rows_.extent,
                        columns_.extent));
-    declare_index(e, c_.m_var, "i", p_.tile.swapped ? "first_column + c" : "first_row + r");
+    declare_index(e, c_.m_var, "i", p_.tile.swapped ? "in_columns" : "in_rows");
     store_elements(e, over_n, v);
     const std::string body = e.close_scope();
-    // Several at once hide what one waits for.
-    e.line(fmt::format("PYC_UNROLL4 for (i32 at = thread; at < {}; at += {}) {{\n{}}}",
-                       p_.tile.rows * p_.tile.columns / v, out_.threads, body));
-    return text + e.close_scope();
+    e.line(fmt::format("const i32 column = first_column + part * {};\nif (column >= {}) break;",
+                       sum_columns(p_.tile), columns_.extent));
+    e.line("pyc_warp_barrier();\n" + own_sums() + "pyc_warp_barrier();");
+    // Several at once hide what one waits for, if sums leave registers for that.
+    e.line(fmt::format("{} for (i32 at = thread % 32; at < {}; at += 32) {{\n{}}}",
+                       is_long(over_n) && sums() > 64 ? "PYC_ROLLED" : "PYC_UNROLL4",
+                       kWarpRows * sum_columns(p_.tile) / v, body));
+    const std::string part = e.close_scope();
+    e.line(fmt::format("for (i32 part = 0; part < {}; ++part) {{\n{}}}",
+                       p_.tile.columns / sum_columns(p_.tile), part));
+    return e.close_scope();
+  }
+
+  // Whether what is stored takes more than a few operations to compute.
+  bool is_long(const loop::Loop& over_n) const {
+    constexpr size_t kFew = 40;
+    std::vector<ExprId> open;
+    for (const loop::Stmt& s : over_n.body) open.push_back(kernel_.stores[s.index].value);
+    std::vector<bool> seen(kernel_.pool.size(), false);
+    size_t count = 0;
+    while (!open.empty()) {
+      const ExprId e = open.back();
+      open.pop_back();
+      if (e == kNone || seen[e]) continue;
+      seen[e] = true;
+      ++count;
+      const loop::ExprNode& n = kernel_.pool.node(e);
+      if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
+    }
+    return count > kFew;
+  }
+
+  // Registers have no number that is known at run time only.
+  std::string own_sums() const {
+    const int64_t row = sums_row(p_.tile);
+    const int64_t of_part = sum_columns(p_.tile) / 8;  // two columns of eight, in two rows
+    std::string text =
+        fmt::format("PYC_NEAR float* own = sums + thread % 32 / 4 * {} + thread % 4 * 2;\n", row);
+    for (int64_t part = 0; part < p_.tile.columns / sum_columns(p_.tile); ++part) {
+      text += fmt::format("if (part == {}) {{\n", part);
+      for (int64_t i = 0; i < of_part; ++i) {
+        const int64_t first = (part * of_part + i) * 4;
+        text += fmt::format("pyc_put2(own + {}, total[{}], total[{}]);\n", i * 8, first, first + 1);
+        text += fmt::format("pyc_put2(own + {}, total[{}], total[{}]);\n", i * 8 + 8 * row,
+                            first + 2, first + 3);
+      }
+      text += "}\n";
+    }
+    return text;
   }
 
   void store_elements(NeighbourEmitter& e, const loop::Loop& over_n, int64_t v) const {
-    const std::string first = p_.tile.swapped ? "first_row + r" : "first_column + c";
+    const std::string first = p_.tile.swapped ? "in_rows" : "in_columns";
     const int64_t row = sums_row(p_.tile);
     if (v == 1) {
       declare_index(e, over_n.var, "j", first);
@@ -471,10 +698,11 @@ class WgmmaWriter {
       e.line(fmt::format(
           "PYC_UNROLL for (i32 e = 0; e < {}; ++e) results[e] = sums[(r + e) * {} + c];", v, row));
     }
-    for (int64_t at = 0; at < v && !p_.tile.swapped; at += 2) {
+    const int64_t wide = std::min<int64_t>(v, 4);
+    for (int64_t at = 0; at < v && !p_.tile.swapped; at += wide) {
       e.line(fmt::format(
-          "*(pyc_v8*)(results + {0}) = *(PYC_NEAR const pyc_v8*)(sums + r * {1} + c + {0});", at,
-          row));
+          "*(pyc_v{2}*)(results + {0}) = *(PYC_NEAR const pyc_v{2}*)(sums + r * {1} + c + {0});",
+          at, row, wide * 4));
     }
     e.emit_elements(v, [&] { e.declare(c_.result, "results[e]"); });
   }
@@ -487,6 +715,9 @@ class WgmmaWriter {
   Side rows_;
   Side columns_;
   int64_t tiles_ = 0;
+  int64_t items_ = 0;        // that blocks take in turn
+  int64_t multiplying_ = 0;  // threads
+  int64_t bringing_ = 0;
   std::vector<bool> unaligned_;
   KernelText out_;
 };
@@ -516,22 +747,31 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   return along_rows && rows % kRows == 0 ? WgmmaBring::kAlongRows : WgmmaBring::kElements;
 }
 
+bool wgmma_together(const WgmmaProduct& product) {
+  return product.tile.split && wgmma_segments(product) <= kMostTogether;
+}
+
 bool wgmma_fits(const WgmmaProduct& product) {
   const WgmmaTile& tile = product.tile;
   const int64_t segments = wgmma_segments(product);
   if (tile.split && segments < 2) return false;
   const lower::Contraction& c = product.contraction();
-  const double blocks = static_cast<double>(c.m) * static_cast<double>(c.n) *
-                        static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
-                        static_cast<double>(tile.rows * tile.columns);
-  return blocks <= kMostTiles && shared_bytes(tile) <= kMostShared &&
-         registers_of(product) <= kMostRegisters;
+  const double items = static_cast<double>(c.m) * static_cast<double>(c.n) *
+                       static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
+                       static_cast<double>(tile.rows * tile.columns);
+  const int64_t registers =
+      register_shares(product) ? kMostRegisters
+                               : std::min(kRegisters / threads_of(product) / 8 * 8, kMostRegisters);
+  return items <= kMostTiles && shared_bytes(tile) <= kMostShared &&
+         registers_of(product) <= registers;
 }
 
 int64_t wgmma_resident(const WgmmaProduct& product) {
-  const int64_t threads = product.tile.rows / kRows * kThreads;
-  return std::min(kMostShared / (shared_bytes(product.tile) + kReservedShared),
-                  kRegisters / (threads * registers_of(product)));
+  if (register_shares(product)) return 1;
+  const int64_t registers = rounded_up(std::max(registers_of(product), kLeastRegisters), 8);
+  return std::clamp(std::min(kMostShared / (shared_bytes(product.tile) + kReservedShared),
+                             kRegisters / (threads_of(product) * registers)),
+                    int64_t{1}, kMostResident);
 }
 
 std::vector<KernelText> wgmma_texts(const WgmmaProduct& product, const std::string& symbol) {
@@ -539,6 +779,10 @@ std::vector<KernelText> wgmma_texts(const WgmmaProduct& product, const std::stri
   const auto add = [&](Part part) { out.push_back(WgmmaWriter(product, part, symbol).write()); };
   if (!product.tile.split) {
     add(Part::kWhole);
+    return out;
+  }
+  if (wgmma_together(product)) {
+    add(Part::kTogether);
     return out;
   }
   add(Part::kSegments);

@@ -3,10 +3,11 @@
 // Text of a product of halves on Hopper's matrix unit (wgmma), in the order `sm90` of
 // docs/NUMERICS.md: blocks of 16 ascending, segments of 1024 joined apart.
 //
-// A block of threads computes one tile of the result. Parts of 64 along k pass through a ring of
-// stages in shared memory, each row of 128 bytes or, where an operand lies in memory along its
-// rows, each k; both with the 128-byte swizzle. What lies outside of an operand is +0 in its
-// stage. The sums pass through shared memory once more, and the group's stores run over them.
+// A block of threads computes tiles of the result, one after the other. Parts of 64 along k pass
+// through a ring of stages in shared memory, each row of 128 bytes or, where an operand lies in
+// memory along its rows, each k; both with the 128-byte swizzle. What lies outside of an operand is
+// +0 in its stage. One group of threads fills the ring, one or two others multiply; the sums pass
+// through shared memory once more, and the group's stores run over them.
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +27,7 @@ struct WgmmaTile {
   int64_t columns = 0;  // 8 … 256
   bool swapped = false;
   int64_t stages = 4;  // of the ring, at least 3
-  bool split = false;  // each segment of k has blocks of its own; another kernel joins them
+  bool split = false;  // each segment of k has blocks of its own, which join them
 };
 
 // How an operand comes into shared memory.
@@ -55,8 +56,12 @@ int64_t wgmma_resident(const WgmmaProduct& product);
 // Of k, in the unit's order.
 int64_t wgmma_segments(const WgmmaProduct& product);
 
-// The kernels that compute it, in order: one, or where the tile is split two that share a
-// workspace. Requires wgmma_fits and a contraction of at least one element.
+// Whether the segments of a tile that is split run together, and one of them joins all.
+bool wgmma_together(const WgmmaProduct& product);
+
+// The kernels that compute it, in order: one, or two that share a workspace where the tile is split
+// into segments that do not run together. Requires wgmma_fits and a contraction of at least one
+// element.
 std::vector<KernelText> wgmma_texts(const WgmmaProduct& product, const std::string& symbol);
 
 }  // namespace pyc::cuda
