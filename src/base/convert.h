@@ -27,8 +27,8 @@ uint16_t f64_to_bf16(double x);
 uint8_t f64_to_f8e4m3fn(double x);
 uint8_t f64_to_f8e5m2(double x);
 
-// `count` f32 from `in`, as f16 or bf16 (`to`) to `out`; any alignment. Whether a finite one of them
-// became an infinity.
+// `count` f32 from `in`, as f16 or bf16 (`to`) to `out`; any alignment. Whether a finite one of
+// them became an infinity.
 bool narrow_floats(const std::byte* in, size_t count, DType to, std::byte* out);
 
 float f16_to_f32(uint16_t bits);

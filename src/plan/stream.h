@@ -7,8 +7,8 @@
 
 namespace pyc::plan {
 
-// The time that copying a byte out of a mapped file is taken for: an assumption and no machine's, so
-// that a plan is the same on all of them.
+// The time that copying a byte out of a mapped file is taken for: an assumption and no machine's,
+// so that a plan is the same on all of them.
 inline constexpr double kStreamNsPerByte = 0.25;
 
 // The draft with parameters left in the file, so that the others and the arena together have at

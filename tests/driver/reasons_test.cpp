@@ -529,6 +529,18 @@ TEST(Reasons, EachIsProvoked) {
     seen.plan(attention("f32", 0, 8, 8), on(device));
     seen.plan(attention("f32", 4, 300, 8), on(device));
     seen.plan(attention("f32", 4, 8, 3000), on(device));
+    for (const int64_t depth : {8, 12, 136}) {
+      seen.plan(attention("bf16", 4, depth, 8), on(device));
+      CompileOptions narrow = on(device);
+      narrow.precision = DType::kBF16;
+      seen.plan(attention("f32", 4, depth, 8), narrow);
+    }
+  }
+  for (const char* rows : {"f32[4,70]", "f64[4,70]", "f32[1,5000000]"}) {
+    seen.plan(fmt::format("graph @g(%x: {}) -> (%y) {{\n  %y = cumsum(%x) {{axis=1}}\n}}\n", rows),
+              on("cuda"));
+    seen.plan(fmt::format("graph @g(%x: {}) -> (%y) {{\n  %y = softmax(%x) {{axis=1}}\n}}\n", rows),
+              on("cuda"));
   }
   for (const ReasonInfo& reason : reason_table()) {
     const std::string code(reason.code);

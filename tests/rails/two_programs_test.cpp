@@ -68,7 +68,9 @@ struct Planted {
     for (size_t i = 0; i < TwoPrograms::kWindowRuns; ++i) {
       runtime::Model& model = two->current();
       runtime::RunStats stats;
-      const auto outputs = exec::run_values(model, {input()}, stats);
+      const DynValue given = input();
+      const DynValue* const inputs[] = {&given};
+      const auto outputs = exec::run_values(model, inputs, stats);
       two->note(model, stats.wall_ns, outputs.status());
       const std::vector<std::byte> bytes = bytes_of(outputs);
       EXPECT_TRUE(i == 0 || bytes == found);
@@ -150,7 +152,9 @@ TEST(TwoPrograms, ManyThreadsRunWhileItChanges) {
       for (int i = 0; i < 400; ++i) {
         runtime::Model& model = p.two->current();
         runtime::RunStats stats;
-        const auto outputs = exec::run_values(model, {input()}, stats);
+        const DynValue given = input();
+        const DynValue* const inputs[] = {&given};
+        const auto outputs = exec::run_values(model, inputs, stats);
         p.two->note(model, stats.wall_ns, outputs.status());
         if (!outputs.ok() || outputs->at(0).bytes.copy() != expected) ++wrong;
       }

@@ -20,8 +20,8 @@ KernelText serial_text(const loop::Kernel& kernel, const std::string& symbol,
 
 // What all forms have in common.
 std::vector<uint32_t> parameters_of(const loop::Kernel& kernel);
-// `resident`: how many blocks must fit into a multiprocessor, 0 for as many as may be; `cluster`: how
-// many run together.
+// `resident`: how many blocks must fit into a multiprocessor, 0 for as many as may be; `cluster`:
+// how many run together.
 std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool barriers,
                         int64_t resident = 0, int64_t cluster = 1);
 // Declares the variables as the digits of `index`, an integer of the type, the last fastest.
