@@ -16,9 +16,17 @@ constexpr int kMostColumns = 16;
 // Steps of a row that are written one after another.
 constexpr int64_t kRowSteps = 4;
 
-// What is written where the guard of a value does not hold.
+// What is written where the guard of a value does not hold: shorter than the value, or as it is.
 loop::ExprId other_than_guarded(const loop::Pool& pool, loop::ExprId value) {
-  return pool.node(value).c;
+  const loop::ExprNode& n = pool.node(value);
+  return n.op == loop::Op::kLoad || n.op == loop::Op::kSelect ? n.c : value;
+}
+
+// By which steps a row is split: those of a run that has whole ones, or of a k that has no runs;
+// else single elements.
+int64_t row_step(const lower::Contraction& c, int64_t step) {
+  const int64_t digit = SplitOperand(c, c.a.byte).digit;
+  return digit % step == 0 || digit == c.k ? step : 1;
 }
 
 // What both writers have.
@@ -73,7 +81,7 @@ class ByteRowWriter : public ByteWriter {
  public:
   ByteRowWriter(const MatmulSource& source, llvm::Function* function, int rows)
       : ByteWriter(source, function, source.contraction().a, source.plan.a_form,
-                   source.plan.group() * source.plan.unroll),
+                   row_step(source.contraction(), source.plan.group() * source.plan.unroll)),
         rows_(rows),
         step_(p_.group() * p_.unroll),
         stride_(int64_t{p_.packed_rows(rows)} * p_.unroll) {}
@@ -93,12 +101,19 @@ class ByteRowWriter : public ByteWriter {
   }
 
  private:
+  // Runs end within a step, so that their elements are written one by one.
+  bool scattered() const { return split_.runs > 1 && split_.digit % step_ != 0; }
+
   void row(Value* to) {
+    if (scattered() && c_.k % step_ != 0) clear_step(flow_.at(to, c_.k / step_ * stride_));
     flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
                [&](Value* high, const FlowBuilder::State& at) {
+                 const auto write = [&](loop::ExprId value) {
+                   return scattered() ? scatter(to, high, value) : run_of_steps(at[0], value);
+                 };
                  ex_.scoped([&] {
                    ex_.bind(split_.high, high);
-                   if (split_.guard == kNone) return run_of_steps(at[0], split_.value);
+                   if (split_.guard == kNone) return write(split_.value);
                    Value* guard = ex_.eval(split_.guard);
                    ex_.here();
                    const auto known = [&](bool inside, loop::ExprId value) {
@@ -106,7 +121,7 @@ class ByteRowWriter : public ByteWriter {
                        // Bound again, so that what follows from the guard belongs to this scope.
                        ex_.bind(split_.high, high);
                        if (inside) ex_.assume(split_.guard, true);
-                       run_of_steps(at[0], value);
+                       write(value);
                      });
                    };
                    flow_.when(
@@ -115,6 +130,27 @@ class ByteRowWriter : public ByteWriter {
                  });
                  return FlowBuilder::State{flow_.at(at[0], split_.digit / step_ * stride_)};
                });
+  }
+
+  void clear_step(Value* to) {
+    store(llvm::Constant::getNullValue(vector(packed_type(), step_)), to);
+  }
+
+  // One run of the row at `to`.
+  void scatter(Value* to, Value* high, loop::ExprId value) {
+    Value* first = b_.CreateMul(high, flow_.index(split_.digit));
+    flow_.loop(flow_.index(0), flow_.index(split_.digit), 1, true, [&](Value* low) {
+      Value* k = b_.CreateAdd(first, low);
+      Value* number = b_.CreateUDiv(k, flow_.index(step_));
+      Value* at = flow_.at(to, b_.CreateMul(number, flow_.index(stride_)));
+      at = b_.CreateInBoundsGEP(packed_type(), at, b_.CreateURem(k, flow_.index(step_)));
+      ex_.scoped([&] {
+        ex_.bind(split_.low, low);
+        Value* byte = ex_.eval(value);
+        ex_.here();
+        store(packed(byte), at);
+      });
+    });
   }
 
   void run_of_steps(Value* to, loop::ExprId value) {
@@ -139,7 +175,7 @@ class ByteRowWriter : public ByteWriter {
     over(many, whole, 1);
     if (whole == split_.digit) return;
     Value* last = flow_.at(to, whole / step_ * stride_);
-    store(llvm::Constant::getNullValue(vector(packed_type(), step_)), last);
+    clear_step(last);
     flow_.loop(flow_.index(whole), flow_.index(split_.digit), 1, true, [&](Value* low) {
       Value* at = b_.CreateInBoundsGEP(packed_type(), last, b_.CreateSub(low, flow_.index(whole)));
       ex_.scoped([&] {
