@@ -26,7 +26,7 @@ std::set<std::string> completed(const std::string& words) {
 using Words = std::set<std::string>;
 
 TEST(Completion, BashCompletesCommandsOptionsAndWords) {
-  EXPECT_EQ(completed("pyc re"), (Words{"reduce", "report"}));
+  EXPECT_EQ(completed("pyc re"), (Words{"reasons", "reduce", "replay", "report"}));
   EXPECT_EQ(completed("pyc run --st"), (Words{"--state", "--strict-views"}));
   EXPECT_EQ(completed("pyc run m.onnx --device re"), (Words{"reference"}));
   EXPECT_EQ(completed("pyc bench m.onnx --warmup-"), (Words{"--warmup-ms"}));

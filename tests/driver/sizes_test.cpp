@@ -123,6 +123,7 @@ TEST(Sizes, RowsAndColumnsOfLoops) {
   %d = onnx.Exp[13](%t)
   %e = onnx.Concat[13](%x, %s) {axis=1}
 })";
+  // Where vectors are widest, eight rows of 128 have a kernel that no size before them has.
   std::vector<Sizes> all;
   for (const auto& [n, m] : std::vector<std::pair<int64_t, int64_t>>{{3, 5},
                                                                      {1, 1},
@@ -133,16 +134,16 @@ TEST(Sizes, RowsAndColumnsOfLoops) {
                                                                      {33, 1},
                                                                      {5, 200},
                                                                      {6, 129},
+                                                                     {8, 128},
                                                                      {17, 16},
                                                                      {16, 17},
                                                                      {4, 4},
                                                                      {9, 64},
                                                                      {65, 63},
-                                                                     {8, 128},
                                                                      {13, 31}}) {
     all.push_back({{"N", n}, {"M", m}});
   }
-  expect_sizes(text, all, 7, 6);
+  expect_sizes(text, all, 7, 5);
 }
 
 TEST(Sizes, RowsOfHalves) {
