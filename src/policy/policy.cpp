@@ -99,11 +99,11 @@ Result<std::vector<int64_t>> ask_here(const std::string& path, const auto& quest
 }  // namespace
 
 Result<std::vector<int64_t>> Policy::ask(const Question& question) const {
-  const auto answer = [&]() -> Result<std::vector<int64_t>> {
+  auto answer = [&]() -> Result<std::vector<int64_t>> {
     if (!isolated_) return ask_here(path_, question);
-    PYC_ASSIGN(const std::string text,
-               run_in_child(kLimitMs, [&] { return encode(ask_here(path_, question)); }));
-    return decode(text);
+    const auto text = run_in_child(kLimitMs, [&] { return encode(ask_here(path_, question)); });
+    if (!text.ok()) return text.status();
+    return decode(*text);
   }();
   if (answer.ok()) return answer;
   return Status(answer.status()).with_context(fmt::format("policy '{}'", path_));

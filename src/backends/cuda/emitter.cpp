@@ -110,7 +110,7 @@ std::string Emitter::node_text(ExprId e, const ExprNode& n) {
     case Op::kTable:
       return table_load(n);
     case Op::kSelect: {
-      if (const std::string text = saturated_fma(n); !text.empty()) return text;
+      if (std::string text = saturated_fma(n); !text.empty()) return text;
       const bool keep_wide = n.dtype == DType::kI64 && !is_short_index(n);
       const std::string cond = value(n.a);
       const std::string x = keep_wide ? wide(n.b) : value(n.b);

@@ -19,7 +19,7 @@ constexpr int64_t kSerialScratch = int64_t{64} << 20;
 // with parameters alone, writes it itself.
 std::string with_wait(const std::string& text) {
   const size_t head = text.find("PYC_KERNEL");  // in any of its forms
-  if (head == std::string::npos) return text;  // a kernel without a point
+  if (head == std::string::npos) return text;   // a kernel without a point
   if (text.find("pyc_wait_for_earlier()", head) != std::string::npos) return text;
   const size_t body = text.find('{', head) + 1;
   return text.substr(0, body) + "\npyc_wait_for_earlier();" + text.substr(body);
