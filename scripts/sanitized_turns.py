@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Which tests the sanitizers' run leaves to another commit.
+
+usage: sanitized_turns.py                  a regular expression of ctest for the tests whose turn it is not
+       sanitized_turns.py --check BUILD    fails if the list names a test that BUILD does not have
+       sanitized_turns.py --list COSTS     the tests that take long, from build/asan/Testing/Temporary/CTestCostData.txt
+
+Under the address sanitizer two thirds of the time go into few tests. Those of tests/sanitized_turns.txt take turns: a quarter
+of them runs, which one moves on with the number of commits (or PYC_HOSTILE_ROUND), so that four commits run all. `./dev test
+--slow` runs all at once. The list is ordered by time, which makes the quarters alike. Fuzzers always run.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from hostile import this_round
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "tests" / "sanitized_turns.txt"
+TURNS = 4
+LONG_S = 5.0
+
+
+def long_tests(costs):
+    """The lines of ctest are: name, runs, mean seconds; a line --- ends them."""
+    rows = [line.split() for line in Path(costs).read_text().splitlines()]
+    rows = [(float(row[2]), row[0]) for row in rows if len(row) == 3]
+    return [name for seconds, name in sorted(rows, reverse=True) if seconds > LONG_S and not name.startswith("fuzz_")]
+
+
+def waiting(names, turn):
+    return [name for i, name in enumerate(names) if (i + turn) % TURNS != 0]
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--list":
+        print("\n".join(long_tests(sys.argv[2])))
+        return
+    names = LIST.read_text().split()
+    if len(sys.argv) == 3 and sys.argv[1] == "--check":
+        listed = subprocess.run(["ctest", "--test-dir", sys.argv[2], "-N"], capture_output=True, text=True, check=True).stdout
+        gone = set(names) - set(re.findall(r"^ +Test +#\d+: (.*)$", listed, re.MULTILINE))
+        sys.exit("".join(f"{LIST.name} names {name}, which is no test\n" for name in sorted(gone)) or 0)
+    if len(sys.argv) != 1:
+        sys.exit(__doc__)
+    names = waiting(names, this_round())
+    print("^(" + "|".join(re.sub(r"([][.*+?^$()|\\{}])", r"\\\1", name) for name in names) + ")$")
+
+
+if __name__ == "__main__":
+    main()
