@@ -169,6 +169,42 @@ TEST(Sizes, LongRowsPassTheBordersOfTrees) {
   expect_sizes(text, along("N", {5, 1023, 1024, 7, 1025, 2048, 3000, 64, 1000, 2049, 1500}), 6, 4);
 }
 
+// Layers over any number of rows: what remains of it in the code is the shape of the tiles.
+TEST(Sizes, RowsOfProducts) {
+  const std::string text = R"(open graph @layers(%x: f32[B,N,40]) -> (%a) {
+  %w = const f32[40,24] random(seed=1, lo=-0.5, hi=0.5)
+  %u = const f32[24,300] random(seed=2, lo=-0.5, hi=0.5)
+  %c = const f32[24] random(seed=3, lo=-0.5, hi=0.5)
+  %p = onnx.MatMul[13](%x, %w)
+  %q = onnx.Add[14](%p, %c)
+  %h = onnx.Relu[14](%q)
+  %a = onnx.MatMul[13](%h, %u)
+})";
+  std::vector<Sizes> all;
+  for (const auto& [b, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 64},
+                                                                     {1, 96},
+                                                                     {2, 49},
+                                                                     {3, 18},
+                                                                     {4, 31},
+                                                                     {1, 50},
+                                                                     {5, 40},
+                                                                     {2, 64},
+                                                                     {1, 333},
+                                                                     {1, 127}}) {
+    all.push_back({{"B", b}, {"N", n}});
+  }
+  expect_sizes(text, all, 5, 4);
+}
+
+// Columns likewise where they are not a constant's.
+TEST(Sizes, ColumnsOfProducts) {
+  const std::string text = R"(open graph @columns(%x: f32[16,40], %y: f32[2,40,M]) -> (%a) {
+  %p = onnx.MatMul[13](%x, %y)
+  %a = onnx.Relu[14](%p)
+})";
+  expect_sizes(text, along("M", {64, 48, 65, 70, 33, 95, 101, 130, 77, 201}), 5, 4);
+}
+
 // A product of m rows, any of them; of a constant and of another input.
 TEST(Sizes, Products) {
   const std::string text = R"(open graph @products(%x: f32[N,19], %y: f32[19,M]) -> (%a, %b) {

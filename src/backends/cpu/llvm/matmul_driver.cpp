@@ -19,7 +19,7 @@ class DriverWriter {
         p_(source.plan),
         c_(source.contraction()),
         b_(&function->getEntryBlock()),
-        flow_(b_),
+        flow_(b_, source.traits.numbers),
         f_(function),
         parts_(parts) {}
 
@@ -39,6 +39,12 @@ class DriverWriter {
   Value* field(size_t offset);
   Value* slot(uint32_t i);
   Value* scaled(Value* v, int64_t factor) { return b_.CreateMul(v, flow_.index(factor)); }
+  // By what the number of rows or the batch decides.
+  Value* sized(Value* v, int64_t factor) { return b_.CreateMul(v, flow_.number(factor)); }
+  Value* based(Value* pointer, int64_t elements) {
+    return flow_.any_size() ? flow_.at(pointer, flow_.number(elements))
+                            : flow_.at(pointer, elements);
+  }
   Value* share(Value* i, int64_t items, int64_t parts);
   // Calls body(rows, tile number) for the tiles of a task, tall ones first.
   void each_tile(const Task& task, const std::function<void(int rows, Value* tile)>& body);
@@ -73,13 +79,13 @@ Value* DriverWriter::slot(uint32_t i) {
 
 // Where part i of `parts` even parts of `items` begins.
 Value* DriverWriter::share(Value* i, int64_t items, int64_t parts) {
-  return b_.CreateUDiv(scaled(i, items), flow_.index(parts));
+  return b_.CreateUDiv(sized(i, items), flow_.number(parts));
 }
 
 Value* DriverWriter::first_row(Value* tile) {
   Value* row = scaled(tile, p_.tile_rows);
-  if (p_.tall_tiles == p_.row_tiles) return row;
-  Value* low = b_.CreateSub(tile, flow_.index(p_.tall_tiles));
+  if (!s_.has_low_tiles()) return row;
+  Value* low = b_.CreateSub(tile, flow_.number(p_.tall_tiles));
   return b_.CreateSub(row, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow_.index(0)));
 }
 
@@ -92,15 +98,17 @@ void DriverWriter::run() {
 
 DriverWriter::Task DriverWriter::task(Value* number) {
   Task t;
-  Value* n_block = b_.CreateURem(number, flow_.index(p_.n_blocks));
-  Value* rest = b_.CreateUDiv(number, flow_.index(p_.n_blocks));
-  Value* m_block = b_.CreateURem(rest, flow_.index(p_.m_blocks));
-  rest = b_.CreateUDiv(rest, flow_.index(p_.m_blocks));
+  Value* rest = number;
+  const auto digit = [&](int64_t extent) {
+    Value* of = flow_.number(extent);
+    Value* at = b_.CreateURem(rest, of);
+    rest = b_.CreateUDiv(rest, of);
+    return at;
+  };
+  Value* n_block = digit(p_.n_blocks);
+  Value* m_block = digit(p_.m_blocks);
   t.batch.resize(c_.batch.size());
-  for (size_t i = c_.batch.size(); i-- > 0;) {
-    t.batch[i] = b_.CreateURem(rest, flow_.index(c_.batch[i]));
-    rest = b_.CreateUDiv(rest, flow_.index(c_.batch[i]));
-  }
+  for (size_t i = c_.batch.size(); i-- > 0;) t.batch[i] = digit(c_.batch[i]);
   t.tile = share(m_block, p_.row_tiles, p_.m_blocks);
   t.tile_end = share(b_.CreateAdd(m_block, flow_.index(1)), p_.row_tiles, p_.m_blocks);
   Value* panel = share(n_block, p_.panels, p_.n_blocks);
@@ -110,10 +118,10 @@ DriverWriter::Task DriverWriter::task(Value* number) {
   t.b = panels(t, panel, panel_end);
   using Rows = MatmulPlan::Rows;
   if (p_.rows == Rows::kComputed) return t;
-  t.a = p_.a_placed() ? slot(p_.a_slot) : flow_.at(slot(c_.a.buffer), c_.a.base);
+  t.a = p_.a_placed() ? slot(p_.a_slot) : based(slot(c_.a.buffer), c_.a.base);
   const std::vector<int64_t>& strides = p_.a_placed() ? p_.a_batch_strides : c_.a.batch_strides;
   for (size_t i = 0; i < t.batch.size(); ++i) {
-    t.a = flow_.at(t.a, scaled(t.batch[i], strides[i]));
+    t.a = flow_.at(t.a, sized(t.batch[i], strides[i]));
   }
   return t;
 }
@@ -128,10 +136,10 @@ Value* DriverWriter::panels(const Task& task, Value* panel, Value* panel_end) {
     return block;
   }
   const bool in_place = p_.weights == MatmulPlan::Weights::kInPlace;
-  Value* at = flow_.at(slot(p_.b_slot), in_place ? c_.b.base : 0);
+  Value* at = based(slot(p_.b_slot), in_place ? c_.b.base : 0);
   at = flow_.at(at, scaled(panel, p_.b_panel_stride));
   for (size_t i = 0; i < task.batch.size(); ++i) {
-    at = flow_.at(at, scaled(task.batch[i], p_.b_batch_strides[i]));
+    at = flow_.at(at, sized(task.batch[i], p_.b_batch_strides[i]));
   }
   return at;
 }
@@ -159,11 +167,11 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row
 
 void DriverWriter::each_tile(const Task& task,
                              const std::function<void(int rows, Value* tile)>& body) {
-  Value* tall = flow_.index(p_.tall_tiles);
+  Value* tall = flow_.number(p_.tall_tiles);
   const auto over = [&](Value* begin, Value* end, int rows) {
     flow_.loop(begin, end, 1, false, [&](Value* tile) { body(rows, tile); });
   };
-  if (p_.tall_tiles == p_.row_tiles) return over(task.tile, task.tile_end, p_.tile_rows);
+  if (!s_.has_low_tiles()) return over(task.tile, task.tile_end, p_.tile_rows);
   over(task.tile, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, task.tile_end, tall),
        p_.tile_rows);
   over(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, task.tile, tall), task.tile_end,

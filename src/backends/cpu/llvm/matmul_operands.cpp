@@ -334,27 +334,30 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
   const MatmulPlan& p = source.plan;
   llvm::Function* f = new_step(module, symbol);
   llvm::IRBuilder<> b(&f->getEntryBlock());
-  FlowBuilder flow(b);
+  FlowBuilder flow(b, source.traits.numbers);
   const StepTable table(b, f);
-  Value* a = flow.at(table.slot(b, 0), c.a.base);
+  Value* a = table.slot(b, 0);
+  a = flow.any_size() ? flow.at(a, flow.number(c.a.base)) : flow.at(a, c.a.base);
   Value* workspace = table.slot(b, 1);
   flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
-    Value* tile = b.CreateURem(number, flow.index(p.row_tiles));
-    Value* matrix = b.CreateUDiv(number, flow.index(p.row_tiles));
-    Value* low = b.CreateSub(tile, flow.index(p.tall_tiles));
+    Value* tiles = flow.number(p.row_tiles);
+    Value* tile = b.CreateURem(number, tiles);
+    Value* matrix = b.CreateUDiv(number, tiles);
+    Value* low = b.CreateSub(tile, flow.number(p.tall_tiles));
     Value* row = b.CreateSub(b.CreateMul(tile, flow.index(p.tile_rows)),
                              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow.index(0)));
-    Value* place = b.CreateAdd(b.CreateMul(matrix, flow.index(p.m)), row);
+    Value* place = b.CreateAdd(b.CreateMul(matrix, flow.number(p.m)), row);
     Value* to = flow.at(workspace, b.CreateMul(place, flow.index(p.padded_k())));
     Value* from = flow.at(a, b.CreateMul(row, flow.index(c.a.row_stride)));
     for (size_t i = c.batch.size(); i-- > 0;) {
       if (p.a_batch_strides[i] == 0) continue;
-      Value* at = b.CreateURem(matrix, flow.index(c.batch[i]));
-      matrix = b.CreateUDiv(matrix, flow.index(c.batch[i]));
-      from = flow.at(from, b.CreateMul(at, flow.index(c.a.batch_strides[i])));
+      Value* extent = flow.number(c.batch[i]);
+      Value* at = b.CreateURem(matrix, extent);
+      matrix = b.CreateUDiv(matrix, extent);
+      from = flow.at(from, b.CreateMul(at, flow.number(c.a.batch_strides[i])));
     }
     const auto copy = [&](int rows) { emit_row_copy(source, b, rows, from, to); };
-    if (p.tall_tiles == p.row_tiles) return copy(p.tile_rows);
+    if (!source.has_low_tiles()) return copy(p.tile_rows);
     flow.when(
         b.CreateICmpSLT(low, flow.index(0)), [&] { copy(p.tile_rows); },
         [&] { copy(p.tile_rows - 1); });

@@ -46,7 +46,7 @@ class TileWriter {
         rows_(rows),
         vectors_(p_.tile_columns / p_.lanes),
         b_(function->getContext()),
-        flow_(b_),
+        flow_(b_, source.traits.numbers),
         core_(b_, shape_of(source, rows), [this](Value* b) { fetch_ahead(b); }),
         ex_(source.kernel(), source.traits, b_, function),
         f_(function) {}
@@ -99,6 +99,13 @@ class TileWriter {
   void finish(const State& totals, Value* column);
   void store_registers(const State& totals, Value* column);
   void store_tile(Value* column, int columns);
+  // The same for as many columns as there are left.
+  void store_rest(Value* column, Value* columns);
+  // What is done for each row of the tile, whose totals are given.
+  void each_row(const std::function<void(Value* i, Value* totals)>& body);
+  // Stores `width` columns at a time.
+  void store_columns(Value* i, Value* totals, Value* column, Value* from, Value* to, int width,
+                     bool nonempty);
   void evaluate_stores();
 
   const MatmulSource& s_;
@@ -150,7 +157,7 @@ void TileWriter::plan_fetches() {
   // The panels to come lie behind those of this task.
   Value* columns = b_.CreateSub(column_end(), column_begin());
   Value* block = b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
-  Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.index(tiles));
+  Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.number(tiles));
   Value* line = b_.CreateMul(tile, flow_.index(fetch_lines_));
   Value* distance = b_.CreateAdd(block, b_.CreateMul(line, flow_.index(kLineElements)));
   // A tile with no share left asks for what it has.
@@ -300,6 +307,13 @@ void TileWriter::finish(const State& totals, Value* column) {
     keep();
     store_tile(column, rest);
   };
+  if (flow_.any_size() && p_.weights != MatmulPlan::Weights::kPackedAhead) {
+    Value* left = b_.CreateSub(flow_.number(p_.n), column);
+    return flow_.when(b_.CreateICmpSGE(left, flow_.index(p_.tile_columns)), whole, [&] {
+      keep();
+      store_rest(column, left);
+    });
+  }
   if (rest == 0) return whole();
   if (p_.panels == 1) return part();
   flow_.when(b_.CreateICmpSLE(column, flow_.index(p_.n - p_.tile_columns)), whole, part);
@@ -336,27 +350,46 @@ void TileWriter::store_tile(Value* column, int columns) {
   const int together = columns % 16 == 0 ? 16 : 8;
   const int several = s_.traits.aarch64 ? std::max(together, p_.lanes) : p_.lanes;
   const int widest = wide / several * several;
-  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
-    Value* totals = flow_.at(tile_, b_.CreateMul(i, flow_.index(p_.tile_columns)));
+  each_row([&](Value* i, Value* totals) {
     const auto part = [&](int from, int to, int width) {
       if (from == to) return;
-      flow_.loop(flow_.index(from), flow_.index(to), width, true, [&](Value* j) {
-        Value* base = b_.CreateAdd(column, j);
-        llvm::Type* type = core_.element_type();
-        if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
-        Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, j), llvm::Align(4));
-        ex_.scoped([&] {
-          ex_.bind_lanes(c_.n_var, base, 0, width, p_.lanes);
-          ex_.bind(c_.result, corrected(total, i, j, width));
-          evaluate_stores();
-        });
-      });
+      store_columns(i, totals, column, flow_.index(from), flow_.index(to), width, true);
     };
+    part(0, widest, several);
+    part(widest, wide, p_.lanes);
+    part(wide, columns, 1);
+  });
+}
+
+void TileWriter::store_rest(Value* column, Value* columns) {
+  Value* wide = b_.CreateAnd(columns, flow_.index(-p_.lanes));
+  each_row([&](Value* i, Value* totals) {
+    store_columns(i, totals, column, flow_.index(0), wide, p_.lanes, false);
+    store_columns(i, totals, column, wide, columns, 1, false);
+  });
+}
+
+void TileWriter::each_row(const std::function<void(Value* i, Value* totals)>& body) {
+  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
+    Value* totals = flow_.at(tile_, b_.CreateMul(i, flow_.index(p_.tile_columns)));
     ex_.scoped([&] {
       if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), i));
-      part(0, widest, several);
-      part(widest, wide, p_.lanes);
-      part(wide, columns, 1);
+      body(i, totals);
+    });
+  });
+}
+
+void TileWriter::store_columns(Value* i, Value* totals, Value* column, Value* from, Value* to,
+                               int width, bool nonempty) {
+  flow_.loop(from, to, width, nonempty, [&](Value* j) {
+    Value* base = b_.CreateAdd(column, j);
+    llvm::Type* type = core_.element_type();
+    if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
+    Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, j), llvm::Align(4));
+    ex_.scoped([&] {
+      ex_.bind_lanes(c_.n_var, base, 0, width, p_.lanes);
+      ex_.bind(c_.result, corrected(total, i, j, width));
+      evaluate_stores();
     });
   });
 }

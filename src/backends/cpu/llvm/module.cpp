@@ -12,7 +12,7 @@ namespace {
 
 void write_matmul(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
   const MatmulPlan& plan = source.plan;
-  const int kinds = plan.tall_tiles < plan.row_tiles ? 2 : 1;
+  const int kinds = source.has_low_tiles() ? 2 : 1;
   MatmulParts parts;
   for (int i = 0; i < kinds; ++i) {
     parts.tiles[i] = emit_matmul_tile(source, module, plan.tile_rows - i);

@@ -26,6 +26,15 @@ class PackWriter {
   void last_panel(Value* from, Value* to);
   // `count` steps of k, one vector of a panel row each.
   void rows(Value* from, Value* to, int columns, int count);
+  // `steps` strides on.
+  Value* at(Value* from, int64_t steps, int64_t stride);
+  Value* at(Value* from, Value* steps, int64_t stride) {
+    return flow_.at(from, b_.CreateMul(steps, stride_of(stride)));
+  }
+  // Elements side by side stay so in the code.
+  Value* stride_of(int64_t stride) {
+    return stride == 1 ? flow_.index(stride) : flow_.number(stride);
+  }
 
   const Packing& p_;
   llvm::IRBuilder<> b_;
@@ -55,9 +64,9 @@ void PackWriter::run() {
     for (size_t i = p_.batch.size(); i-- > 0;) {
       if (p_.batch_strides[i] == 0) continue;
       Value* extent = flow_.number(p_.batch[i]);
-      Value* at = b_.CreateURem(matrix, extent);
+      Value* index = b_.CreateURem(matrix, extent);
       matrix = b_.CreateUDiv(matrix, extent);
-      from = flow_.at(from, b_.CreateMul(at, flow_.number(p_.batch_strides[i])));
+      from = flow_.at(from, b_.CreateMul(index, flow_.number(p_.batch_strides[i])));
     }
     const int rest = static_cast<int>(p_.n % p_.columns);
     const auto whole = [&] { panel(from, to, p_.columns); };
@@ -74,13 +83,18 @@ void PackWriter::run() {
   b_.CreateRetVoid();
 }
 
+Value* PackWriter::at(Value* from, int64_t steps, int64_t stride) {
+  if (!flow_.any_size() || steps == 0 || stride == 1) return flow_.at(from, steps * stride);
+  return at(from, flow_.index(steps), stride);
+}
+
 void PackWriter::panel(Value* from, Value* to, int columns) {
   const int64_t whole = p_.k - p_.k % 4;
   const auto over = [&](Value* begin, Value* end, bool empty, int count) {
     if (empty && !flow_.any_size()) return;
     flow_.loop(begin, end, count, !flow_.any_size(), [&](Value* k) {
-      rows(flow_.at(from, b_.CreateMul(k, flow_.index(p_.k_stride))),
-           flow_.at(to, b_.CreateMul(k, flow_.index(p_.columns))), columns, count);
+      rows(at(from, k, p_.k_stride), flow_.at(to, b_.CreateMul(k, flow_.index(p_.columns))),
+           columns, count);
     });
   };
   Value* end = flow_.number(p_.k);
@@ -92,11 +106,11 @@ void PackWriter::panel(Value* from, Value* to, int columns) {
 void PackWriter::last_panel(Value* from, Value* to) {
   Value* columns = b_.CreateURem(n_, flow_.index(p_.columns));
   flow_.loop(flow_.index(0), flow_.number(p_.k), 1, true, [&](Value* k) {
-    Value* source = flow_.at(from, b_.CreateMul(k, flow_.index(p_.k_stride)));
+    Value* source = at(from, k, p_.k_stride);
     Value* row = flow_.at(to, b_.CreateMul(k, flow_.index(p_.columns)));
     flow_.loop(flow_.index(0), columns, 1, true, [&](Value* j) {
-      Value* at = flow_.at(source, b_.CreateMul(j, flow_.index(p_.row_stride)));
-      Value* x = b_.CreateAlignedLoad(b_.getFloatTy(), at, llvm::Align(4));
+      Value* x =
+          b_.CreateAlignedLoad(b_.getFloatTy(), at(source, j, p_.row_stride), llvm::Align(4));
       b_.CreateAlignedStore(x, flow_.at(row, j), llvm::Align(4));
     });
     flow_.loop(columns, flow_.index(p_.columns), 1, true, [&](Value* j) {
@@ -110,33 +124,32 @@ void PackWriter::rows(Value* from, Value* to, int columns, int count) {
   const auto vector = [&](int width) {
     return llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(width));
   };
-  for (int at = 0; at < p_.columns; at += p_.lanes) {
-    const int valid = std::min(p_.lanes, std::max(0, columns - at));
+  for (int first = 0; first < p_.columns; first += p_.lanes) {
+    const int valid = std::min(p_.lanes, std::max(0, columns - first));
     std::vector<Value*> out(static_cast<size_t>(count),
                             llvm::ConstantAggregateZero::get(vector(p_.lanes)));
     if (p_.row_stride == 1 && valid == p_.lanes) {
       for (int k = 0; k < count; ++k) {
         out[static_cast<size_t>(k)] = b_.CreateAlignedLoad(
-            vector(p_.lanes), flow_.at(from, k * p_.k_stride + at), llvm::Align(4));
+            vector(p_.lanes), flow_.at(at(from, k, p_.k_stride), first), llvm::Align(4));
       }
     } else {
       for (int j = 0; j < valid; ++j) {
-        Value* column = flow_.at(from, (at + j) * p_.row_stride);
+        Value* column = at(from, first + j, p_.row_stride);
         const bool joined = p_.k_stride == 1 && count > 1;
         Value* together =
             joined ? b_.CreateAlignedLoad(vector(count), column, llvm::Align(4)) : nullptr;
         for (int k = 0; k < count; ++k) {
-          Value* x = joined
-                         ? b_.CreateExtractElement(together, static_cast<uint64_t>(k))
-                         : b_.CreateAlignedLoad(b_.getFloatTy(), flow_.at(column, k * p_.k_stride),
-                                                llvm::Align(4));
+          Value* x = joined ? b_.CreateExtractElement(together, static_cast<uint64_t>(k))
+                            : b_.CreateAlignedLoad(b_.getFloatTy(), at(column, k, p_.k_stride),
+                                                   llvm::Align(4));
           Value*& row = out[static_cast<size_t>(k)];
           row = b_.CreateInsertElement(row, x, static_cast<uint64_t>(j));
         }
       }
     }
     for (int k = 0; k < count; ++k) {
-      b_.CreateAlignedStore(out[static_cast<size_t>(k)], flow_.at(to, k * p_.columns + at),
+      b_.CreateAlignedStore(out[static_cast<size_t>(k)], flow_.at(to, k * p_.columns + first),
                             llvm::Align(4));
     }
   }
