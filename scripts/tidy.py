@@ -5,7 +5,10 @@ A file that passed is stamped with a hash of everything its result depends on (i
 its compile command, .clang-tidy, the tool's version), and is not checked again until that changes. Most of a file's time
 goes into the headers it reads, so files of a folder are checked several at once, as one text; where something is found in
 it, each of them alone.
-Usage: tidy.py BUILD_DIR STAMP_DIR JOBS
+
+With --turns a third of the files is checked, which one moves on with the number of commits, and those that one of the last
+commits changed: three commits check all.
+Usage: tidy.py BUILD_DIR STAMP_DIR JOBS [--turns]
 """
 
 import hashlib
@@ -14,8 +17,11 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+
+from hostile import this_round
 
 ROOT = Path(__file__).resolve().parent.parent
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
@@ -86,8 +92,26 @@ def check(folder, sources):
     return [(source, *run_tidy(folder, source)) for source in sources]
 
 
+TURNS = 3
+LAST_COMMITS = 40
+
+
+def recently_changed():
+    """The files, without their suffix, that one of the last commits changed or that are changed now."""
+    names = []
+    for command in (["log", f"-{LAST_COMMITS}", "-m", "--first-parent", "--name-only", "--format="], ["diff", "--name-only", "HEAD"]):
+        names += subprocess.run(["git", "-C", ROOT, *command], capture_output=True, text=True, check=False).stdout.split("\n")
+    return {(ROOT / name).with_suffix("") for name in names if name}
+
+
+def has_its_turn(source, turn):
+    return (zlib.crc32(source.relative_to(ROOT).as_posix().encode()) + turn) % TURNS == 0
+
+
 def main():
     build, stamps, jobs = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), int(sys.argv[3])
+    turns = sys.argv[4:] == ["--turns"]
+    turn, recent = (this_round(), recently_changed()) if turns else (0, set())
     stamps.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     common = version + (ROOT / ".clang-tidy").read_bytes()
@@ -95,6 +119,7 @@ def main():
 
     todo = {}
     checked = 0
+    left = 0
     includes_of = {}
     commands = json.loads((build / "compile_commands.json").read_text())
     command_of = {}  # the first: a file of the library may be part of a test program too
@@ -106,12 +131,15 @@ def main():
             continue
         if source.relative_to(ROOT / "src").as_posix().startswith(SKIPPED):
             continue
+        if turns and not has_its_turn(source, turn) and source.with_suffix("") not in recent:
+            left += 1
+            continue
         checked += 1
         stamp = stamps / stamp_of(entry, project_headers(source, search, includes_of), common)
         if not stamp.exists():
             todo[source] = stamp
 
-    print(f"clang-tidy: {checked} files, {checked - len(todo)} unchanged since they passed, {len(todo)} to check", flush=True)
+    print(f"clang-tidy: {checked} files, {checked - len(todo)} unchanged since they passed, {len(todo)} to check, {left} have another turn", flush=True)
     units = together(todo)
     for unit in units:
         if len(unit) == 1:
