@@ -499,35 +499,28 @@ const std::map<std::string, std::string> kElsewhere = {
     {"open_region", "cli/explain_test.cpp"},
     {"segment_not_256", "backends/cpu_matmul_test.cpp"},
     {"no_contraction", "backends/cpu_matmul_test.cpp"},
+    {"reduces_rows", "driver/obstacles_test.cpp"},
+    {"no_reduction", "driver/obstacles_test.cpp"},
+    {"terms_are_checked", "driver/obstacles_test.cpp"},
+    {"has_scratch", "driver/obstacles_test.cpp"},
+    {"has_checks", "driver/obstacles_test.cpp"},
+    {"lanes_not_supported", "driver/obstacles_test.cpp"},
+    {"too_many_buffers", "driver/obstacles_test.cpp"},
+    {"block_of_keys_too_long", "driver/obstacles_test.cpp"},
+    {"no_byte_unit", "driver/obstacles_test.cpp"},
+    {"factors_not_halves", "driver/obstacles_test.cpp"},
+    {"operands_not_strided", "driver/obstacles_test.cpp"},
+    {"result_not_by_16_bytes", "driver/obstacles_test.cpp"},
 };
 
 // Codes that nothing is known to give: what they guard against is not made by the stages before, or
 // only by searches that end elsewhere on all graphs tried.
-const std::set<std::string> kNotProvoked = {"not_evaluable",
-                                            "other_output_read",
-                                            "reduces_rows",
-                                            "no_reduction",
-                                            "terms_are_checked",
-                                            "skips_terms_of_a_computed_factor",
-                                            "sums_not_f32",
-                                            "has_scratch",
-                                            "has_checks",
-                                            "lanes_not_supported",
-                                            "too_many_buffers",
-                                            "calls_are_too_long",
-                                            "too_many_operations",
-                                            "too_many_tiles",
-                                            "block_of_keys_too_long",
-                                            "fewer_copied_bytes",
-                                            "proven_smallest",
-                                            "not_a_tensor",
-                                            "too_little_to_gain",
-                                            "no_byte_unit",
-                                            "factors_not_halves",
-                                            "operands_not_strided",
-                                            "result_not_by_16_bytes",
-                                            "points_or_row_too_many",
-                                            "no_single_pass"};
+const std::set<std::string> kNotProvoked = {
+    "not_evaluable",  "other_output_read",  "skips_terms_of_a_computed_factor",
+    "sums_not_f32",   "calls_are_too_long", "too_many_operations",
+    "too_many_tiles", "fewer_copied_bytes", "proven_smallest",
+    "not_a_tensor",   "too_little_to_gain", "points_or_row_too_many",
+    "no_single_pass"};
 
 TEST(Reasons, EachIsProvoked) {
   Seen seen;
