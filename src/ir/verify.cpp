@@ -28,8 +28,7 @@ Status refuse(std::string_view reason, std::string_view where, std::string_view 
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, const VerifiedGraph* before, CheckedNodes* nodes)
-      : graph_(graph), nodes_(nodes) {
+  Verifier(const Graph& graph, const VerifiedGraph* before) : graph_(graph) {
     if (before == nullptr) return;
     for (const Value& value : (*before)->values) {
       if (value.constant != nullptr) known_.emplace_back(value.constant.get(), value.type.dtype);
@@ -38,12 +37,7 @@ class Verifier {
   }
 
   Status run() {
-    if (graph_.outputs.empty()) {
-      return refuse("empty_graph", "graph", "expected at least one output, found none");
-    }
-    if (graph_.values.size() >= kNoId || graph_.nodes.size() >= kNoId) {
-      return refuse("too_large", "graph", "more values or nodes than there are ids");
-    }
+    PYC_TRY(check_counts());
     PYC_TRY(check_values());
     PYC_TRY(check_inputs());
     PYC_TRY(find_producers());
@@ -54,7 +48,33 @@ class Verifier {
     return check_outputs();
   }
 
+  Status run_structure() {
+    PYC_TRY(check_counts());
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      PYC_TRY(check_kind(id));
+      const Value& value = graph_.values[id];
+      if (value.kind == ValueKind::kConstant && value.constant == nullptr) {
+        return refuse("bad_constant", value_text(id), "it has no data");
+      }
+    }
+    PYC_TRY(check_inputs());
+    PYC_TRY(find_producers());
+    PYC_TRY(check_producers());
+    for (NodeId i = 0; i < graph_.nodes.size(); ++i) PYC_TRY(check_reads(i));
+    return check_outputs();
+  }
+
  private:
+  Status check_counts() const {
+    if (graph_.outputs.empty()) {
+      return refuse("empty_graph", "graph", "expected at least one output, found none");
+    }
+    if (graph_.values.size() >= kNoId || graph_.nodes.size() >= kNoId) {
+      return refuse("too_large", "graph", "more values or nodes than there are ids");
+    }
+    return {};
+  }
+
   bool in_range(ValueId id) const { return id < graph_.values.size(); }
 
   std::string value_text(ValueId id) const {
@@ -94,6 +114,7 @@ class Verifier {
       const Status type = check_type(value.type);
       if (!type.ok()) return placed(type, Code::kVerifyFailed, value_text(id));
       PYC_TRY(check_kind(id));
+      PYC_TRY(check_data(id));
     }
     return {};
   }
@@ -130,10 +151,14 @@ class Verifier {
         return refuse("bad_kind", value_text(id),
                       fmt::format("kind number {} is unknown", static_cast<int>(value.kind)));
     }
-    if (value.kind != ValueKind::kConstant) {
-      if (value.constant == nullptr) return {};
-      return refuse("bad_constant", value_text(id), "it has data but is no constant");
-    }
+    if (value.kind == ValueKind::kConstant || value.constant == nullptr) return {};
+    return refuse("bad_constant", value_text(id), "it has data but is no constant");
+  }
+
+  // That a constant has the data its type calls for.
+  Status check_data(ValueId id) const {
+    const Value& value = graph_.values[id];
+    if (value.kind != ValueKind::kConstant) return {};
     // What was checked depends on the dtype and the size alone.
     const Known known{value.constant.get(), value.type.dtype};
     if (std::binary_search(known_.begin(), known_.end(), known, std::less<>()) &&
@@ -198,7 +223,7 @@ class Verifier {
     return {};
   }
 
-  Status check_node(NodeId i) {
+  Status check_reads(NodeId i) const {
     const Node& node = graph_.nodes[i];
     if (node.op == nullptr || node.op->infer == nullptr) {
       return refuse("bad_op", node_text(i), "it has no op, or one without a type rule");
@@ -211,10 +236,12 @@ class Verifier {
                                   value_text(id), makers_[id]));
       }
     }
-    if (nodes_ != nullptr) {
-      const std::vector<TensorType>* known = nodes_->find(node, graph_.values);
-      if (known != nullptr) return check_output_types(i, *known);
-    }
+    return {};
+  }
+
+  Status check_node(NodeId i) {
+    PYC_TRY(check_reads(i));
+    const Node& node = graph_.nodes[i];
     Status status = check_arity(*node.op, node.inputs.size());
     if (status.ok()) status = check_attrs(*node.op, node.attrs);
     if (!status.ok()) return placed(status, Code::kVerifyFailed, node_text(i));
@@ -233,9 +260,7 @@ class Verifier {
         return placed(status, Code::kVerifyFailed, node_text(i));
       return {status.code(), fmt::format("[type_rule] {}: {}", node_text(i), status.message())};
     }
-    PYC_TRY(check_output_types(i, *types));
-    if (nodes_ != nullptr) nodes_->keep(node, graph_.values, std::move(*types));
-    return {};
+    return check_output_types(i, *types);
   }
 
   // That the outputs have the types that the op's rule gives.
@@ -268,63 +293,19 @@ class Verifier {
   }
 
   const Graph& graph_;
-  CheckedNodes* nodes_;
   using Known = std::pair<const ConstData*, DType>;
   std::vector<Known> known_;        // constants that were checked before, in order
   std::vector<TensorType> inputs_;  // of the node looked at, and of those before that had more
   std::vector<NodeId> makers_;      // by value id: the node that has it among its outputs
 };
 
-uint64_t hash_of(const Attr& attr) {
-  uint64_t hash = attr.index();
-  if (const auto* number = std::get_if<int64_t>(&attr)) {
-    return mix(hash, static_cast<uint64_t>(*number));
-  }
-  if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attr)) {
-    for (const int64_t n : *numbers) hash = mix(hash, static_cast<uint64_t>(n));
-  }
-  return hash;
-}
-
-// Equal for what is equal; not all attributes are looked at.
-uint64_t hash_of(const Node& node, std::span<const Value> values) {
-  uint64_t hash = mix(node.inputs.size(), reinterpret_cast<uintptr_t>(node.op));
-  for (const ValueId v : node.inputs) {
-    const TensorType& type = values[v].type;
-    hash = mix(hash, static_cast<uint64_t>(type.dtype));
-    for (const int64_t d : type.shape) hash = mix(hash, static_cast<uint64_t>(d));
-  }
-  for (const auto& [name, attr] : node.attrs) hash = mix(hash, hash_of(attr));
-  return hash;
-}
-
 }  // namespace
 
-const std::vector<TensorType>* CheckedNodes::find(const Node& node,
-                                                  std::span<const Value> values) const {
-  const auto [begin, end] = nodes_.equal_range(hash_of(node, values));
-  for (auto it = begin; it != end; ++it) {
-    const Checked& known = it->second;
-    const bool same =
-        known.op == node.op && same_attrs(known.attrs, node.attrs) &&
-        std::equal(known.inputs.begin(), known.inputs.end(), node.inputs.begin(), node.inputs.end(),
-                   [&](const TensorType& type, ValueId v) { return type == values[v].type; });
-    if (same) return &known.outputs;
-  }
-  return nullptr;
+Status check_graph(const Graph& graph, const VerifiedGraph* before) {
+  return Verifier(graph, before).run();
 }
 
-void CheckedNodes::keep(const Node& node, std::span<const Value> values,
-                        std::vector<TensorType> outputs) {
-  Checked checked{.op = node.op, .attrs = node.attrs, .inputs = {}, .outputs = std::move(outputs)};
-  checked.inputs.reserve(node.inputs.size());
-  for (const ValueId v : node.inputs) checked.inputs.push_back(values[v].type);
-  nodes_.emplace(hash_of(node, values), std::move(checked));
-}
-
-Status check_graph(const Graph& graph, const VerifiedGraph* before, CheckedNodes* nodes) {
-  return Verifier(graph, before, nodes).run();
-}
+Status check_structure(const Graph& graph) { return Verifier(graph, nullptr).run_structure(); }
 
 Result<VerifiedGraph> verify_graph(Graph graph, const VerifiedGraph* before) {
   PYC_TRY(check_graph(graph, before));

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
-#include <unordered_map>
 
 #include "ir/readers.h"
 
@@ -40,7 +38,12 @@ class Producers {
 class Former {
  public:
   Former(const ir::Graph& graph, Layouts layouts, Orders orders, const LowerOptions& options)
-      : graph_(graph), options_(options), readers_(graph), is_output_(graph.values.size(), false) {
+      : graph_(graph),
+        options_(options),
+        readers_(graph),
+        is_output_(graph.values.size(), false),
+        none_(graph.values.size(), false),
+        plain_(graph, none_, out_.layouts, out_.orders, options.build_alike_once) {
     for (const ir::ValueId v : graph.outputs) is_output_[v] = true;
     out_.layouts = std::move(layouts);
     out_.orders = std::move(orders);
@@ -48,7 +51,6 @@ class Former {
     out_.forwarded_output.assign(graph.values.size(), -1);
     out_.reads.resize(graph.values.size());
     out_.reasons.resize(graph.values.size());
-    plain_.resize(graph.values.size());
     group_of_.assign(graph.values.size(), ir::kNoId);
     inline_depth_.assign(graph.values.size(), 0);
   }
@@ -59,21 +61,16 @@ class Former {
     if (options_.fuse) {
       for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) decide_inline(n);
     }
+    Probes through(graph_, out_.inlined, out_.layouts, out_.orders, options_.build_alike_once);
     for (ir::NodeId n = 0; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
       if (node.op->kernel != nullptr) {
         place_kernel(n);
         continue;
       }
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        const ir::ValueId v = node.outputs[i];
+      for (const ir::ValueId v : node.outputs) {
         if (out_.inlined[v] || (readers_.of(v).empty() && !stored_for_output(v))) continue;
-        if (reads_through(node)) {
-          Probe through = probe(n, static_cast<int>(i), out_.inlined);
-          place(v, through);
-        } else {
-          place(v, plain_probe(v));
-        }
+        place(v, reads_through(node) ? through.of(v) : plain_probe(v));
       }
     }
     out_.stored.assign(graph_.values.size(), false);
@@ -96,30 +93,8 @@ class Former {
     return std::ranges::any_of(node.inputs, [&](ir::ValueId v) { return out_.inlined[v]; });
   }
 
-  const std::vector<bool>& nothing_inlined() {
-    if (none_.empty()) none_.assign(graph_.values.size(), false);
-    return none_;
-  }
-
   // The value's node with nothing read through: asked for by all that might read through it.
-  Probe& plain_probe(ir::ValueId v) {
-    std::unique_ptr<Probe>& known = plain_[v];
-    if (known != nullptr) return *known;
-    const uint64_t hash = probe_hash(graph_, v);
-    const auto [begin, end] = probed_.equal_range(hash);
-    const auto alike = std::find_if(begin, end, [&](const auto& entry) {
-      return options_.build_alike_once &&
-             probes_alike(graph_, out_.layouts, out_.orders, entry.second, v);
-    });
-    if (alike != end) {
-      known = std::make_unique<Probe>(probe_like(graph_, *plain_[alike->second], alike->second, v));
-    } else {
-      probed_.emplace(hash, v);
-      known = std::make_unique<Probe>(
-          probe(graph_.value(v).producer, output_index(graph_, v), nothing_inlined()));
-    }
-    return *known;
-  }
+  Probe& plain_probe(ir::ValueId v) { return plain_.of(v); }
 
   Probe probe(ir::NodeId n, int output, const std::vector<bool>& inlined) const {
     return probe_node(graph_, n, output, inlined, out_.layouts, out_.orders);
@@ -285,9 +260,9 @@ class Former {
   static bool strided_product(const Probe& p) {
     const bool chain = p.reductions.size() == 1 && p.reductions[0].kind == loop::ReduceKind::kChain;
     return chain && std::all_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
-             const loop::Affine at = loop::affine_of(p.pool, r.offset);
+             const loop::Affine at = loop::affine_of(*p.pool, r.offset);
              return !r.guarded && std::all_of(at.terms.begin(), at.terms.end(), [&](const auto& t) {
-               return p.pool.node(t.first).op == loop::Op::kVar;
+               return p.pool->node(t.first).op == loop::Op::kVar;
              });
            });
   }
@@ -376,7 +351,7 @@ class Former {
     if (p.reductions[0].extent < 2) return false;
     return std::any_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
       return r.in_reduction && !r.guarded &&
-             loop::affine_of(p.pool, r.offset).coefficient(p.pool, p.reductions[0].var) == 1;
+             loop::affine_of(*p.pool, r.offset).coefficient(*p.pool, p.reductions[0].var) == 1;
     });
   }
 
@@ -413,7 +388,7 @@ class Former {
     }
     if (!m.per_row && p.elements != rows * cols) return "other_space";
     // What a read of a per-point and of a per-row member must look like.
-    loop::Pool& pool = p.pool;
+    loop::Pool& pool = *p.pool;
     const loop::ExprId column_count = pool.integer(cols);
     loop::ExprId row = p.linear;
     if (!m.per_row) row = pool.binary(loop::Op::kFloorDiv, p.linear, column_count);
@@ -507,13 +482,12 @@ class Former {
   const LowerOptions& options_;
   ir::Readers readers_;
   std::vector<bool> is_output_;  // and no other value is written in its place
-  std::vector<bool> none_;
-  std::unordered_multimap<uint64_t, ir::ValueId> probed_;  // no two are alike
-  std::vector<std::unique_ptr<Probe>> plain_;              // by value, once it was asked for
   std::vector<bool> kernel_input_;
   std::vector<int> inline_depth_;
   std::vector<uint32_t> group_of_;  // by value
   Grouping out_;
+  const std::vector<bool> none_;  // by value: read through
+  Probes plain_;
 };
 
 }  // namespace

@@ -37,8 +37,10 @@ using LayoutChooser = std::function<Layouts(const ir::Graph& graph, const Layout
 
 // The choice that costs least by the target's facts, with one decision for each set of values that
 // depend on one another: channels last (the dim behind the first one moves to the end) or row-major
-// for results, any order for constants. None where no product gains by it.
-Layouts choose_layouts(const ir::Graph& graph, const LayoutFacts& facts, DecisionLog& log);
+// for results, any order for constants. None where no product gains by it. `probe_alike_once`: see
+// probe.h.
+Layouts choose_layouts(const ir::Graph& graph, const LayoutFacts& facts, DecisionLog& log,
+                       bool probe_alike_once = true);
 
 bool may_have_layout(const ir::Graph& graph, ir::ValueId v);
 // That every order is a permutation of the value's dims, and only inner values have one.

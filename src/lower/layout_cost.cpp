@@ -36,24 +36,24 @@ Run run_of(const Pool& pool, ExprId offset, VarId var) {
 
 // Whether a guard is left that may be false.
 bool is_guarded(const Probe& p, const ProbeRead& r) {
-  return r.guard != kNone && p.pool.node(r.guard).op != Op::kConst;
+  return r.guard != kNone && p.pool->node(r.guard).op != Op::kConst;
 }
 
 bool depends(const Probe& p, const ProbeRead& r, VarId var) {
-  return loop::depends_on(p.pool, r.offset, var) ||
-         (r.guard != kNone && loop::depends_on(p.pool, r.guard, var));
+  return loop::depends_on(*p.pool, r.offset, var) ||
+         (r.guard != kNone && loop::depends_on(*p.pool, r.guard, var));
 }
 
 // Whether neighbours along the last digit of `k` lie side by side, in whole runs.
 bool ends_in_run(const Probe& p, const ProbeRead& r, VarId k, int64_t run) {
-  const auto& terms = loop::affine_of(p.pool, r.offset).terms;
+  const auto& terms = loop::affine_of(*p.pool, r.offset).terms;
   return std::any_of(terms.begin(), terms.end(), [&](const auto& term) {
-    const loop::ExprNode& n = p.pool.node(term.first);
-    const bool whole = is_var(p.pool, term.first, k);
-    const bool digit = whole || (n.op == Op::kFloorMod && is_var(p.pool, n.a, k));
+    const loop::ExprNode& n = p.pool->node(term.first);
+    const bool whole = is_var(*p.pool, term.first, k);
+    const bool digit = whole || (n.op == Op::kFloorMod && is_var(*p.pool, n.a, k));
     if (!digit || term.second != 1) return false;
     const int64_t extent =
-        whole ? p.pool.var_info(k).extent : static_cast<int64_t>(p.pool.node(n.b).word);
+        whole ? p.pool->var_info(k).extent : static_cast<int64_t>(p.pool->node(n.b).word);
     return extent % run == 0;
   });
 }
@@ -71,8 +71,8 @@ std::vector<const ProbeRead*> factors_of(const Probe& p) {
 // Distinct elements of a factor as the product numbers them.
 double elements_of(const Probe& p, const ProbeRead& r) {
   double count = 1.0;
-  for (VarId v = 0; v < p.pool.var_count(); ++v) {
-    const int64_t extent = p.pool.var_info(v).extent;
+  for (VarId v = 0; v < p.pool->var_count(); ++v) {
+    const int64_t extent = p.pool->var_info(v).extent;
     if (extent > 1 && depends(p, r, v)) count *= static_cast<double>(extent);
   }
   return count;
@@ -85,7 +85,7 @@ double packing_of(const ir::Graph& graph, const Probe& p, const ProbeRead& r, Va
   const VarId k = p.reductions[0].var;
   const bool rows = !depends(p, r, lanes);
   const bool in_runs = rows && ends_in_run(p, r, k, facts.run);
-  if (in_runs && !is_guarded(p, r) && run_of(p.pool, r.offset, k).linear) return 0.0;
+  if (in_runs && !is_guarded(p, r) && run_of(*p.pool, r.offset, k).linear) return 0.0;
   const bool together = rows ? in_runs : reads_together(p, r, lanes);
   return elements_of(p, r) * (together ? facts.packed_read : facts.strided_read);
 }
@@ -102,7 +102,7 @@ double cost_of_read(const ir::Graph& graph, const Probe& p, const ProbeRead& r, 
   bool together = graph.value(r.value).kind == ir::ValueKind::kConstant || lanes == kNone ||
                   reads_together(p, r, lanes);
   for (const ProbeReduction& k : p.reductions) {
-    together |= k.kind != loop::ReduceKind::kChain && run_of(p.pool, r.offset, k.var).stride == 1;
+    together |= k.kind != loop::ReduceKind::kChain && run_of(*p.pool, r.offset, k.var).stride == 1;
   }
   return static_cast<double>(r.in_reduction ? p.domain() : p.elements) *
          (together ? facts.read : facts.strided_read);
@@ -112,28 +112,28 @@ double cost_of_read(const ir::Graph& graph, const Probe& p, const ProbeRead& r, 
 bool is_shared_out(const Probe& p, const ProbeReduction& k) {
   return k.kind != loop::ReduceKind::kChain &&
          std::any_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
-           return r.in_reduction && !r.guarded && run_of(p.pool, r.offset, k.var).stride == 1;
+           return r.in_reduction && !r.guarded && run_of(*p.pool, r.offset, k.var).stride == 1;
          });
 }
 
 }  // namespace
 
 VarId innermost_var(const Probe& p) {
-  for (const auto& [atom, coefficient] : loop::affine_of(p.pool, p.linear).terms) {
-    if (coefficient == 1 && p.pool.node(atom).op == Op::kVar) {
-      return static_cast<VarId>(p.pool.node(atom).imm);
+  for (const auto& [atom, coefficient] : loop::affine_of(*p.pool, p.linear).terms) {
+    if (coefficient == 1 && p.pool->node(atom).op == Op::kVar) {
+      return static_cast<VarId>(p.pool->node(atom).imm);
     }
   }
   return kNone;
 }
 
 bool reads_together(const Probe& p, const ProbeRead& r, VarId var) {
-  const Run run = run_of(p.pool, r.offset, var);
+  const Run run = run_of(*p.pool, r.offset, var);
   if (!run.linear || run.stride < 0 || run.stride > 1) return false;
-  if (r.guard == kNone || !loop::depends_on(p.pool, r.guard, var)) return true;
+  if (r.guard == kNone || !loop::depends_on(*p.pool, r.guard, var)) return true;
   // A guard of the lanes alone cuts the loop in parts; one that also depends on the step does not.
   return std::none_of(p.reductions.begin(), p.reductions.end(), [&](const ProbeReduction& k) {
-    return loop::depends_on(p.pool, r.guard, k.var);
+    return loop::depends_on(*p.pool, r.guard, k.var);
   });
 }
 

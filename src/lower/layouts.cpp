@@ -39,8 +39,11 @@ using Variable = ir::ValueId;  // the first value of those that share a label
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, const LayoutFacts& facts)
-      : graph_(graph), facts_(facts), none_(graph.values.size(), false) {}
+  Chooser(const ir::Graph& graph, const LayoutFacts& facts, bool share)
+      : graph_(graph),
+        facts_(facts),
+        none_(graph.values.size(), false),
+        row_major_(graph, none_, no_layouts_, no_orders_, share) {}
 
   Layouts run(DecisionLog& log) {
     find_free();
@@ -80,7 +83,10 @@ class Chooser {
   const ir::Graph& graph_;
   const LayoutFacts& facts_;
   const std::vector<bool> none_;  // nothing is read through
-  std::vector<bool> free_;        // by value: it may have either label
+  const Layouts no_layouts_;
+  const Orders no_orders_;
+  Probes row_major_;
+  std::vector<bool> free_;  // by value: it may have either label
   std::vector<ir::ValueId> joined_;
   std::set<ir::NodeId> multiplies_;                  // nodes that sum products
   std::set<ir::NodeId> products_;                    // that gain where all is channels last
@@ -130,7 +136,7 @@ bool Chooser::find_products() {
     const ir::Node& node = graph_.nodes[n];
     const std::vector<ir::ValueId> values = touched(n);
     if (node.op->kernel != nullptr || values.empty()) continue;
-    if (!is_product(probe(n, 0, {}))) continue;
+    if (!is_product(row_major_.of(node.outputs[0]))) continue;
     multiplies_.insert(n);
     Layouts all;
     for (const ir::ValueId v : values) all.set(v, channels_last(rank(v)));
@@ -144,7 +150,7 @@ void Chooser::join_elementwise() {
     const ir::Node& node = graph_.nodes[n];
     const ir::ValueId out = node.outputs[0];
     if (node.op->kernel != nullptr || node.outputs.size() != 1 || !free_[out]) continue;
-    const Probe p = probe(n, 0, {});
+    const Probe& p = row_major_.of(out);
     if (!p.pointwise()) continue;
     for (const ProbeRead& r : p.reads) {
       if (!free_[r.value] || r.guarded || r.offset != p.linear) continue;
@@ -293,9 +299,10 @@ void Chooser::order_constant(ir::NodeId n, size_t output, const ProbeRead& read)
 
 }  // namespace
 
-Layouts choose_layouts(const ir::Graph& graph, const LayoutFacts& facts, DecisionLog& log) {
+Layouts choose_layouts(const ir::Graph& graph, const LayoutFacts& facts, DecisionLog& log,
+                       bool probe_alike_once) {
   if (!facts.known()) return {};
-  return Chooser(graph, facts).run(log);
+  return Chooser(graph, facts, probe_alike_once).run(log);
 }
 
 }  // namespace pyc::lower

@@ -34,7 +34,7 @@ Result<Layouts> layouts_of(const ir::Graph& graph, const LowerOptions& options, 
     layouts = options.layout_chooser(graph, options.layout_facts);
     log_layouts(graph, layouts, log);
   } else {
-    layouts = choose_layouts(graph, options.layout_facts, log);
+    layouts = choose_layouts(graph, options.layout_facts, log, options.build_alike_once);
   }
   PYC_TRY(verify_layouts(graph, layouts));
   return layouts;

@@ -16,7 +16,7 @@ class ProbeReader final : public Reader {
               const Layouts& layouts, const Orders& orders)
       : graph_(graph), probe_(probe), inlined_(inlined), layouts_(layouts), orders_(orders) {}
 
-  loop::Pool& pool() override { return probe_.pool; }
+  loop::Pool& pool() override { return *probe_.pool; }
   const Orders& orders() const override { return orders_; }
 
   Expr read(ir::ValueId v, std::span<const Expr> index, Expr guard, Expr fallback) override {
@@ -26,10 +26,10 @@ class ProbeReader final : public Reader {
           lower_node(graph_, value.producer, output_index(graph_, v), index, guard, *this);
       return fallback.valid() ? loop::select(guard, x, fallback) : x;
     }
-    const Expr x = load_value(probe_.pool, value, layouts_.of(v), v, index, guard, fallback);
+    const Expr x = load_value(*probe_.pool, value, layouts_.of(v), v, index, guard, fallback);
     if (!is_immediate(value)) {
       const loop::ExprId offset =
-          linearize(probe_.pool, index, value.type.shape, layouts_.of(v)).id;
+          linearize(*probe_.pool, index, value.type.shape, layouts_.of(v)).id;
       probe_.reads.push_back(
           {v, v, value.type.elements(), offset, guard.valid(), depth_ > 0, guard.id});
     }
@@ -39,14 +39,15 @@ class ProbeReader final : public Reader {
   Expr reduce(const ReduceRequest& r) override {
     const int64_t extent =
         std::accumulate(r.extents.begin(), r.extents.end(), int64_t{1}, std::multiplies<>());
-    const loop::VarId k = probe_.pool.new_var("k", DType::kI64, extent);
+    const loop::VarId k = probe_.pool->new_var("k", DType::kI64, extent);
     const ir::Shape shape(r.extents.begin(), r.extents.end());
     ++depth_;
-    const ops::ReduceTerm term = r.term(delinearize({&probe_.pool, probe_.pool.var(k)}, shape));
+    const ops::ReduceTerm term =
+        r.term(delinearize({probe_.pool.get(), probe_.pool->var(k)}, shape));
     --depth_;
     probe_.reductions.push_back({r.kind, extent, k, term.value2.valid()});
-    const loop::VarId result = probe_.pool.new_var("r", term.value.dtype(), loop::kResult);
-    return {&probe_.pool, probe_.pool.var(result)};
+    const loop::VarId result = probe_.pool->new_var("r", term.value.dtype(), loop::kResult);
+    return {probe_.pool.get(), probe_.pool->var(result)};
   }
 
   void check(Expr, Fault, ir::ValueId) override {}
@@ -69,13 +70,13 @@ int64_t Probe::domain() const {
 }
 
 bool Probe::moves_data() const {
-  const loop::ExprNode& n = pool.node(result);
+  const loop::ExprNode& n = pool->node(result);
   return n.op == loop::Op::kLoad && n.b == loop::kNone;
 }
 
 const ProbeRead* Probe::source() const {
   if (!moves_data()) return nullptr;
-  const auto loaded = static_cast<uint32_t>(pool.node(result).imm);
+  const auto loaded = static_cast<uint32_t>(pool->node(result).imm);
   const auto found = std::find_if(reads.begin(), reads.end(),
                                   [&](const ProbeRead& r) { return r.number == loaded; });
   return found == reads.end() ? nullptr : &*found;
@@ -83,7 +84,7 @@ const ProbeRead* Probe::source() const {
 
 bool Probe::is_view() const {
   const ProbeRead* from = source();
-  return from != nullptr && pool.node(result).a == linear && from->elements == elements;
+  return from != nullptr && pool->node(result).a == linear && from->elements == elements;
 }
 
 Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
@@ -95,12 +96,13 @@ Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
   std::vector<Expr> index;
   for (int64_t d : type.shape) {
     if (d == 1) {
-      index.push_back(loop::index(probe.pool, 0));
+      index.push_back(loop::index(*probe.pool, 0));
     } else {
-      index.push_back({&probe.pool, probe.pool.var(probe.pool.new_var("i", DType::kI64, d))});
+      index.push_back(
+          {probe.pool.get(), probe.pool->var(probe.pool->new_var("i", DType::kI64, d))});
     }
   }
-  probe.linear = linearize(probe.pool, index, type.shape, layouts.of(value)).id;
+  probe.linear = linearize(*probe.pool, index, type.shape, layouts.of(value)).id;
   ProbeReader reader(graph, probe, inlined, layouts, orders);
   probe.result = lower_node(graph, node, output, index, {}, reader).id;
   return probe;
@@ -108,62 +110,120 @@ Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
 
 namespace {
 
-bool read_alike(const ir::Graph& graph, const Layouts& layouts, ir::ValueId a, ir::ValueId b) {
-  const ir::Value& x = graph.value(a);
-  const ir::Value& y = graph.value(b);
-  if (x.type != y.type || layouts.of(a) != layouts.of(b) || is_immediate(x) != is_immediate(y)) {
-    return false;
-  }
-  return !is_immediate(x) || x.constant->bytes == y.constant->bytes;
-}
+// Pairs what two values are lowered from, up to what they load.
+class Pairing {
+ public:
+  Pairing(const ir::Graph& graph, const std::vector<bool>& inlined, const Layouts& layouts,
+          const Orders& orders)
+      : graph_(graph), inlined_(inlined), layouts_(layouts), orders_(orders) {}
 
-// Where `v` stands first among the values.
-size_t first_place(std::span<const ir::ValueId> values, ir::ValueId v) {
-  return static_cast<size_t>(std::ranges::find(values, v) - values.begin());
-}
+  // Whether the two are alike.
+  bool find(ir::ValueId a, ir::ValueId b) { return same_value(a, b) && pair_producers(a, b); }
+
+  // What the second loads where the first loads `value`.
+  ir::ValueId other(ir::ValueId value) const {
+    const auto* const it =
+        std::find_if(pairs_.begin(), pairs_.end(), [&](const Pair& p) { return p.a == value; });
+    PYC_CHECK(it != pairs_.end(), "a probe reads what its nodes do not");
+    return it->b;
+  }
+
+ private:
+  struct Pair {
+    ir::ValueId a;
+    ir::ValueId b;
+  };
+
+  bool same_value(ir::ValueId a, ir::ValueId b) const {
+    const ir::Value& x = graph_.value(a);
+    const ir::Value& y = graph_.value(b);
+    if (x.type != y.type || layouts_.of(a) != layouts_.of(b) || inlined_[a] != inlined_[b] ||
+        is_immediate(x) != is_immediate(y)) {
+      return false;
+    }
+    return !is_immediate(x) || x.constant->bytes == y.constant->bytes;
+  }
+
+  bool pair_producers(ir::ValueId a, ir::ValueId b) {
+    const ir::NodeId first = graph_.value(a).producer;
+    const ir::NodeId second = graph_.value(b).producer;
+    const ir::Node& x = graph_.nodes[first];
+    const ir::Node& y = graph_.nodes[second];
+    if (x.op != y.op || x.inputs.size() != y.inputs.size() ||
+        x.outputs.size() != y.outputs.size() ||
+        output_index(graph_, a) != output_index(graph_, b) ||
+        orders_.unit(first) != orders_.unit(second) || !ir::same_attrs(x.attrs, y.attrs)) {
+      return false;
+    }
+    for (size_t i = 0; i < x.outputs.size(); ++i) {
+      if (!same_value(x.outputs[i], y.outputs[i])) return false;
+    }
+    for (size_t i = 0; i < x.inputs.size(); ++i) {
+      if (!pair_inputs(x.inputs[i], y.inputs[i])) return false;
+    }
+    return true;
+  }
+
+  bool pair_inputs(ir::ValueId a, ir::ValueId b) {
+    for (const Pair& known : pairs_) {
+      if (known.a == a || known.b == b) return known.a == a && known.b == b;
+    }
+    pairs_.push_back({a, b});
+    return same_value(a, b) && (!inlined_[a] || pair_producers(a, b));
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<bool>& inlined_;
+  const Layouts& layouts_;
+  const Orders& orders_;
+  InlineVector<Pair, 12> pairs_;  // few: they are looked through from the first to the last
+};
 
 }  // namespace
 
-bool probes_alike(const ir::Graph& graph, const Layouts& layouts, const Orders& orders,
-                  ir::ValueId a, ir::ValueId b) {
-  const ir::NodeId first = graph.value(a).producer;
-  const ir::NodeId second = graph.value(b).producer;
-  const ir::Node& x = graph.nodes[first];
-  const ir::Node& y = graph.nodes[second];
-  if (x.op != y.op || x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size() ||
-      output_index(graph, a) != output_index(graph, b) ||
-      orders.unit(first) != orders.unit(second) || !ir::same_attrs(x.attrs, y.attrs)) {
-    return false;
+Probes::Probes(const ir::Graph& graph, const std::vector<bool>& inlined, const Layouts& layouts,
+               const Orders& orders, bool share)
+    : graph_(graph),
+      inlined_(inlined),
+      layouts_(layouts),
+      orders_(orders),
+      share_(share),
+      made_(graph.values.size()) {}
+
+Probe& Probes::of(ir::ValueId v) {
+  if (made_[v] != nullptr) return *made_[v];
+  const uint64_t key = share_ ? hash(v) : 0;
+  const auto [begin, end] =
+      share_ ? lowered_.equal_range(key) : std::pair{lowered_.end(), lowered_.end()};
+  for (auto it = begin; it != end; ++it) {
+    Pairing pairing(graph_, inlined_, layouts_, orders_);
+    if (!pairing.find(it->second, v)) continue;
+    made_[v] = std::make_unique<Probe>(*made_[it->second]);
+    for (ProbeRead& r : made_[v]->reads) r.value = pairing.other(r.value);
+    return *made_[v];
   }
-  for (size_t i = 0; i < x.outputs.size(); ++i) {
-    if (!read_alike(graph, layouts, x.outputs[i], y.outputs[i])) return false;
-  }
-  for (size_t i = 0; i < x.inputs.size(); ++i) {
-    if (!read_alike(graph, layouts, x.inputs[i], y.inputs[i]) ||
-        first_place(x.inputs, x.inputs[i]) != first_place(y.inputs, y.inputs[i])) {
-      return false;
+  made_[v] = std::make_unique<Probe>(probe_node(
+      graph_, graph_.value(v).producer, output_index(graph_, v), inlined_, layouts_, orders_));
+  if (share_) lowered_.emplace(key, v);
+  return *made_[v];
+}
+
+// Equal for values that are alike.
+uint64_t Probes::hash(ir::ValueId v) const {
+  const ir::Node& node = graph_.nodes[graph_.value(v).producer];
+  uint64_t hash = mix(node.inputs.size(), reinterpret_cast<uintptr_t>(node.op));
+  const auto add = [&](ir::ValueId value) {
+    for (const int64_t d : graph_.type(value).shape) hash = mix(hash, static_cast<uint64_t>(d));
+  };
+  add(v);
+  for (const ir::ValueId input : node.inputs) {
+    add(input);
+    if (inlined_[input]) {
+      const ir::OpDef* op = graph_.nodes[graph_.value(input).producer].op;
+      hash = mix(hash, reinterpret_cast<uintptr_t>(op));
     }
   }
-  return true;
-}
-
-uint64_t probe_hash(const ir::Graph& graph, ir::ValueId value) {
-  const ir::Node& node = graph.nodes[graph.value(value).producer];
-  uint64_t hash = mix(node.inputs.size(), reinterpret_cast<uintptr_t>(node.op));
-  const auto add = [&](ir::ValueId v) {
-    for (const int64_t d : graph.type(v).shape) hash = mix(hash, static_cast<uint64_t>(d));
-  };
-  add(value);
-  for (const ir::ValueId v : node.inputs) add(v);
   return hash;
-}
-
-Probe probe_like(const ir::Graph& graph, const Probe& probe, ir::ValueId a, ir::ValueId b) {
-  Probe out = probe;
-  const ir::Node& from = graph.nodes[graph.value(a).producer];
-  const ir::Node& to = graph.nodes[graph.value(b).producer];
-  for (ProbeRead& r : out.reads) r.value = to.inputs[first_place(from.inputs, r.value)];
-  return out;
 }
 
 }  // namespace pyc::lower

@@ -3,6 +3,8 @@
 // A look at one node: what its element expression reads, and how. Grouping decides by this, so it
 // needs to know nothing about ops.
 
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "lower/stage.h"
@@ -27,7 +29,8 @@ struct ProbeReduction {
 };
 
 struct Probe {
-  loop::Pool pool;
+  // Probes that are alike share one. What is added to it changes nothing that is in it.
+  std::shared_ptr<loop::Pool> pool = std::make_shared<loop::Pool>();
   loop::ExprId linear = loop::kNone;  // the output element's place in memory
   loop::ExprId result = loop::kNone;
   int64_t elements = 0;  // of the output
@@ -50,13 +53,28 @@ Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
                  const std::vector<bool>& inlined, const Layouts& layouts = {},
                  const Orders& orders = {});
 
-// Whether probes of the two values, nothing read through, are one another but for the values they
-// read: all that an op's `lower` and its reads see is the same for both.
-bool probes_alike(const ir::Graph& graph, const Layouts& layouts, const Orders& orders,
-                  ir::ValueId a, ir::ValueId b);
-// Equal for such values.
-uint64_t probe_hash(const ir::Graph& graph, ir::ValueId value);
-// The probe of `b`, made of that of `a`.
-Probe probe_like(const ir::Graph& graph, const Probe& probe, ir::ValueId a, ir::ValueId b);
+// The probes of a graph's values with the producers in `inlined` read through, each made once. Two
+// that are one another but for the values they read are lowered once: all that ops' `lower` and
+// their reads see is compared, and nothing stands for it. What it is given must stay as it is.
+class Probes {
+ public:
+  // Without `share` each is lowered by itself.
+  Probes(const ir::Graph& graph, const std::vector<bool>& inlined, const Layouts& layouts,
+         const Orders& orders, bool share);
+
+  // Of a value that a node with `lower` makes.
+  Probe& of(ir::ValueId v);
+
+ private:
+  uint64_t hash(ir::ValueId v) const;
+
+  const ir::Graph& graph_;
+  const std::vector<bool>& inlined_;
+  const Layouts& layouts_;
+  const Orders& orders_;
+  bool share_;
+  std::vector<std::unique_ptr<Probe>> made_;                // by value, once it was asked for
+  std::unordered_multimap<uint64_t, ir::ValueId> lowered_;  // no two are alike; never gone through
+};
 
 }  // namespace pyc::lower

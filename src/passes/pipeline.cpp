@@ -91,16 +91,14 @@ class Runner {
     const size_t before = graph_.nodes.size();
     DecisionLog details;
     Rewrites rewrites;
-    auto changed = pass.run(graph_, {.ops = ops_,
-                                     .log = details,
-                                     .rewrites = rewrites,
-                                     .precision = options_.precision,
-                                     .join_products = options_.join_products});
+    auto changed = pass.run(graph_, context(details, rewrites));
     if (!changed.ok()) return failed(pass, std::move(changed).status());
     if (*changed) {
-      Status broken = ir::check_graph(graph_, &given_, &checked_);
+      Status broken =
+          options_.observer ? ir::check_graph(graph_, &given_) : ir::check_structure(graph_);
       if (!broken.ok()) return failed(pass, std::move(broken));
       ++changes_;
+      changed_by_.push_back(&pass);
     } else {
       left_alone_.insert_or_assign(&pass, changes_);
     }
@@ -125,10 +123,35 @@ class Runner {
   // Verified as a whole once more: passes that say they changed nothing had it in their hands too.
   Result<ir::VerifiedGraph> take() {
     if (changes_ == 0) return std::move(given_);
-    return ir::verify_graph(std::move(graph_), &given_);
+    auto verified = ir::verify_graph(std::move(graph_), &given_);
+    if (verified.ok()) return verified;
+    return named(std::move(verified).status());
   }
 
  private:
+  PassContext context(DecisionLog& details, Rewrites& rewrites) const {
+    return {.ops = ops_,
+            .log = details,
+            .rewrites = rewrites,
+            .precision = options_.precision,
+            .join_products = options_.join_products};
+  }
+
+  // What is wrong with the graph, with the pass that made it so: those that changed it run again,
+  // and all of what each leaves is checked.
+  Status named(Status broken) {
+    graph_ = *given_;
+    for (const Pass* pass : changed_by_) {
+      DecisionLog details;
+      Rewrites rewrites;
+      auto changed = pass->run(graph_, context(details, rewrites));
+      if (!changed.ok()) return failed(*pass, std::move(changed).status());
+      Status status = ir::check_graph(graph_, &given_);
+      if (!status.ok()) return failed(*pass, std::move(status));
+    }
+    return broken;
+  }
+
   bool is_off(const Pass& pass) const {
     return std::find(options_.off.begin(), options_.off.end(), pass.name) != options_.off.end();
   }
@@ -162,8 +185,8 @@ class Runner {
   const PassOptions& options_;
   DecisionLog* log_;
   std::set<std::string> said_;
-  ir::CheckedNodes checked_;
   int changes_ = 0;                        // of the graph so far
+  std::vector<const Pass*> changed_by_;    // a pass for each of them
   std::map<const Pass*, int> left_alone_;  // after how many changes the pass had nothing to do
 };
 

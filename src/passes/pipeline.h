@@ -44,13 +44,15 @@ struct PassOptions {
   std::vector<std::string> off = {};  // names of passes to leave out
   DType precision = DType::kF32;      // see PassContext
   bool join_products = true;          // likewise
-  // Called after every run of a pass: for timing, statistics and dumps of what changed.
+  // Called after every run of a pass: for timing, statistics and dumps of what changed. All of what
+  // a pass leaves is verified before.
   std::function<void(const PassRun&)> observer = {};
 };
 
-// Runs them: the only place that does. Each pass's result is verified; the log says for each
-// whether it changed the graph. The result is the canonical graph. Refuses with kUnknownOption when
-// options.off has a name that no pass has or one that is required.
+// Runs them: the only place that does. The structure of what each pass leaves is checked before the
+// next one walks over it, and the result is verified as a whole; what is wrong with it names the
+// pass. The log says for each whether it changed the graph. The result is the canonical graph.
+// Refuses with kUnknownOption when options.off has a name that no pass has or one that is required.
 Result<ir::VerifiedGraph> run_pipeline(ir::VerifiedGraph graph, const ir::OpSet& ops,
                                        const PassOptions& options, DecisionLog* log);
 

@@ -335,12 +335,10 @@ TEST(VerifyMutation, EveryCorruptionIsRefused) {
       Graph graph = random_graph(seed);
       if (graph.nodes.empty()) continue;
       const std::string before = print(graph);
-      CheckedNodes nodes;
-      ASSERT_TRUE(check_graph(graph, nullptr, &nodes).ok());
+      ASSERT_TRUE(check_structure(graph).ok());
       if (!corrupt(random, graph)) continue;
       ++applied;
       const auto result = verify_graph(graph);
-      EXPECT_EQ(check_graph(graph, nullptr, &nodes).to_string(), result.status().to_string());
       ASSERT_FALSE(result.ok()) << name << ", seed " << seed << "\n"
                                 << before << "became\n"
                                 << print(graph);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "ir/check.h"
 #include "ir/graph.h"
@@ -228,35 +230,36 @@ TEST(VerifyGraph, RefusesEveryBrokenRule) {
     const auto result = verify_graph(graph);
     EXPECT_EQ(result.status().code(), c.code) << c.name;
     EXPECT_EQ(result.status().message(), c.message) << c.name;
-    // What is known of the graph from before hides nothing.
-    CheckedNodes nodes;
-    ASSERT_TRUE(check_graph(base_graph(), nullptr, &nodes).ok());
-    EXPECT_EQ(check_graph(graph, nullptr, &nodes).to_string(), result.status().to_string())
-        << c.name;
+    EXPECT_EQ(check_graph(graph).to_string(), result.status().to_string()) << c.name;
   }
 }
 
-// Attributes are compared by their bits, and all of them.
-TEST(VerifyGraph, ACheckedNodeIsKnownByAllThatItsRulesSee) {
-  const Graph graph = base_graph();
-  CheckedNodes nodes;
-  ASSERT_TRUE(check_graph(graph, nullptr, &nodes).ok());
-  for (const Node& node : graph.nodes) EXPECT_NE(nodes.find(node, graph.values), nullptr);
-  for (const Node& node : graph.nodes) {
-    Node other = node;
-    other.attrs["more"] = 0.0;
-    EXPECT_EQ(nodes.find(other, graph.values), nullptr);
-    nodes.keep(other, graph.values, {});
-    EXPECT_NE(nodes.find(other, graph.values), nullptr);
-    other.attrs["more"] = -0.0;
-    EXPECT_EQ(nodes.find(other, graph.values), nullptr);
-    std::vector<Value> values = graph.values;
-    values[node.inputs[0]].type.dtype = DType::kF64;
-    EXPECT_EQ(nodes.find(node, values), nullptr);
-    values = graph.values;
-    values[node.inputs[0]].type.shape.back() += 1;
-    EXPECT_EQ(nodes.find(node, values), nullptr);
+// What a walk over the graph relies on is refused in the same words; the rest is not looked at.
+TEST(VerifyGraph, StructureIsAPartOfIt) {
+  constexpr std::string_view kStructural[] = {"[empty_graph]",     "[bad_id]",
+                                              "[bad_kind]",        "[bad_input]",
+                                              "[bad_producer]",    "[multiple_producers]",
+                                              "[undefined_value]", "[bad_output]",
+                                              "[bad_op]",          "[forward_reference]"};
+  ASSERT_TRUE(check_structure(base_graph()).ok());
+  size_t structural = 0;
+  for (const Case& c : kCases) {
+    Graph graph = base_graph();
+    c.corrupt(graph);
+    const std::string_view message = c.message;
+    const Status status = check_structure(graph);
+    if (message.starts_with("[bad_constant]")) continue;  // no data at all, or not the right data
+    const bool expected = std::ranges::any_of(
+        kStructural, [&](std::string_view reason) { return message.starts_with(reason); });
+    EXPECT_EQ(status.message(), expected ? message : "") << c.name;
+    structural += expected ? 1 : 0;
   }
+  EXPECT_GE(structural, 10U);
+  Graph graph = base_graph();
+  for (Value& value : graph.values) {
+    if (value.kind == ValueKind::kConstant) value.constant = nullptr;
+  }
+  EXPECT_TRUE(check_structure(graph).message().starts_with("[bad_constant]"));
 }
 
 TEST(VerifyGraph, AcceptsAndKeepsTheGraph) {

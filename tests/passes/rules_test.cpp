@@ -276,6 +276,35 @@ TEST(EveryRule, SaysItsName) {
   EXPECT_EQ(result.status().message(), "pass simplify: a rule of op 'neg' does not say its name");
 }
 
+// A graph that the passes leave with a wrong type is refused in the name of the pass that made it,
+// whoever ran after it.
+TEST(BrokenGraph, NamesThePassThatMadeIt) {
+  // Its rule gives another type once it was simplified.
+  static bool simplified = false;
+  ir::OpDef fickle = *ops::all_ops().find("neg");
+  fickle.infer = [](const ir::InferArgs& args) -> Result<std::vector<ir::TensorType>> {
+    return std::vector{
+        ir::TensorType{simplified ? DType::kF64 : args.inputs[0].dtype, args.inputs[0].shape}};
+  };
+  fickle.simplify = [](ir::Patch& patch, const ir::NodeView& node) {
+    simplified = true;
+    return patch.producer(node.input(0)) ? patch.by("neg_neg", node.input(0)) : ir::kNoId;
+  };
+  const ir::OpSet set({&fickle});
+  ir::GraphBuilder builder(set, "g");
+  const ir::ValueId x = builder.input("x", {DType::kF32, {2}}).value();
+  const ir::ValueId y = builder.op("neg", {x}, {}, "y").value();
+  ASSERT_TRUE(builder.output(builder.op("neg", {y}, {}, "z").value()).ok());
+  DecisionLog log;
+  const std::vector<std::string> names{"simplify", "cse", "eliminate_dead"};
+  const auto result =
+      run_passes(ir::verify_graph(std::move(builder).take()).value(), set, names, {}, &log);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().message(),
+            "pass simplify: [type_mismatch] node 0 (%y = neg): expected f64[2] for %y, found "
+            "f32[2]");
+}
+
 // All chains of two casts, whether or not a rule takes out the middle.
 TEST(CastChains, KeepEveryBit) {
   int shortened = 0;

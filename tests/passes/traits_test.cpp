@@ -50,9 +50,9 @@ bool uses_index(const loop::Pool& pool, loop::ExprId id, std::set<loop::ExprId>&
 // Where an element of an input of shape `rest` is read for the output's element, by numpy's rules.
 loop::ExprId broadcast_offset(lower::Probe& probe, const ir::Shape& rest) {
   if (rest == kShape) return probe.linear;
-  if (rest.empty()) return probe.pool.integer(0);
+  if (rest.empty()) return probe.pool->integer(0);
   if (rest.back() != kShape.back()) return loop::kNone;
-  return probe.pool.binary(loop::Op::kFloorMod, probe.linear, probe.pool.integer(rest.back()));
+  return probe.pool->binary(loop::Op::kFloorMod, probe.linear, probe.pool->integer(rest.back()));
 }
 
 // Whether each element is a function of the inputs' elements at the same index.
@@ -64,7 +64,7 @@ bool reads_same_index(const ir::Graph& graph, const ir::Shape& rest) {
       lower::probe_node(graph, 0, 0, std::vector<bool>(graph.values.size(), false));
   if (!probe.pointwise() || probe.reads.empty()) return false;
   std::set<loop::ExprId> seen;
-  if (uses_index(probe.pool, probe.result, seen)) return false;
+  if (uses_index(*probe.pool, probe.result, seen)) return false;
   return std::all_of(probe.reads.begin(), probe.reads.end(), [&](const lower::ProbeRead& read) {
     const bool first = read.value == graph.inputs[0];
     const loop::ExprId expected = first ? probe.linear : broadcast_offset(probe, rest);
@@ -157,7 +157,7 @@ TEST(Traits, MovingDataIsWhatTheLoweringShows) {
           lower::probe_node(graph, static_cast<ir::NodeId>(graph.nodes.size() - 1), 0,
                             std::vector<bool>(graph.values.size(), false));
       ASSERT_EQ(graph.nodes.back().op, op);
-      add_leaves(probe.pool, probe.result, leaves);
+      add_leaves(*probe.pool, probe.result, leaves);
     }
     if (op->traits.moves_data) {
       ++moving;
