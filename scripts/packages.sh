@@ -19,6 +19,8 @@ else
 fi
 # A browser that opens reports; their test is not run where there is none.
 packages_page=(chromium-headless-shell)
+# What renders the documentation; its test is not run where there is none.
+packages_docs=(python3-markdown-it)
 packages_lint=(git clang-format-16 clang-tidy-16)
 # Rivals and the measuring harness.
 packages_bench=(libopenblas-dev libbenchmark-dev)
