@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 
@@ -108,10 +110,40 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
   return names;
 }
 
+// What writers that were killed left behind, once no writer can be at it any more.
+void remove_left_behind(const std::string& folder, std::span<const std::string> names) {
+  constexpr int64_t kLongestWriteSeconds = 3600;
+  const int64_t now = ::time(nullptr);
+  for (const std::string& name : names) {
+    struct stat info {};
+    const std::string path = folder + "/" + name;
+    if (!is_left_behind(name) || ::stat(path.c_str(), &info) != 0) continue;
+    // One that cannot be removed is no harm, and clear() says why.
+    if (now - info.st_mtim.tv_sec > kLongestWriteSeconds) ::unlink(path.c_str());
+  }
+}
+
 Status check_entry(const std::string& folder, const std::string& name) {
   PYC_ASSIGN(const SharedBytes file, map_file(folder + "/" + name));
   PYC_ASSIGN(const ReadEntry entry, read_entry(file));
   return entry_name(entry.key) == name ? Status() : unusable("was made from something else");
+}
+
+// The entries among the files, those not used for longest first.
+std::vector<Store::Entry> entries_of(const std::string& folder,
+                                     std::span<const std::string> names) {
+  std::vector<Store::Entry> entries;
+  for (const std::string& name : names) {
+    struct stat info {};
+    // One that another process has removed just now is none.
+    if (!is_entry(name) || ::stat((folder + "/" + name).c_str(), &info) != 0) continue;
+    entries.push_back(
+        {name, info.st_size, int64_t{info.st_mtim.tv_sec} * kNsPerSecond + info.st_mtim.tv_nsec});
+  }
+  std::sort(entries.begin(), entries.end(), [](const Store::Entry& a, const Store::Entry& b) {
+    return std::pair(a.used_ns, a.file) < std::pair(b.used_ns, b.file);
+  });
+  return entries;
 }
 
 }  // namespace
@@ -162,18 +194,7 @@ Status Store::put(std::string_view key, std::span<const SharedBytes> pieces) con
 
 Result<std::vector<Store::Entry>> Store::list() const {
   PYC_ASSIGN(const std::vector<std::string> names, names_in(folder_));
-  std::vector<Entry> entries;
-  for (const std::string& name : names) {
-    struct stat info {};
-    // One that another process has removed just now is none.
-    if (!is_entry(name) || ::stat((folder_ + "/" + name).c_str(), &info) != 0) continue;
-    entries.push_back(
-        {name, info.st_size, int64_t{info.st_mtim.tv_sec} * kNsPerSecond + info.st_mtim.tv_nsec});
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.used_ns, a.file) < std::pair(b.used_ns, b.file);
-  });
-  return entries;
+  return entries_of(folder_, names);
 }
 
 Result<std::vector<Store::Entry>> Store::verify() const {
@@ -197,7 +218,9 @@ Result<int64_t> Store::clear() const {
 }
 
 Status Store::evict() const {
-  PYC_ASSIGN(const std::vector<Entry> entries, list());
+  PYC_ASSIGN(const std::vector<std::string> names, names_in(folder_));
+  remove_left_behind(folder_, names);
+  const std::vector<Entry> entries = entries_of(folder_, names);
   int64_t sum = 0;
   for (const Entry& entry : entries) sum += entry.bytes;
   for (const Entry& entry : entries) {

@@ -42,8 +42,9 @@ class Store {
   std::optional<SharedBytes> get(std::string_view key, std::string* problem = nullptr) const;
 
   // Keeps the pieces, one behind the other, as the content of the key, in place of any other; makes
-  // the folder. Then the entries not used for longest go until the rest keeps max_bytes. On failure
-  // (kIoError, kNotFound) what was there before is still there.
+  // the folder. Then the entries not used for longest go until the rest keeps max_bytes, and what
+  // writers that were killed left behind over an hour ago. On failure (kIoError, kNotFound) what
+  // was there before is still there.
   Status put(std::string_view key, std::span<const SharedBytes> pieces) const;
 
   struct Entry {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -251,6 +252,21 @@ TEST(Store, ClearTakesEntriesAndNothingElse) {
   const Store none(folder.file("none"));
   EXPECT_EQ(*none.clear(), 0);
   EXPECT_TRUE(none.list()->empty());
+}
+
+// A folder that writers are killed in does not grow for ever; what may still be written stays.
+TEST(Store, WhatKilledWritersLeftGoesAfterAnHour) {
+  const TempFolder folder;
+  const Store store(folder.path());
+  const auto now = fs::file_time_type::clock::now();
+  for (const auto& [name, age] : {std::pair(".pyc-tmp.1.0", 61), std::pair(".pyc-tmp.2.0", 59)}) {
+    overwrite(folder.file(name), "half an entry");
+    fs::last_write_time(folder.file(name), now - std::chrono::minutes(age));
+  }
+  ASSERT_TRUE(put(store, "key", "content").ok());
+  EXPECT_FALSE(fs::exists(folder.file(".pyc-tmp.1.0")));
+  EXPECT_TRUE(fs::exists(folder.file(".pyc-tmp.2.0")));
+  EXPECT_EQ(got(store, "key"), "[content]");
 }
 
 }  // namespace
