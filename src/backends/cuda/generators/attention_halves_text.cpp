@@ -61,10 +61,11 @@ struct Sizes {
   int64_t value_bytes() const { return keys * columns * 2; }
   int64_t keys_at() const { return query_bytes(); }
   int64_t values_at() const { return keys_at() + stages * key_bytes(); }
-  // Barriers: stages full and stages free, of keys and of values.
-  int64_t barriers_at() const { return values_at() + stages * value_bytes(); }
-  int64_t barriers() const { return 4 * stages; }
-  int64_t shared_bytes() const { return barriers_at() + barriers() * 8; }
+  // Gates: stages full and stages free, of keys and of values, and each group's turn.
+  int64_t gates_at() const { return values_at() + stages * value_bytes(); }
+  int64_t turns_at() const { return gates_at() + 4 * stages * 8; }
+  int64_t shared_bytes() const { return turns_at() + groups() * 8; }
+  int64_t groups() const { return threads / kGroupThreads; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
 
   int64_t rows;
@@ -74,6 +75,18 @@ struct Sizes {
   int64_t columns;
   int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
 };
+
+// The constant a product is multiplied with to become a score; 0 if that is not all.
+double factor_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
+  const auto is_product = [&](loop::ExprId e) {
+    return pool.node(e).op == loop::Op::kVar && pool.node(e).imm == product;
+  };
+  if (is_product(score)) return 1.0;
+  const loop::ExprNode& n = pool.node(score);
+  if (n.op != loop::Op::kMul || n.dtype != DType::kF32 || !is_product(n.a)) return 0.0;
+  const loop::ExprNode& factor = pool.node(n.b);
+  return factor.op == loop::Op::kConst ? word_to_double(factor.word, DType::kF32) : 0.0;
+}
 
 class HalvesWriter {
  public:
@@ -85,6 +98,7 @@ class HalvesWriter {
     whole_ = formulas_.written(a_.score);
     within_ = limits_.within;
     weight_ = formulas_.written(a_.weight);
+    scores_are_products_ = factor_of(formulas_.pool(), limits_.live, a_.product) > 0.0;
     leave_scale_to_weights();
     find_quotient();
     const auto name = [&](const char* key, int64_t value) {
@@ -109,10 +123,12 @@ class HalvesWriter {
     name("V_AT", z_.values_at());
     name("V_BYTES", z_.value_bytes());
     name("STAGES", z_.stages);
-    name("K_FULL", z_.barriers_at());
-    name("K_FREE", z_.barriers_at() + z_.stages * 8);
-    name("V_FULL", z_.barriers_at() + 2 * z_.stages * 8);
-    name("V_FREE", z_.barriers_at() + 3 * z_.stages * 8);
+    name("K_FULL", z_.gates_at());
+    name("K_FREE", z_.gates_at() + z_.stages * 8);
+    name("V_FULL", z_.gates_at() + 2 * z_.stages * 8);
+    name("V_FREE", z_.gates_at() + 3 * z_.stages * 8);
+    name("TURNS", z_.turns_at());
+    name("GROUPS", z_.groups());
   }
 
   KernelText text() {
@@ -146,6 +162,7 @@ class HalvesWriter {
   std::string products_of_values() const;
   std::string scores() const;
   std::string scores_by(loop::ExprId formula) const;
+  std::string largest_score() const;
   std::string weights() const;
   std::string result_columns(bool by_reciprocal) const;
   std::string results() const;
@@ -176,23 +193,11 @@ class HalvesWriter {
   loop::ExprId whole_ = loop::kNone;   // the score
   loop::ExprId within_ = loop::kNone;  // where all limits hold
   loop::ExprId weight_ = loop::kNone;
+  bool scores_are_products_ = false;     // times a positive constant, or −inf
   double scale_ = 1.0;                   // of these scores, to those of the group
   loop::ExprId quotient_ = loop::kNone;  // something over the row's sum, in its result
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
-
-// The product's only factor in a score, if it is a power of two of at most 1; else 1.
-double scale_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
-  const loop::ExprNode& n = pool.node(score);
-  if (n.op != loop::Op::kMul || n.dtype != DType::kF32) return 1.0;
-  const loop::ExprNode& factor = pool.node(n.b);
-  const loop::ExprNode& other = pool.node(n.a);
-  const bool is_product = other.op == loop::Op::kVar && other.imm == product;
-  if (!is_product || factor.op != loop::Op::kConst) return 1.0;
-  const double scale = word_to_double(factor.word, DType::kF32);
-  int exponent = 0;
-  return scale > 0x1p-60 && scale <= 1.0 && std::frexp(scale, &exponent) == 0.5 ? scale : 1.0;
-}
 
 // A score with the product in place of product·scale.
 loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
@@ -207,8 +212,9 @@ loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
 // both are exact. (A score below 2^−126 may be rounded; neither b nor a weight can tell.)
 void HalvesWriter::leave_scale_to_weights() {
   loop::Pool& pool = formulas_.pool();
-  const double scale = scale_of(pool, limits_.live, a_.product);
-  if (scale == 1.0) return;
+  const double scale = factor_of(pool, limits_.live, a_.product);
+  int exponent = 0;
+  if (scale <= 0x1p-60 || scale >= 1.0 || std::frexp(scale, &exponent) != 0.5) return;
   int uses = 0;
   loop::ExprId found = loop::kNone;
   const loop::ExprId s = pool.var(a_.s);
@@ -314,7 +320,7 @@ std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
                  .threads = z_.threads,
                  .thread = "thread",
                  .to = in("{K_AT}u + ") + stage + in(" * {K_BYTES}u")}) +
-         in("pyc_copy_arrive({K_FULL}u + ") + stage + " * 8u);\n}\n";
+         in("pyc_gate_arrive_copied({K_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
 std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
@@ -330,18 +336,19 @@ std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
                  .threads = z_.threads,
                  .thread = "thread",
                  .to = in("{V_AT}u + ") + stage + in(" * {V_BYTES}u")}) +
-         in("pyc_copy_arrive({V_FULL}u + ") + stage + " * 8u);\n}\n";
+         in("pyc_gate_arrive_copied({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-// The barriers, the queries with the first keys, and the first values.
+// The gates, the queries with the first keys, the first values, and keys for the other stages.
 std::string HalvesWriter::start() const {
   std::string text = in(R"(if (thread == 0) {{
   PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
-  pyc_phase_start((u32)({K_FULL} + i * 8), {T}u);
-  pyc_phase_start((u32)({K_FREE} + i * 8), {T}u / 32u);
-  pyc_phase_start((u32)({V_FULL} + i * 8), {T}u);
-  pyc_phase_start((u32)({V_FREE} + i * 8), {T}u / 32u);
+  pyc_gate_init((u32)({K_FULL} + i * 8), {T}u);
+  pyc_gate_init((u32)({K_FREE} + i * 8), {T}u / 32u);
+  pyc_gate_init((u32)({V_FULL} + i * 8), {T}u);
+  pyc_gate_init((u32)({V_FREE} + i * 8), {T}u / 32u);
   }}
+  PYC_UNROLL for (i32 i = 0; i < {GROUPS}; ++i) pyc_gate_init((u32)({TURNS} + i * 8), 4u);
   }}
   pyc_barrier();
   float s[{SCORES}];
@@ -367,8 +374,12 @@ std::string HalvesWriter::start() const {
                   .threads = kGroupThreads,
                   .thread = "in_group",
                   .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
-  return text + bring_keys("begin", "0u") + bring_values("begin", "0u") + "if (begin + 1 < end) " +
-         bring_keys("begin + 1", "1u") + "}\n";
+  text += bring_keys("begin", "0u") + bring_values("begin", "0u");
+  for (int64_t i = 1; i < z_.stages; ++i) {
+    text += fmt::format("if (begin + {} < end) ", i) +
+            bring_keys(fmt::format("begin + {}", i).c_str(), fmt::format("{}u", i).c_str());
+  }
+  return text + "}\n";
 }
 
 // The unit's views count in 16 bytes.
@@ -427,33 +438,63 @@ std::string HalvesWriter::scores() const {
                      scores_by(within_), scores_by(whole_));
 }
 
-// Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
-// 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
-// 1 in it again. Weights are not negative: what is missing need not be added.
-std::string HalvesWriter::weights() const {
-  std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+// The thread's largest score of row h. Floats that are not negative are in the order of their bits,
+// as are NaN behind infinity, and integers have a maximum of three in one instruction. Where all of
+// a thread's are negative their order is the other way around. Products and −inf have no negative
+// NaN; other scores are compared as floats.
+std::string HalvesWriter::largest_score() const {
+  if (!scores_are_products_) {
+    return in(R"({{
   float tops[4];
   PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = s[i / 2 * 4 + h * 2 + i % 2];
   PYC_UNROLL for (i32 n = 8; n < {SCORES}; n += 8) {{
   PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = pyc_max_f32(tops[i], s[n + i / 2 * 4 + h * 2 + i % 2]);
   }}
-  float top = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
-  top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
+  top = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
+  }}
+)");
+  }
+  return in(R"({{
+  i32 bits[{SCORES} / 2];
+  PYC_UNROLL for (i32 i = 0; i < {SCORES} / 2; ++i) bits[i] = (i32)pyc_f32_bits(s[i / 2 * 4 + h * 2 + i % 2]);
+  i32 tops[2] = {{bits[0], bits[1]}};
+  PYC_UNROLL for (i32 i = 2; i < {SCORES} / 2; i += 2) {{
+  i32& x = tops[i / 2 % 2];
+  x = pyc_max_i32(pyc_max_i32(x, bits[i]), bits[i + 1]);
+  }}
+  i32 most = pyc_max_i32(tops[0], tops[1]);
+  if (most < 0) {{
+  u32 least = (u32)most;
+  PYC_UNROLL for (i32 i = 0; i < {SCORES} / 2; ++i) least = pyc_min_u32(least, (u32)bits[i]);
+  most = (i32)least;
+  }}
+  top = pyc_bits_f32((u32)most);
+  }}
+)");
+}
+
+// Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
+// 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
+// 1 in it again. Weights are not negative: what is missing need not be added.
+std::string HalvesWriter::weights() const {
+  std::string text =
+      "PYC_UNROLL for (i32 h = 0; h < 2; ++h) {\nfloat top;\n" + largest_score() +
+      in(R"(top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
   const float m_now = pyc_max_f32(m_before, pyc_mul_f32(top, {SCALE}));
   {{
 )") +
-                     formulas_.assigned("kept[h]", formulas_.written(a_.factor),
-                                        {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
-                     in(R"(}}
+      formulas_.assigned("kept[h]", formulas_.written(a_.factor),
+                         {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+      in(R"(}}
   m[h] = m_now;
   PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
   PYC_UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 n = i + h * 2 + e;
   const float s_now = s[n];
 )") + formulas_.assigned("s[n]", weight_, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
-                     "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
+      "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
   const auto count = static_cast<size_t>(z_.keys / 8);
   std::vector<std::string> lanes;
   for (size_t i = 0; i < count; ++i) lanes.push_back(fmt::format("s[{} + h * 2 + e]", i * 4));
@@ -480,13 +521,21 @@ std::string HalvesWriter::weights() const {
 // are computed while the former are still summed. Behind the last block they are those of whatever
 // keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
 // single product.
+//
+// Waiting for a gate is a branch. The one behind the weights is what keeps the compiler from
+// waiting for the sums before them: the instruction that waits names no register.
+//
+// Groups take turns: a group's products begin when the scores of the group before are there. Then
+// one of them waits for scores while the others compute weights; else all would do the same at the
+// same time, and the unit nothing. What a group copies, it copies while it waits.
 std::string HalvesWriter::blocks_of_keys() const {
+  const bool has_turns = z_.groups() > 1;
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
          in(R"(const i32 count = end - begin;
   u32 stage = 0u, parity = 0u, before = 0u;
   if (count > 0) {{
-  pyc_phase_wait({K_FULL}u, 0u);
+  pyc_gate_wait({K_FULL}u, 0u);
   pyc_shared_fence();
 )") + products_of_keys("stage") +
          in(R"(pyc_wgmma_wait_0();
@@ -494,34 +543,37 @@ std::string HalvesWriter::blocks_of_keys() const {
   for (i32 t = 0; t < count; ++t) {{
   const i32 j = begin + t;
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
-  const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
-  const u32 after_parity = after == 0u ? next_parity ^ 1u : next_parity;
-  if (lane == 0) pyc_phase_arrive({K_FREE}u + stage * 8u);
-  if (t + 2 < count) {{
-  if (t + 2 >= {STAGES}) pyc_phase_wait({K_FREE}u + after * 8u, after_parity ^ 1u);
-)") + bring_keys("j + 2", "after") +
-         "}\n" + scores() + weights() + in(R"(pyc_wgmma_values_done(o);
-  if (lane == 0 && t > 0) pyc_phase_arrive({V_FREE}u + before * 8u);
-  if (t + 1 < count) {{
-  if (t + 1 >= {STAGES}) pyc_phase_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
-)") + bring_values("j + 1", "next") +
-         in(R"(}}
-  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
+)") + scores() +
+         weights() + in(R"(if (t + 1 < count) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
+  pyc_gate_wait({V_FULL}u + stage * 8u, parity);
+  pyc_wgmma_values_done(o);
+  if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
   PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
-  if (t + 1 < count) pyc_phase_wait({K_FULL}u + next * 8u, next_parity);
-  pyc_shared_fence();
-)") + products_of_keys("next") +
-         in(R"(pyc_phase_wait({V_FULL}u + stage * 8u, parity);
-  pyc_shared_fence();
-)") + products_of_values() +
-         in(R"(pyc_wgmma_scores_done(s);
-  before = stage;
+  if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  }}
+)") +
+         (has_turns ? in("pyc_gate_wait({TURNS}u + (u32)group * 8u, "
+                         "(u32)(t + (group == 0 ? 1 : 0)) & 1u);\n")
+                    : "") +
+         "pyc_shared_fence();\n" + products_of_keys("next") + products_of_values() +
+         in("if (t + {STAGES} < count) {{\npyc_gate_wait({K_FREE}u + stage * 8u, parity);\n") +
+         bring_keys(in("j + {STAGES}").c_str(), "stage") + in(R"(}}
+  if (t + 1 < count) {{
+  if (t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+)") + bring_values("j + 1", "next") +
+         "}\npyc_wgmma_scores_done(s);\n" +
+         (has_turns ? in("if (lane == 0) pyc_gate_arrive({TURNS}u + "
+                         "(u32)(group + 1 == {GROUPS} ? 0 : group + 1) * 8u);\n")
+                    : "") +
+         R"(before = stage;
   stage = next;
   parity = next_parity;
-  }}
+  }
   pyc_wgmma_values_done(o);
-)");
+)";
 }
 
 // Columns of row h. They are a multiple of eight, so a pair of floats lies at a multiple of eight
