@@ -151,18 +151,24 @@ class HalvesWriter {
   int64_t tiles() const { return (a_.queries + z_.rows - 1) / z_.rows; }
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
+  // Whether a group may have no query for the last blocks that others of its block of threads have.
+  bool skips_blocks() const { return !limits_.all.empty() && z_.groups() > 1; }
 
   void leave_scale_to_weights();
   loop::ExprId unscaled(loop::ExprId score);
   void find_quotient();
   std::string head() const;
   std::string start() const;
+  std::string turn() const;
+  std::string next_turn() const;
+  std::string bring_next() const;
   std::string blocks_of_keys() const;
+  std::string blocks_of_others() const;
   std::string products_of_keys(const char* stage) const;
   std::string products_of_values() const;
   std::string scores() const;
   std::string scores_by(loop::ExprId formula) const;
-  std::string largest_score() const;
+  std::string largest_scores() const;
   std::string weights() const;
   std::string result_columns(bool by_reciprocal) const;
   std::string results() const;
@@ -274,6 +280,11 @@ std::string HalvesWriter::head() const {
     text +=
         in("const i32 group_low = first + group * 64;\n"
            "const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;\n");
+  }
+  if (skips_blocks()) {
+    text += "i32 own_end = end;\n{\n" + in("i32 begin = 0, end = {BLOCKS};\n") +
+            live_blocks(limits_, a_, "group_low", "group_high") +
+            "if (end < own_end) own_end = end;\n}\n";
   }
   return text;
 }
@@ -438,38 +449,44 @@ std::string HalvesWriter::scores() const {
                      scores_by(within_), scores_by(whole_));
 }
 
-// The thread's largest score of row h. Floats that are not negative are in the order of their bits,
-// as are NaN behind infinity, and integers have a maximum of three in one instruction. Where all of
-// a thread's are negative their order is the other way around. Products and −inf have no negative
-// NaN; other scores are compared as floats.
-std::string HalvesWriter::largest_score() const {
+// The thread's largest score of each row, most[h]. Floats that are not negative are in the order of
+// their bits, as are NaN behind infinity, and integers have a maximum of three in one instruction.
+// Where all of a thread's are negative their order is the other way around. Products and −inf have
+// no negative NaN; other scores are compared as floats.
+std::string HalvesWriter::largest_scores() const {
   if (!scores_are_products_) {
-    return in(R"({{
+    return in(R"(float most[2];
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   float tops[4];
   PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = s[i / 2 * 4 + h * 2 + i % 2];
   PYC_UNROLL for (i32 n = 8; n < {SCORES}; n += 8) {{
   PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = pyc_max_f32(tops[i], s[n + i / 2 * 4 + h * 2 + i % 2]);
   }}
-  top = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
+  most[h] = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
   }}
 )");
   }
-  return in(R"({{
-  i32 bits[{SCORES} / 2];
-  PYC_UNROLL for (i32 i = 0; i < {SCORES} / 2; ++i) bits[i] = (i32)pyc_f32_bits(s[i / 2 * 4 + h * 2 + i % 2]);
-  i32 tops[2] = {{bits[0], bits[1]}};
-  PYC_UNROLL for (i32 i = 2; i < {SCORES} / 2; i += 2) {{
-  i32& x = tops[i / 2 % 2];
-  x = pyc_max_i32(pyc_max_i32(x, bits[i]), bits[i + 1]);
+  return in(R"(i32 largest[2];
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  i32 tops[2] = {{(i32)pyc_f32_bits(s[h * 2]), (i32)pyc_f32_bits(s[h * 2 + 1])}};
+  PYC_UNROLL for (i32 n = 4; n < {SCORES}; n += 4) {{
+  i32& x = tops[n / 4 % 2];
+  x = pyc_max_i32(x, (i32)pyc_f32_bits(s[n + h * 2]));
+  x = pyc_max_i32(x, (i32)pyc_f32_bits(s[n + h * 2 + 1]));
   }}
-  i32 most = pyc_max_i32(tops[0], tops[1]);
-  if (most < 0) {{
-  u32 least = (u32)most;
-  PYC_UNROLL for (i32 i = 0; i < {SCORES} / 2; ++i) least = pyc_min_u32(least, (u32)bits[i]);
-  most = (i32)least;
+  largest[h] = pyc_max_i32(tops[0], tops[1]);
   }}
-  top = pyc_bits_f32((u32)most);
+  if ((largest[0] | largest[1]) < 0) {{
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  u32 least = 0xffffffffu;
+  PYC_UNROLL for (i32 n = 0; n < {SCORES}; n += 4) {{
+  least = pyc_min_u32(least, pyc_f32_bits(s[n + h * 2]));
+  least = pyc_min_u32(least, pyc_f32_bits(s[n + h * 2 + 1]));
   }}
+  if (largest[h] < 0) largest[h] = (i32)least;
+  }}
+  }}
+  const float most[2] = {{pyc_bits_f32((u32)largest[0]), pyc_bits_f32((u32)largest[1])}};
 )");
 }
 
@@ -477,24 +494,23 @@ std::string HalvesWriter::largest_score() const {
 // 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
 // 1 in it again. Weights are not negative: what is missing need not be added.
 std::string HalvesWriter::weights() const {
-  std::string text =
-      "PYC_UNROLL for (i32 h = 0; h < 2; ++h) {\nfloat top;\n" + largest_score() +
-      in(R"(top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
+  std::string text = "{\n" + largest_scores() + in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  float top = pyc_max_f32(most[h], pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(most[h]), 1u)));
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
   const float m_now = pyc_max_f32(m_before, pyc_mul_f32(top, {SCALE}));
   {{
 )") +
-      formulas_.assigned("kept[h]", formulas_.written(a_.factor),
-                         {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
-      in(R"(}}
+                     formulas_.assigned("kept[h]", formulas_.written(a_.factor),
+                                        {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+                     in(R"(}}
   m[h] = m_now;
   PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
   PYC_UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 n = i + h * 2 + e;
   const float s_now = s[n];
 )") + formulas_.assigned("s[n]", weight_, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
-      "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
+                     "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
   const auto count = static_cast<size_t>(z_.keys / 8);
   std::vector<std::string> lanes;
   for (size_t i = 0; i < count; ++i) lanes.push_back(fmt::format("s[{} + h * 2 + e]", i * 4));
@@ -513,7 +529,30 @@ std::string HalvesWriter::weights() const {
   }}
   l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept[h]), pyc_add_f32(sum[0], sum[1]));
   }}
+  }}
 )");
+}
+
+// Waits until it is this group's turn for block t; makes it that of the next group.
+std::string HalvesWriter::turn() const {
+  if (z_.groups() == 1) return "";
+  return in("pyc_gate_wait({TURNS}u + (u32)group * 8u, (u32)(t + (group == 0 ? 1 : 0)) & 1u);\n");
+}
+std::string HalvesWriter::next_turn() const {
+  if (z_.groups() == 1) return "";
+  return in(
+      "if (lane == 0) pyc_gate_arrive({TURNS}u + "
+      "(u32)(group + 1 == {GROUPS} ? 0 : group + 1) * 8u);\n");
+}
+
+// The next values, and keys for the stage that block t has left.
+std::string HalvesWriter::bring_next() const {
+  return in("if (t + {STAGES} < count) {{\npyc_gate_wait({K_FREE}u + stage * 8u, parity);\n") +
+         bring_keys(in("j + {STAGES}").c_str(), "stage") + in(R"(}}
+  if (t + 1 < count) {{
+  if (t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+)") + bring_values("j + 1", "next") +
+         "}\n";
 }
 
 // Block t of those that are live begins with its scores. The products with its values and with the
@@ -529,7 +568,6 @@ std::string HalvesWriter::weights() const {
 // one of them waits for scores while the others compute weights; else all would do the same at the
 // same time, and the unit nothing. What a group copies, it copies while it waits.
 std::string HalvesWriter::blocks_of_keys() const {
-  const bool has_turns = z_.groups() > 1;
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
          in(R"(const i32 count = end - begin;
@@ -538,9 +576,8 @@ std::string HalvesWriter::blocks_of_keys() const {
   pyc_gate_wait({K_FULL}u, 0u);
   pyc_shared_fence();
 )") + products_of_keys("stage") +
-         in(R"(pyc_wgmma_wait_0();
-  }}
-  for (i32 t = 0; t < count; ++t) {{
+         in("pyc_wgmma_wait_0();\n}}\ni32 t = 0;\nfor (; t < ") +
+         (skips_blocks() ? "own_end - begin" : "count") + in(R"(; ++t) {{
   const i32 j = begin + t;
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
@@ -554,25 +591,30 @@ std::string HalvesWriter::blocks_of_keys() const {
   if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
   }}
-)") +
-         (has_turns ? in("pyc_gate_wait({TURNS}u + (u32)group * 8u, "
-                         "(u32)(t + (group == 0 ? 1 : 0)) & 1u);\n")
-                    : "") +
-         "pyc_shared_fence();\n" + products_of_keys("next") + products_of_values() +
-         in("if (t + {STAGES} < count) {{\npyc_gate_wait({K_FREE}u + stage * 8u, parity);\n") +
-         bring_keys(in("j + {STAGES}").c_str(), "stage") + in(R"(}}
-  if (t + 1 < count) {{
-  if (t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
-)") + bring_values("j + 1", "next") +
-         "}\npyc_wgmma_scores_done(s);\n" +
-         (has_turns ? in("if (lane == 0) pyc_gate_arrive({TURNS}u + "
-                         "(u32)(group + 1 == {GROUPS} ? 0 : group + 1) * 8u);\n")
-                    : "") +
-         R"(before = stage;
+)") + turn() +
+         "pyc_shared_fence();\n" + products_of_keys("next") + products_of_values() + bring_next() +
+         "pyc_wgmma_scores_done(s);\n" + next_turn() + R"(before = stage;
   stage = next;
   parity = next_parity;
   }
   pyc_wgmma_values_done(o);
+)" + blocks_of_others();
+}
+
+// Blocks that other groups of the block of threads have queries for: this one copies its part.
+std::string HalvesWriter::blocks_of_others() const {
+  if (!skips_blocks()) return "";
+  return in(R"(for (; t < count; ++t) {{
+  const i32 j = begin + t;
+  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
+  if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
+  if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
+)") + turn() +
+         next_turn() + bring_next() + R"(before = stage;
+  stage = next;
+  parity = next_parity;
+  }
 )";
 }
 
@@ -673,8 +715,16 @@ std::string attention_halves_obstacle(const lower::Group& group) {
 }
 
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
-  const Sizes z(*group.attention, cut);
-  return std::min(kRegistersOfOne / (z.threads * up_to(z.registers(), 8)),
+  const Attention& a = *group.attention;
+  const Sizes z(a, cut);
+  // What scores read, a number for each of the thread's keys, is in registers for a while.
+  bool reads = false;
+  for (uint32_t b = 0; b < group.kernel.buffers.size(); ++b) {
+    const bool is_factor = b == a.q->buffer || b == a.k->buffer || b == a.v->buffer;
+    reads |= group.kernel.buffers[b].access == loop::Access::kRead && !is_factor;
+  }
+  const int64_t registers = z.registers() + (reads ? z.keys / 4 : 0);
+  return std::min(kRegistersOfOne / (z.threads * up_to(registers, 8)),
                   kSharedOfOne / (z.shared_bytes() + kSharedTaken));
 }
 
