@@ -12,6 +12,9 @@ namespace {
 
 // Longest chain of nodes read through one another: bounds the size of one kernel's expressions.
 constexpr int kMaxInlined = 48;
+// A value with so many times the elements it is made of is better computed again than stored, where
+// a kernel does much else for each of them.
+constexpr int64_t kSpread = 64;
 // A row that several members share must stay in a cache between their passes.
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;
 
@@ -53,6 +56,7 @@ class Former {
     out_.reasons.resize(graph.values.size());
     group_of_.assign(graph.values.size(), ir::kNoId);
     inline_depth_.assign(graph.values.size(), 0);
+    made_of_.assign(graph.values.size(), 0);
   }
 
   Grouping run() {
@@ -169,8 +173,10 @@ class Former {
   void decide_inline(const ir::Node& node, ir::ValueId v) {
     if (out_.inlined[v] || stored_for_output(v) || readers_.of(v).empty()) return;
     int depth = 1;
+    made_of_[v] = 0;
     for (ir::ValueId u : node.inputs) {
       if (out_.inlined[u]) depth += inline_depth_[u];
+      made_of_[v] += out_.inlined[u] ? made_of_[u] : graph_.type(u).elements();
     }
     const Probe& p = plain_probe(v);
     if (!p.pointwise()) return;
@@ -192,6 +198,7 @@ class Former {
   std::string_view why_stored(ir::ValueId v, const Probe& p) {
     if (p.is_view()) return "";
     if (readers_.of(v).size() != 1) return "several_uses";
+    if (p.elements / kSpread >= made_of_[v] && read_by_terms(v)) return "";
     if (kernel_input_[v]) return p.moves_data() && read_strided(v) ? "" : "whole_kernel_reads_it";
     if (p.moves_data()) {
       std::vector<bool> through = out_.inlined;
@@ -225,6 +232,20 @@ class Former {
     const ir::ValueId out = consumer.outputs[0];
     return consumer.outputs.size() == 1 && readers_.of(out).size() == 1 &&
            !stored_for_output(out) && plain_probe(out).moves_data() && read_strided(out);
+  }
+
+  // Whether `v`, used once, is an input that a kernel reads once for each of many terms, or what
+  // one is made of. The inputs it always has are its factors, which it reads by strides.
+  bool read_by_terms(ir::ValueId v) {
+    const ir::Node& consumer = graph_.nodes[readers_.of(v)[0]];
+    const auto at = std::find(consumer.inputs.begin(), consumer.inputs.end(), v);
+    if (consumer.op->kernel != nullptr) {
+      return consumer.op->traits.reads_strided &&
+             at - consumer.inputs.begin() >= consumer.op->min_inputs;
+    }
+    const ir::ValueId out = consumer.outputs[0];
+    return consumer.outputs.size() == 1 && readers_.of(out).size() == 1 &&
+           !stored_for_output(out) && plain_probe(out).pointwise() && read_by_terms(out);
   }
 
   bool read_guarded(ir::ValueId v) {
@@ -484,6 +505,7 @@ class Former {
   std::vector<bool> is_output_;  // and no other value is written in its place
   std::vector<bool> kernel_input_;
   std::vector<int> inline_depth_;
+  std::vector<int64_t> made_of_;    // elements that are read for it where it is read through
   std::vector<uint32_t> group_of_;  // by value
   Grouping out_;
   const std::vector<bool> none_;  // by value: read through

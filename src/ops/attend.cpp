@@ -30,11 +30,12 @@ Types infer_attend(const InferArgs& args) {
     return refuse(Code::kShapeMismatch, "q ", q, ", k ", k, " and v ", v, " do not fit");
   }
   const Shape scores{q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
+  const DType wide = compute_dtype(q.dtype);
   if (const int at = operand_at(args.attrs, kTensors, "mask"); at >= 0) {
     const TensorType& mask = args.inputs[static_cast<size_t>(at)];
-    if (mask.dtype != DType::kBool && mask.dtype != q.dtype) {
-      return refuse(Code::kDtypeMismatch, "mask must have dtype bool or ", q.dtype, ", found ",
-                    mask);
+    if (mask.dtype != DType::kBool && mask.dtype != q.dtype && mask.dtype != wide) {
+      return refuse(Code::kDtypeMismatch, "mask must have dtype bool",
+                    q.dtype == wide ? "" : ", f32", " or ", q.dtype, ", found ", mask);
     }
     const auto joined = ir::broadcast_shapes(scores, mask.shape);
     if (!joined.ok() || *joined != scores) {
@@ -49,7 +50,6 @@ Types infer_attend(const InferArgs& args) {
                     lengths);
     }
   }
-  const DType wide = compute_dtype(q.dtype);
   const Shape rows{q.shape[0], q.shape[1], q.shape[2]};
   const Shape y{q.shape[0], q.shape[1], q.shape[2], v.shape[3]};
   return std::vector<TensorType>{{wide, y}, {wide, rows}, {wide, rows}};

@@ -151,6 +151,20 @@ TEST(CudaAttentionHalves, MasksAndLengths) {
       "f16_attention__");
 }
 
+// A score function: what is added to the scores is computed where they are, from a number for each
+// query, key and head, and stored nowhere.
+TEST(CudaAttentionHalves, ScoreFunctionsAreComputedInPlace) {
+  const std::string text =
+      R"(graph @g(%q: bf16[1,4,150,64], %k: bf16[1,4,300,64], %v: bf16[1,4,300,64], %slope: f32[4,1,1], %i: f32[1,150,1], %j: f32[1,1,300]) -> (%y) {
+  %distance = sub(%j, %i)
+  %bias = mul(%distance, %slope)
+  %y, %m, %l = attend(%q, %k, %v, %bias) {scale=0.125, causal=true, past=100, with="mask"}
+}
+)";
+  EXPECT_EQ(run_halves(text, "cuda", Drawn::kNumbers).kernels.size(), 1);
+  expect_half_bits(text, "bf16_attention__");
+}
+
 // Operands as the products of a model leave them: heads side by side in a row.
 TEST(CudaAttentionHalves, OperandsAreReadWhereTheyLie) {
   expect_half_bits(R"(graph @g(%x: bf16[2,40,3,2,64]) -> (%y) {
@@ -209,6 +223,17 @@ TEST(CudaAttentionHalves, AnF32ModelNarrowedRunsOnTheUnit) {
   EXPECT_TRUE(outputs[0] == outputs[1]) << "other bits";
 }
 
+// How many weights begin between the wait for all products and the next products with values.
+size_t weights_behind_sums(const std::string& code) {
+  const size_t products = code.find(".tnspB");
+  size_t weights = 0;
+  for (size_t at = code.rfind("DEPBAR.LE gsb0, 0x0", products);
+       (at = code.find("FFMA.SAT", at)) < products; ++at) {
+    ++weights;
+  }
+  return weights;
+}
+
 // Scores, weights and sums stay in registers.
 TEST(CudaAttentionHalves, BecomesCubinsForHopper) {
   const auto nvrtc = cuda::Nvrtc::load();
@@ -234,6 +259,7 @@ TEST(CudaAttentionHalves, BecomesCubinsForHopper) {
     disassembled = true;
     EXPECT_NE(code->find("HGMMA"), std::string::npos);
     for (const char* spill : {"LDL", "STL"}) EXPECT_EQ(code->find(spill), std::string::npos);
+    EXPECT_LE(weights_behind_sums(*code), 4) << "the sums are waited for before the weights";
   }
   if (!disassembled) GTEST_SKIP() << "NOT RUN: no nvdisasm to look at the code with";
 }

@@ -81,14 +81,6 @@ struct Multiply {
   const unsigned* own = nullptr;
   std::vector<unsigned> quad = {};
 };
-// A barrier in shared memory. Copies whose threads arrived are done when someone waits for them.
-struct Phases {
-  unsigned count = 0;
-  unsigned missing = 0;
-  uint64_t ended = 0;
-  std::vector<Copy> copies;
-};
-
 // What threads wait for until so many of them have arrived, again and again. Arrivals that come
 // with a thread's copies happen, and the copies with them, when someone waits.
 struct Gate {
@@ -120,7 +112,6 @@ struct Fiber {
 struct Block {
   std::vector<Fiber> fibers;
   std::vector<uint64_t> slots;  // of shuffles, two for each thread in turn
-  std::map<unsigned, Phases> phases;
   std::map<unsigned, Gate> gates[kMostTogether];
   unsigned current = 0;
   jmp_buf scheduler;
@@ -215,7 +206,6 @@ static void prepare(unsigned threads, unsigned together) {
   blocks_together = together;
   threads *= together;
   block.slots.assign(2 * threads, 0);
-  block.phases.clear();
   for (auto& gates : block.gates) gates.clear();
   if (block.fibers.size() < threads) block.fibers = std::vector<Fiber>(threads);
   for (unsigned i = 0; i < threads; ++i) {
@@ -423,28 +413,6 @@ static inline void pyc_gate_wait(unsigned at, unsigned parity) {
 static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
 static inline void pyc_model_copy_wait(size_t open) {
   pyc_model_self().copies.wait(open, pyc_model_copy);
-}
-static inline void pyc_phase_start(unsigned at, unsigned count) {
-  pyc_model::block.phases[at] = {count, count, 0, {}};
-}
-static inline void pyc_phase_arrive(unsigned at) {
-  pyc_model::Phases& p = pyc_model::block.phases[at];
-  if (--p.missing > 0) return;
-  p.missing = p.count;
-  ++p.ended;
-}
-static inline void pyc_copy_arrive(unsigned at) {
-  std::vector<pyc_model::Copy>& begun = pyc_model_self().copies.open;
-  pyc_model::Phases& p = pyc_model::block.phases[at];
-  p.copies.insert(p.copies.end(), begun.begin(), begun.end());
-  begun.clear();
-  pyc_phase_arrive(at);
-}
-static inline void pyc_phase_wait(unsigned at, unsigned parity) {
-  pyc_model::Phases& p = pyc_model::block.phases[at];
-  while (p.ended % 2 == parity) pyc_model::switch_out();
-  for (const pyc_model::Copy& c : p.copies) pyc_model_copy(c);
-  p.copies.clear();
 }
 static inline void pyc_shared_fence() {}
 

@@ -17,6 +17,7 @@ constexpr std::string_view kHalvesOrder = "sm90";
 constexpr double kHalvesClocksPerNs = 1.7;
 constexpr double kAloneClocks = 3000.0;      // of a group that has the multiprocessor to itself
 constexpr double kIssueClocks = 1100.0;      // of instructions that groups take turns with
+constexpr double kCopiedPerClock = 24.0;     // bytes of keys and values, from the cache of all
 constexpr double kQueryTileClocks = 3500.0;  // before the first block of keys and after the last
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -26,8 +27,10 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
   const int64_t together = std::min(resident, parts_of(tiles, kMultiprocessors));
   const auto waves = static_cast<double>(parts_of(tiles, kMultiprocessors * together));
   const auto blocks = static_cast<double>(parts_of(a.keys, a.block));
+  const auto bytes = static_cast<double>(together * a.block * (a.depth + a.columns) * 2);
   const double block =
-      std::max(kAloneClocks, static_cast<double>(together * cut.groups) * kIssueClocks);
+      std::max({kAloneClocks, static_cast<double>(together * cut.groups) * kIssueClocks,
+                bytes / kCopiedPerClock});
   return kLaunchNs + waves * (kQueryTileClocks + blocks * block) / kHalvesClocksPerNs;
 }
 

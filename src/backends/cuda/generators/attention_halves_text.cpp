@@ -61,10 +61,11 @@ struct Sizes {
   int64_t value_bytes() const { return keys * columns * 2; }
   int64_t keys_at() const { return query_bytes(); }
   int64_t values_at() const { return keys_at() + stages * key_bytes(); }
-  // Barriers: stages full and stages free, of keys and of values.
-  int64_t barriers_at() const { return values_at() + stages * value_bytes(); }
-  int64_t barriers() const { return 4 * stages; }
-  int64_t shared_bytes() const { return barriers_at() + barriers() * 8; }
+  // Gates: stages full and stages free, of keys and of values, and each group's turn.
+  int64_t gates_at() const { return values_at() + stages * value_bytes(); }
+  int64_t turns_at() const { return gates_at() + 4 * stages * 8; }
+  int64_t shared_bytes() const { return turns_at() + groups() * 8; }
+  int64_t groups() const { return threads / kGroupThreads; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
 
   int64_t rows;
@@ -74,6 +75,18 @@ struct Sizes {
   int64_t columns;
   int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
 };
+
+// The constant a product is multiplied with to become a score; 0 if that is not all.
+double factor_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
+  const auto is_product = [&](loop::ExprId e) {
+    return pool.node(e).op == loop::Op::kVar && pool.node(e).imm == product;
+  };
+  if (is_product(score)) return 1.0;
+  const loop::ExprNode& n = pool.node(score);
+  if (n.op != loop::Op::kMul || n.dtype != DType::kF32 || !is_product(n.a)) return 0.0;
+  const loop::ExprNode& factor = pool.node(n.b);
+  return factor.op == loop::Op::kConst ? word_to_double(factor.word, DType::kF32) : 0.0;
+}
 
 class HalvesWriter {
  public:
@@ -85,6 +98,7 @@ class HalvesWriter {
     whole_ = formulas_.written(a_.score);
     within_ = limits_.within;
     weight_ = formulas_.written(a_.weight);
+    scores_are_products_ = factor_of(formulas_.pool(), limits_.live, a_.product) > 0.0;
     leave_scale_to_weights();
     find_quotient();
     const auto name = [&](const char* key, int64_t value) {
@@ -109,10 +123,12 @@ class HalvesWriter {
     name("V_AT", z_.values_at());
     name("V_BYTES", z_.value_bytes());
     name("STAGES", z_.stages);
-    name("K_FULL", z_.barriers_at());
-    name("K_FREE", z_.barriers_at() + z_.stages * 8);
-    name("V_FULL", z_.barriers_at() + 2 * z_.stages * 8);
-    name("V_FREE", z_.barriers_at() + 3 * z_.stages * 8);
+    name("K_FULL", z_.gates_at());
+    name("K_FREE", z_.gates_at() + z_.stages * 8);
+    name("V_FULL", z_.gates_at() + 2 * z_.stages * 8);
+    name("V_FREE", z_.gates_at() + 3 * z_.stages * 8);
+    name("TURNS", z_.turns_at());
+    name("GROUPS", z_.groups());
   }
 
   KernelText text() {
@@ -135,17 +151,24 @@ class HalvesWriter {
   int64_t tiles() const { return (a_.queries + z_.rows - 1) / z_.rows; }
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
+  // Whether a group may have no query for the last blocks that others of its block of threads have.
+  bool skips_blocks() const { return !limits_.all.empty() && z_.groups() > 1; }
 
   void leave_scale_to_weights();
   loop::ExprId unscaled(loop::ExprId score);
   void find_quotient();
   std::string head() const;
   std::string start() const;
+  std::string turn() const;
+  std::string next_turn() const;
+  std::string bring_next() const;
   std::string blocks_of_keys() const;
+  std::string blocks_of_others() const;
   std::string products_of_keys(const char* stage) const;
   std::string products_of_values() const;
   std::string scores() const;
   std::string scores_by(loop::ExprId formula) const;
+  std::string largest_scores() const;
   std::string weights() const;
   std::string result_columns(bool by_reciprocal) const;
   std::string results() const;
@@ -176,23 +199,11 @@ class HalvesWriter {
   loop::ExprId whole_ = loop::kNone;   // the score
   loop::ExprId within_ = loop::kNone;  // where all limits hold
   loop::ExprId weight_ = loop::kNone;
+  bool scores_are_products_ = false;     // times a positive constant, or −inf
   double scale_ = 1.0;                   // of these scores, to those of the group
   loop::ExprId quotient_ = loop::kNone;  // something over the row's sum, in its result
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
-
-// The product's only factor in a score, if it is a power of two of at most 1; else 1.
-double scale_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
-  const loop::ExprNode& n = pool.node(score);
-  if (n.op != loop::Op::kMul || n.dtype != DType::kF32) return 1.0;
-  const loop::ExprNode& factor = pool.node(n.b);
-  const loop::ExprNode& other = pool.node(n.a);
-  const bool is_product = other.op == loop::Op::kVar && other.imm == product;
-  if (!is_product || factor.op != loop::Op::kConst) return 1.0;
-  const double scale = word_to_double(factor.word, DType::kF32);
-  int exponent = 0;
-  return scale > 0x1p-60 && scale <= 1.0 && std::frexp(scale, &exponent) == 0.5 ? scale : 1.0;
-}
 
 // A score with the product in place of product·scale.
 loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
@@ -207,8 +218,9 @@ loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
 // both are exact. (A score below 2^−126 may be rounded; neither b nor a weight can tell.)
 void HalvesWriter::leave_scale_to_weights() {
   loop::Pool& pool = formulas_.pool();
-  const double scale = scale_of(pool, limits_.live, a_.product);
-  if (scale == 1.0) return;
+  const double scale = factor_of(pool, limits_.live, a_.product);
+  int exponent = 0;
+  if (scale <= 0x1p-60 || scale >= 1.0 || std::frexp(scale, &exponent) != 0.5) return;
   int uses = 0;
   loop::ExprId found = loop::kNone;
   const loop::ExprId s = pool.var(a_.s);
@@ -269,6 +281,11 @@ std::string HalvesWriter::head() const {
         in("const i32 group_low = first + group * 64;\n"
            "const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;\n");
   }
+  if (skips_blocks()) {
+    text += "i32 own_end = end;\n{\n" + in("i32 begin = 0, end = {BLOCKS};\n") +
+            live_blocks(limits_, a_, "group_low", "group_high") +
+            "if (end < own_end) own_end = end;\n}\n";
+  }
   return text;
 }
 
@@ -314,7 +331,7 @@ std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
                  .threads = z_.threads,
                  .thread = "thread",
                  .to = in("{K_AT}u + ") + stage + in(" * {K_BYTES}u")}) +
-         in("pyc_copy_arrive({K_FULL}u + ") + stage + " * 8u);\n}\n";
+         in("pyc_gate_arrive_copied({K_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
 std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
@@ -330,18 +347,19 @@ std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
                  .threads = z_.threads,
                  .thread = "thread",
                  .to = in("{V_AT}u + ") + stage + in(" * {V_BYTES}u")}) +
-         in("pyc_copy_arrive({V_FULL}u + ") + stage + " * 8u);\n}\n";
+         in("pyc_gate_arrive_copied({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-// The barriers, the queries with the first keys, and the first values.
+// The gates, the queries with the first keys, the first values, and keys for the other stages.
 std::string HalvesWriter::start() const {
   std::string text = in(R"(if (thread == 0) {{
   PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
-  pyc_phase_start((u32)({K_FULL} + i * 8), {T}u);
-  pyc_phase_start((u32)({K_FREE} + i * 8), {T}u / 32u);
-  pyc_phase_start((u32)({V_FULL} + i * 8), {T}u);
-  pyc_phase_start((u32)({V_FREE} + i * 8), {T}u / 32u);
+  pyc_gate_init((u32)({K_FULL} + i * 8), {T}u);
+  pyc_gate_init((u32)({K_FREE} + i * 8), {T}u / 32u);
+  pyc_gate_init((u32)({V_FULL} + i * 8), {T}u);
+  pyc_gate_init((u32)({V_FREE} + i * 8), {T}u / 32u);
   }}
+  PYC_UNROLL for (i32 i = 0; i < {GROUPS}; ++i) pyc_gate_init((u32)({TURNS} + i * 8), 4u);
   }}
   pyc_barrier();
   float s[{SCORES}];
@@ -367,8 +385,12 @@ std::string HalvesWriter::start() const {
                   .threads = kGroupThreads,
                   .thread = "in_group",
                   .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
-  return text + bring_keys("begin", "0u") + bring_values("begin", "0u") + "if (begin + 1 < end) " +
-         bring_keys("begin + 1", "1u") + "}\n";
+  text += bring_keys("begin", "0u") + bring_values("begin", "0u");
+  for (int64_t i = 1; i < z_.stages; ++i) {
+    text += fmt::format("if (begin + {} < end) ", i) +
+            bring_keys(fmt::format("begin + {}", i).c_str(), fmt::format("{}u", i).c_str());
+  }
+  return text + "}\n";
 }
 
 // The unit's views count in 16 bytes.
@@ -427,18 +449,53 @@ std::string HalvesWriter::scores() const {
                      scores_by(within_), scores_by(whole_));
 }
 
-// Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
-// 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
-// 1 in it again. Weights are not negative: what is missing need not be added.
-std::string HalvesWriter::weights() const {
-  std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+// The thread's largest score of each row, most[h]. Floats that are not negative are in the order of
+// their bits, as are NaN behind infinity, and integers have a maximum of three in one instruction.
+// Where all of a thread's are negative their order is the other way around. Products and −inf have
+// no negative NaN; other scores are compared as floats.
+std::string HalvesWriter::largest_scores() const {
+  if (!scores_are_products_) {
+    return in(R"(float most[2];
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   float tops[4];
   PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = s[i / 2 * 4 + h * 2 + i % 2];
   PYC_UNROLL for (i32 n = 8; n < {SCORES}; n += 8) {{
   PYC_UNROLL for (i32 i = 0; i < 4; ++i) tops[i] = pyc_max_f32(tops[i], s[n + i / 2 * 4 + h * 2 + i % 2]);
   }}
-  float top = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
-  top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 1u)));
+  most[h] = pyc_max_f32(pyc_max_f32(tops[0], tops[1]), pyc_max_f32(tops[2], tops[3]));
+  }}
+)");
+  }
+  return in(R"(i32 largest[2];
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  i32 tops[2] = {{(i32)pyc_f32_bits(s[h * 2]), (i32)pyc_f32_bits(s[h * 2 + 1])}};
+  PYC_UNROLL for (i32 n = 4; n < {SCORES}; n += 4) {{
+  i32& x = tops[n / 4 % 2];
+  x = pyc_max_i32(x, (i32)pyc_f32_bits(s[n + h * 2]));
+  x = pyc_max_i32(x, (i32)pyc_f32_bits(s[n + h * 2 + 1]));
+  }}
+  largest[h] = pyc_max_i32(tops[0], tops[1]);
+  }}
+  if ((largest[0] | largest[1]) < 0) {{
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  u32 least = 0xffffffffu;
+  PYC_UNROLL for (i32 n = 0; n < {SCORES}; n += 4) {{
+  least = pyc_min_u32(least, pyc_f32_bits(s[n + h * 2]));
+  least = pyc_min_u32(least, pyc_f32_bits(s[n + h * 2 + 1]));
+  }}
+  if (largest[h] < 0) largest[h] = (i32)least;
+  }}
+  }}
+  const float most[2] = {{pyc_bits_f32((u32)largest[0]), pyc_bits_f32((u32)largest[1])}};
+)");
+}
+
+// Largest scores, weights and their sums. A lane of the sum is key mod 64: a thread's keys are
+// 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
+// 1 in it again. Weights are not negative: what is missing need not be added.
+std::string HalvesWriter::weights() const {
+  std::string text = "{\n" + largest_scores() + in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  float top = pyc_max_f32(most[h], pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(most[h]), 1u)));
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
   const float m_now = pyc_max_f32(m_before, pyc_mul_f32(top, {SCALE}));
@@ -472,7 +529,30 @@ std::string HalvesWriter::weights() const {
   }}
   l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept[h]), pyc_add_f32(sum[0], sum[1]));
   }}
+  }}
 )");
+}
+
+// Waits until it is this group's turn for block t; makes it that of the next group.
+std::string HalvesWriter::turn() const {
+  if (z_.groups() == 1) return "";
+  return in("pyc_gate_wait({TURNS}u + (u32)group * 8u, (u32)(t + (group == 0 ? 1 : 0)) & 1u);\n");
+}
+std::string HalvesWriter::next_turn() const {
+  if (z_.groups() == 1) return "";
+  return in(
+      "if (lane == 0) pyc_gate_arrive({TURNS}u + "
+      "(u32)(group + 1 == {GROUPS} ? 0 : group + 1) * 8u);\n");
+}
+
+// The next values, and keys for the stage that block t has left.
+std::string HalvesWriter::bring_next() const {
+  return in("if (t + {STAGES} < count) {{\npyc_gate_wait({K_FREE}u + stage * 8u, parity);\n") +
+         bring_keys(in("j + {STAGES}").c_str(), "stage") + in(R"(}}
+  if (t + 1 < count) {{
+  if (t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+)") + bring_values("j + 1", "next") +
+         "}\n";
 }
 
 // Block t of those that are live begins with its scores. The products with its values and with the
@@ -480,48 +560,62 @@ std::string HalvesWriter::weights() const {
 // are computed while the former are still summed. Behind the last block they are those of whatever
 // keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
 // single product.
+//
+// Waiting for a gate is a branch. The one behind the weights is what keeps the compiler from
+// waiting for the sums before them: the instruction that waits names no register.
+//
+// Groups take turns: a group's products begin when the scores of the group before are there. Then
+// one of them waits for scores while the others compute weights; else all would do the same at the
+// same time, and the unit nothing. What a group copies, it copies while it waits.
 std::string HalvesWriter::blocks_of_keys() const {
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
          in(R"(const i32 count = end - begin;
   u32 stage = 0u, parity = 0u, before = 0u;
   if (count > 0) {{
-  pyc_phase_wait({K_FULL}u, 0u);
+  pyc_gate_wait({K_FULL}u, 0u);
   pyc_shared_fence();
 )") + products_of_keys("stage") +
-         in(R"(pyc_wgmma_wait_0();
-  }}
-  for (i32 t = 0; t < count; ++t) {{
+         in("pyc_wgmma_wait_0();\n}}\ni32 t = 0;\nfor (; t < ") +
+         (skips_blocks() ? "own_end - begin" : "count") + in(R"(; ++t) {{
   const i32 j = begin + t;
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
-  const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
-  const u32 after_parity = after == 0u ? next_parity ^ 1u : next_parity;
-  if (lane == 0) pyc_phase_arrive({K_FREE}u + stage * 8u);
-  if (t + 2 < count) {{
-  if (t + 2 >= {STAGES}) pyc_phase_wait({K_FREE}u + after * 8u, after_parity ^ 1u);
-)") + bring_keys("j + 2", "after") +
-         "}\n" + scores() + weights() + in(R"(pyc_wgmma_values_done(o);
-  if (lane == 0 && t > 0) pyc_phase_arrive({V_FREE}u + before * 8u);
-  if (t + 1 < count) {{
-  if (t + 1 >= {STAGES}) pyc_phase_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
-)") + bring_values("j + 1", "next") +
-         in(R"(}}
-  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
+)") + scores() +
+         weights() + in(R"(if (t + 1 < count) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
+  pyc_gate_wait({V_FULL}u + stage * 8u, parity);
+  pyc_wgmma_values_done(o);
+  if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
   PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
-  if (t + 1 < count) pyc_phase_wait({K_FULL}u + next * 8u, next_parity);
-  pyc_shared_fence();
-)") + products_of_keys("next") +
-         in(R"(pyc_phase_wait({V_FULL}u + stage * 8u, parity);
-  pyc_shared_fence();
-)") + products_of_values() +
-         in(R"(pyc_wgmma_scores_done(s);
-  before = stage;
+  if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  }}
+)") + turn() +
+         "pyc_shared_fence();\n" + products_of_keys("next") + products_of_values() + bring_next() +
+         "pyc_wgmma_scores_done(s);\n" + next_turn() + R"(before = stage;
   stage = next;
   parity = next_parity;
-  }}
+  }
   pyc_wgmma_values_done(o);
-)");
+)" + blocks_of_others();
+}
+
+// Blocks that other groups of the block of threads have queries for: this one copies its part.
+std::string HalvesWriter::blocks_of_others() const {
+  if (!skips_blocks()) return "";
+  return in(R"(for (; t < count; ++t) {{
+  const i32 j = begin + t;
+  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
+  if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
+  if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
+)") + turn() +
+         next_turn() + bring_next() + R"(before = stage;
+  stage = next;
+  parity = next_parity;
+  }
+)";
 }
 
 // Columns of row h. They are a multiple of eight, so a pair of floats lies at a multiple of eight
@@ -621,8 +715,16 @@ std::string attention_halves_obstacle(const lower::Group& group) {
 }
 
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
-  const Sizes z(*group.attention, cut);
-  return std::min(kRegistersOfOne / (z.threads * up_to(z.registers(), 8)),
+  const Attention& a = *group.attention;
+  const Sizes z(a, cut);
+  // What scores read, a number for each of the thread's keys, is in registers for a while.
+  bool reads = false;
+  for (uint32_t b = 0; b < group.kernel.buffers.size(); ++b) {
+    const bool is_factor = b == a.q->buffer || b == a.k->buffer || b == a.v->buffer;
+    reads |= group.kernel.buffers[b].access == loop::Access::kRead && !is_factor;
+  }
+  const int64_t registers = z.registers() + (reads ? z.keys / 4 : 0);
+  return std::min(kRegistersOfOne / (z.threads * up_to(registers, 8)),
                   kSharedOfOne / (z.shared_bytes() + kSharedTaken));
 }
 

@@ -61,25 +61,6 @@ PYC_FN void pyc_wgmma_wait_0() { asm volatile("wgmma.wait_group.sync.aligned 0;"
 PYC_FN void pyc_wgmma_wait_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
 )";
 
-constexpr std::string_view kPhases = R"(
-PYC_FN void pyc_phase_start(u32 at, u32 count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(pyc_shared_place(at)), "r"(count)
-               : "memory");
-}
-PYC_FN void pyc_phase_arrive(u32 at) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(pyc_shared_place(at)) : "memory");
-}
-PYC_FN void pyc_copy_arrive(u32 at) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(pyc_shared_place(at))
-               : "memory");
-}
-PYC_FN void pyc_phase_wait(u32 at, u32 parity) {
-  asm volatile("{\n.reg .pred p;\nAGAIN:\n"
-    "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\nbra AGAIN;\nDONE:\n}"
-    ::"r"(pyc_shared_place(at)), "r"(parity) : "memory");
-}
-)";
-
 // "%0, %1, …" and the constraints of d's elements.
 struct Accumulators {
   std::string registers;
@@ -112,10 +93,11 @@ std::string attention_prelude(const AttentionInstructions& instructions) {
   const Accumulators values = accumulators(columns / 2);
   const int64_t s = keys / 2;
   const int64_t v = columns / 2;
-  return std::string(kFunctions) + std::string(kPhases) +
+  return std::string(kFunctions) +
          fmt::format(
              "PYC_FN u32 pyc_halves(float low, float high) {{\n  u32 y;\n"
-             "  asm(\"cvt.rn.{}x2.f32 %0, %1, %2;\" : \"=r\"(y) : \"f\"(high), \"f\"(low));\n"
+             "  asm volatile(\"cvt.rn.{}x2.f32 %0, %1, %2;\" : \"=r\"(y) : \"f\"(high), "
+             "\"f\"(low));\n"
              "  return y;\n}}\n",
              type) +
          fmt::format(

@@ -41,17 +41,13 @@ struct WgmmaInstruction {
 };
 std::string wgmma_prelude(const WgmmaInstruction& instruction);
 
-// Attention has two instructions, and stages whose warps wait for each other by name:
+// Attention has two instructions:
 //   pyc_wgmma_scores(d, a, b, keep)  128 threads begin d = a·b + (keep ? d : 0), `keys` columns
 //   pyc_wgmma_values(d, a, b)        the same with d kept, `columns` columns, the threads' own four
 //                                    registers as a, and b along its rows
 //   pyc_wgmma_scores_done(d)         waits until d has all but the last group's products
 //   pyc_wgmma_values_done(d)         waits for all
 //   pyc_halves(low, high)            two floats, rounded, as a register of a
-//   pyc_phase_start(at, count)       a barrier in pyc_shared whose phases end with `count` arrivals
-//   pyc_phase_arrive(at)             one of them
-//   pyc_copy_arrive(at)              another, as soon as the copies this thread has begun are done
-//   pyc_phase_wait(at, parity)       until a phase of that parity (0 is the first) has ended
 // and of the above all but pyc_wgmma, pyc_copy_commit and pyc_copy_wait.
 struct AttentionInstructions {
   DType factors = DType::kBF16;
