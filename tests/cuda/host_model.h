@@ -363,10 +363,8 @@ static inline void pyc_cluster_barrier() {
   wait(0, threads_of_block * blocks_together,
        [](Fiber& f) -> uint64_t& { return f.cluster_waits; });
 }
-static inline float pyc_far_f32(unsigned rank, unsigned at) {
-  float x;
-  memcpy(&x, pyc_model_shared[rank] + at, 4);
-  return x;
+static inline void pyc_far2(unsigned rank, unsigned at, float* to) {
+  memcpy(to, pyc_model_shared[rank] + at, 8);
 }
 
 static inline pyc_model::Fiber& pyc_model_self() {

@@ -27,6 +27,9 @@ std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool
 // Declares the variables as the digits of `index`, an integer of the type, the last fastest.
 void declare_digits(Emitter& emitter, const std::string& index, const std::string& type,
                     const std::vector<loop::VarId>& vars, const std::vector<int64_t>& extents);
+// Declares a variable as `text` under a name; nothing if there is none.
+void declare_index(Emitter& emitter, loop::VarId var, const std::string& name,
+                   const std::string& text);
 // The value of `x`, a variable of that type, in another thread of the warp: "down" by `by` (",
 // 4u"), or the "first" one's.
 std::string shuffle_text(const std::string& how, const std::string& x, DType t,

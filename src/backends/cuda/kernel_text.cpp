@@ -74,6 +74,13 @@ void declare_digits(Emitter& emitter, const std::string& index, const std::strin
   }
 }
 
+void declare_index(Emitter& emitter, loop::VarId var, const std::string& name,
+                   const std::string& text) {
+  if (var == loop::kNone) return;
+  emitter.line(fmt::format("const {0} {1} = ({0})({2});", emitter.var_type(var), name, text));
+  emitter.declare(var, name);
+}
+
 std::string counter_type(int64_t n) { return n < (int64_t{1} << 30) ? "i32" : "i64"; }
 
 KernelText serial_text(const loop::Kernel& kernel, const std::string& symbol,

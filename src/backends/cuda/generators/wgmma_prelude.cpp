@@ -44,12 +44,10 @@ PYC_FN void pyc_gate_wait(u32 at, u32 parity) {
 PYC_FN void pyc_cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-PYC_FN float pyc_far_f32(u32 rank, u32 at) {
-  float x;
-  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %1, %2;\n"
-               "ld.shared::cluster.f32 %0, [far];\n}"
-               : "=f"(x) : "r"(pyc_shared_place(at)), "r"(rank) : "memory");
-  return x;
+PYC_FN void pyc_far2(u32 rank, u32 at, float* to) {
+  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %2, %3;\n"
+               "ld.shared::cluster.v2.f32 {%0, %1}, [far];\n}"
+               : "=f"(to[0]), "=f"(to[1]) : "r"(pyc_shared_place(at)), "r"(rank) : "memory");
 }
 PYC_FN u64 pyc_wgmma_place(u32 at, u32 leading, u32 stride) {
   return (u64)((pyc_shared_place(at) & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 |

@@ -26,7 +26,7 @@ namespace pyc::cuda {
 //   pyc_gate_wait(at, parity)        waits until it has opened for the turn of this parity: the
 //                                    first has 0
 //   pyc_cluster_barrier              of all threads of blocks that run together
-//   pyc_far_f32(rank, at)            reads shared memory of one of them
+//   pyc_far2(rank, at, to)           reads two floats from shared memory of one of them
 //   pyc_fewer_registers, pyc_more_registers  what the threads of a group need from here on
 //   pyc_put2(to, a, b)               two floats side by side
 // All are given by someone else where PYC_FENCED is defined.

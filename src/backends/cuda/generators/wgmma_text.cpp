@@ -8,10 +8,10 @@
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/product_runs.h"
+#include "backends/cuda/generators/wgmma_epilogue.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "backends/cuda/kernel_generator.h"
 #include "backends/cuda/launch.h"
-#include "backends/cuda/neighbours.h"
 #include "base/matrix_unit.h"
 #include "loop/function.h"
 
@@ -28,12 +28,7 @@ constexpr int64_t kChunk = 8;                     // elements of 16 bytes
 constexpr int64_t kStageChunks = kRowBytes / 16;  // of a row
 constexpr int64_t kThreads = 128;  // that compute kRows rows together, or bring operands
 constexpr int64_t kRows = 64;
-constexpr int64_t kWarpRows = 16;  // of kRows, a warp's own
-constexpr int64_t kBlock = 16;     // of k in one instruction
-// A warp's sums pass through shared memory so many columns at a time. So many floats between rows
-// let four rows be written without a conflict of banks.
-constexpr int64_t kSumColumns = 32;
-constexpr int64_t kPadding = 8;
+constexpr int64_t kBlock = 16;  // of k in one instruction
 constexpr int64_t kGateBytes = 8;
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
@@ -69,13 +64,9 @@ int64_t row_count_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n
 
 int64_t stage_bytes(const WgmmaTile& tile) { return (tile.rows + tile.columns) * kRowBytes; }
 int64_t groups_of(const WgmmaTile& tile) { return tile.rows / kRows; }
-int64_t sum_columns(const WgmmaTile& tile) { return std::min(tile.columns, kSumColumns); }
-int64_t sums_row(const WgmmaTile& tile) { return sum_columns(tile) + kPadding; }
 // Where in shared memory what lies, behind the ring.
 int64_t sums_at(const WgmmaTile& tile) { return tile.stages * stage_bytes(tile); }
-int64_t gates_at(const WgmmaTile& tile) {
-  return sums_at(tile) + tile.rows * sums_row(tile) * int64_t{4};
-}
+int64_t gates_at(const WgmmaTile& tile) { return sums_at(tile) + wgmma_piece_bytes(tile); }
 int64_t shared_bytes(const WgmmaTile& tile) {
   return gates_at(tile) + 2 * tile.stages * kGateBytes;
 }
@@ -216,12 +207,6 @@ class WgmmaWriter {
 
   void declare_batch(Emitter& e) const {
     declare_digits(e, "batch", "i32", c_.batch_vars, c_.batch);
-  }
-
-  void declare_index(Emitter& e, VarId v, const std::string& name, const std::string& text) const {
-    if (v == kNone) return;
-    e.line(fmt::format("const {0} {1} = ({0})({2});", e.var_type(v), name, text));
-    e.declare(v, name);
   }
 
   // A function that brings rows first … and k0 … of one operand to a place in shared memory, 16
@@ -529,20 +514,13 @@ class WgmmaWriter {
     return "pyc_barrier();\n" + leave + "pyc_cluster_barrier();\n" + take +
            "pyc_cluster_barrier();\n";
   }
-  // The block with the first segment joins them in order.
+  // Every block joins its share of the tile.
   std::string together() const {
-    const auto at = [&](const char* i) {
-      return fmt::format("(u32)({} * {} + thread) * 4u", i, multiplying_);
-    };
-    const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
-    const std::string leave =
-        fmt::format("if ({} != 0) {{\n{}*(PYC_NEAR float*)(pyc_shared + {}) = total[i];\n}}\n",
-                    segment(), each, at("i"));
-    const std::string join = fmt::format(
-        "for (u32 s = 1; s < {}; ++s) {{\n"
-        "{}total[i] = pyc_add_f32(total[i], pyc_far_f32(s, {}));\n}}\n",
-        wgmma_segments(p_), each, at("i"));
-    return met(leave, fmt::format("if ({} == 0) {{\n{}{}}}\n", segment(), join, epilogue()));
+    const std::string leave = fmt::format(
+        "PYC_UNROLL for (i32 i = 0; i < {}; ++i) pyc_put2((PYC_NEAR float*)(pyc_shared + "
+        "(u32)(i * {} + thread) * 8u), total[2 * i], total[2 * i + 1]);\n",
+        sums() / 2, multiplying_);
+    return met(leave, fmt::format("const i32 rank = {};\n{}", segment(), epilogue()));
   }
 
   // The unit's view of a side's part at `at`: rows of 8 groups, or groups of 64 rows.
@@ -554,32 +532,41 @@ class WgmmaWriter {
     return s.along_rows() ? kBlock * kRowBytes : kBlock * 2;
   }
 
-  // `total` of each of the thread's elements, or of those of the item's segment.
+  // `total` of each of the thread's elements, or of those of the item's segment. One segment alone
+  // is summed where its total is: +0 and a sum are the sum, which is never −0.
   std::string products() const {
-    const int64_t of_segment = segment_of(p_.factors) / kDepth;
     const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
-    std::string text =
-        fmt::format("float sum[{0}], total[{0}];\n{1}total[i] = 0.0f;\n", sums(), each);
+    std::string text = fmt::format("float total[{}];\n", sums());
+    if (k_stages() == 0) return text + each + "total[i] = 0.0f;\n";
+    const bool alone = of_segments() || wgmma_segments(p_) == 1;
+    if (alone)
+      return text + "{\nconst i32 begin = first, end = last;\n" + segment_sums("total") + "}\n";
+    text += fmt::format("{}total[i] = 0.0f;\n", each);
     text += fmt::format(
         "for (i32 begin = first; begin < last; begin += {0}) {{\n"
-        "const i32 end = begin + {0} < last ? begin + {0} : last;\nu32 before = 0;\n"
-        "for (i32 t = begin; t < end; ++t) {{\n"
-        "pyc_gate_wait({1}, turn);\npyc_shared_fence();\n"
-        "const u32 a_at = slot * {2}u + (u32)(thread / {3}) * {4}u, b_at = slot * {2}u + {5}u;\n"
+        "const i32 end = begin + {0} < last ? begin + {0} : last;\nfloat sum[{1}];\n",
+        segment_of(p_.factors) / kDepth, sums());
+    return text + segment_sums("sum") + each + "total[i] = pyc_add_f32(total[i], sum[i]);\n}\n";
+  }
+
+  // The sums of stages begin … end - 1.
+  std::string segment_sums(const char* sum) const {
+    std::string text = fmt::format(
+        "u32 before = 0;\nfor (i32 t = begin; t < end; ++t) {{\n"
+        "pyc_gate_wait({0}, turn);\npyc_shared_fence();\n"
+        "const u32 a_at = slot * {1}u + (u32)(thread / {2}) * {3}u, b_at = slot * {1}u + {4}u;\n"
         "pyc_wgmma_fence();\n",
-        of_segment, full_gate("slot"), stage_bytes(p_.tile), kThreads, kRows * kRowBytes,
-        rows_.bytes());
+        full_gate("slot"), stage_bytes(p_.tile), kThreads, kRows * kRowBytes, rows_.bytes());
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
-      text += fmt::format("pyc_wgmma(sum, {}, {}, {});\n",
+      text += fmt::format("pyc_wgmma({}, {}, {}, {});\n", sum,
                           view(rows_, fmt::format("a_at + {}u", b * block_bytes(rows_))),
                           view(columns_, fmt::format("b_at + {}u", b * block_bytes(columns_))),
                           b == 0 ? "t != begin" : "1");
     }
     const std::string empty =
         fmt::format("thread % 32 == 0) pyc_gate_arrive({});\n", empty_gate("before"));
-    text += "pyc_wgmma_commit();\npyc_wgmma_wait_1();\nif (t != begin && " + empty +
-            "before = slot;\n" + next_slot() + "}\npyc_wgmma_wait_0();\nif (" + empty;
-    return text + each + "total[i] = pyc_add_f32(total[i], sum[i]);\n}\n";
+    return text + "pyc_wgmma_commit();\npyc_wgmma_wait_1();\nif (t != begin && " + empty +
+           "before = slot;\n" + next_slot() + "}\npyc_wgmma_wait_0();\nif (" + empty;
   }
 
   // Where segment `segment` of this tile has the thread's sums in the workspace.
@@ -603,108 +590,17 @@ class WgmmaWriter {
         sums(), wgmma_segments(p_), kept_at("s"), multiplying_);
   }
 
-  // A warp's sums go to shared memory as the unit leaves them with its threads, and come back by
-  // rows. No other warp has to wait for that, and the ring goes on.
   std::string epilogue() const {
-    loop::Loop over_n{.var = c_.n_var, .extent = c_.n};
-    for (uint32_t s = 0; s < kernel_.stores.size(); ++s) {
-      over_n.body.push_back({loop::StmtKind::kStore, s});
-    }
-    NeighbourEmitter e(kernel_, cuda_dialect(), symbol_, over_n, unaligned_);
-    declare_batch(e);
-    e.line(
-        fmt::format("PYC_NEAR float* sums = (PYC_NEAR float*)(pyc_shared + {}) + thread / 32 * {};",
-                    sums_at(p_.tile), kWarpRows * sums_row(p_.tile)));
-    e.open_scope();
-    e.open_scope();
-    const int64_t v = e.elements();
-    // Threads side by side have neighbours along n, each v of them.
-    const std::string_view order = p_.tile.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
-                                                   : "const i32 r = at / {0}, c = at % {0} * {1};";
-    const int64_t along = (p_.tile.swapped ? kWarpRows : sum_columns(p_.tile)) / v;
-    e.line(fmt::format(fmt::runtime(order), along, v));
-    e.line(fmt::format(
-        "const i32 in_rows = first_row + thread / 32 * {} + r, in_columns = column + c;",
-        kWarpRows));
-    e.line(fmt::format("if (in_rows >= {} || in_columns >= {}) continue;", rows_.extent,
-                       columns_.extent));
-    declare_index(e, c_.m_var, "i", p_.tile.swapped ? "in_columns" : "in_rows");
-    store_elements(e, over_n, v);
-    const std::string body = e.close_scope();
-    e.line(fmt::format("const i32 column = first_column + part * {};\nif (column >= {}) break;",
-                       sum_columns(p_.tile), columns_.extent));
-    e.line("pyc_warp_barrier();\n" + own_sums() + "pyc_warp_barrier();");
-    // Several at once hide what one waits for, if sums leave registers for that.
-    e.line(fmt::format("{} for (i32 at = thread % 32; at < {}; at += 32) {{\n{}}}",
-                       is_long(over_n) && sums() > 64 ? "PYC_ROLLED" : "PYC_UNROLL4",
-                       kWarpRows * sum_columns(p_.tile) / v, body));
-    const std::string part = e.close_scope();
-    e.line(fmt::format("for (i32 part = 0; part < {}; ++part) {{\n{}}}",
-                       p_.tile.columns / sum_columns(p_.tile), part));
-    return e.close_scope();
-  }
-
-  // Whether what is stored takes more than a few operations to compute.
-  bool is_long(const loop::Loop& over_n) const {
-    constexpr size_t kFew = 40;
-    std::vector<ExprId> open;
-    for (const loop::Stmt& s : over_n.body) open.push_back(kernel_.stores[s.index].value);
-    std::vector<bool> seen(kernel_.pool.size(), false);
-    size_t count = 0;
-    while (!open.empty()) {
-      const ExprId e = open.back();
-      open.pop_back();
-      if (e == kNone || seen[e]) continue;
-      seen[e] = true;
-      ++count;
-      const loop::ExprNode& n = kernel_.pool.node(e);
-      if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
-    }
-    return count > kFew;
-  }
-
-  // Registers have no number that is known at run time only.
-  std::string own_sums() const {
-    const int64_t row = sums_row(p_.tile);
-    const int64_t of_part = sum_columns(p_.tile) / 8;  // two columns of eight, in two rows
-    std::string text =
-        fmt::format("PYC_NEAR float* own = sums + thread % 32 / 4 * {} + thread % 4 * 2;\n", row);
-    for (int64_t part = 0; part < p_.tile.columns / sum_columns(p_.tile); ++part) {
-      text += fmt::format("if (part == {}) {{\n", part);
-      for (int64_t i = 0; i < of_part; ++i) {
-        const int64_t first = (part * of_part + i) * 4;
-        text += fmt::format("pyc_put2(own + {}, total[{}], total[{}]);\n", i * 8, first, first + 1);
-        text += fmt::format("pyc_put2(own + {}, total[{}], total[{}]);\n", i * 8 + 8 * row,
-                            first + 2, first + 3);
-      }
-      text += "}\n";
-    }
-    return text;
-  }
-
-  void store_elements(NeighbourEmitter& e, const loop::Loop& over_n, int64_t v) const {
-    const std::string first = p_.tile.swapped ? "in_rows" : "in_columns";
-    const int64_t row = sums_row(p_.tile);
-    if (v == 1) {
-      declare_index(e, over_n.var, "j", first);
-      e.line(fmt::format("const float result = sums[r * {} + c];", row));
-      e.declare(c_.result, "result");
-      e.serial_body(over_n.body);
-      return;
-    }
-    e.line(fmt::format("const {0} j0 = ({0})({1});", e.var_type(over_n.var), first));
-    e.line(fmt::format("PYC_ALIGN16 float results[{}];", v));
-    if (p_.tile.swapped) {
-      e.line(fmt::format(
-          "PYC_UNROLL for (i32 e = 0; e < {}; ++e) results[e] = sums[(r + e) * {} + c];", v, row));
-    }
-    const int64_t wide = std::min<int64_t>(v, 4);
-    for (int64_t at = 0; at < v && !p_.tile.swapped; at += wide) {
-      e.line(fmt::format(
-          "*(pyc_v{2}*)(results + {0}) = *(PYC_NEAR const pyc_v{2}*)(sums + r * {1} + c + {0});",
-          at, row, wide * 4));
-    }
-    e.emit_elements(v, [&] { e.declare(c_.result, "results[e]"); });
+    const int64_t segments = part_ == Part::kTogether ? wgmma_segments(p_) : 1;
+    return wgmma_epilogue({.kernel = kernel_,
+                           .contraction = c_,
+                           .unaligned = unaligned_,
+                           .symbol = symbol_,
+                           .tile = p_.tile,
+                           .row_extent = rows_.extent,
+                           .column_extent = columns_.extent,
+                           .at = sums_at(p_.tile),
+                           .segments = segments});
   }
 
   const WgmmaProduct& p_;

@@ -1,0 +1,258 @@
+#include "backends/cuda/generators/wgmma_epilogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cuda/forms.h"
+#include "backends/cuda/neighbours.h"
+
+namespace pyc::cuda {
+namespace {
+
+using loop::ExprId;
+using loop::kNone;
+
+constexpr int64_t kWarpThreads = 32;
+constexpr int64_t kRowsOfWarp = 16;     // of a tile
+constexpr int64_t kNarrowColumns = 32;  // columns of a piece of 16 rows, at most
+constexpr int64_t kWideColumns = 64;    // of 8 rows
+// So many floats more between rows let four rows be written without a conflict of banks.
+constexpr int64_t kRowPadding = 8;
+
+// The piece of a warp's sums that passes through shared memory at a time.
+struct SumPiece {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t row() const { return columns + kRowPadding; }
+  int64_t blocks() const { return columns / 8; }  // of the unit: 8 columns, two for a thread
+  bool wide() const { return columns == kWideColumns; }
+};
+SumPiece piece_of(const WgmmaTile& tile) {
+  if (!tile.swapped && tile.columns % kWideColumns == 0) return {kRowsOfWarp / 2, kWideColumns};
+  return {kRowsOfWarp, std::min(tile.columns, kNarrowColumns)};
+}
+int64_t warps_of_tile(const WgmmaTile& tile) { return tile.rows / kRowsOfWarp; }
+
+class EpilogueWriter {
+ public:
+  explicit EpilogueWriter(const WgmmaEpilogue& epilogue)
+      : e_(epilogue), c_(epilogue.contraction), tile_(epilogue.tile), piece_(piece_of(tile_)) {
+    over_n_.var = c_.n_var;
+    over_n_.extent = c_.n;
+    for (uint32_t s = 0; s < e_.kernel.stores.size(); ++s) {
+      over_n_.body.push_back({loop::StmtKind::kStore, s});
+    }
+  }
+
+  std::string write() const {
+    NeighbourEmitter e(e_.kernel, cuda_dialect(), e_.symbol, over_n_, e_.unaligned);
+    declare_digits(e, "batch", "i32", c_.batch_vars, c_.batch);
+    e.line(
+        fmt::format("PYC_NEAR float* sums = (PYC_NEAR float*)(pyc_shared + {}) + thread / {} * {};",
+                    e_.at, kWarpThreads, piece_.rows * piece_.row()));
+    e.open_scope();
+    e.open_scope();
+    const int64_t v = e.elements();
+    // Threads side by side have neighbours along n, each v of them.
+    const std::string_view order = tile_.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
+                                                 : "const i32 r = at / {0}, c = at % {0} * {1};";
+    e.line(fmt::format("const i32 at = round * {0} + thread % {0};", kWarpThreads));
+    const int64_t along = (tile_.swapped ? piece_.rows : piece_.columns) / v;
+    e.line(fmt::format(fmt::runtime(order), along, v));
+    const int64_t count = piece_.rows * piece_.columns / v;
+    if (count % kWarpThreads != 0) e.line(fmt::format("if (at >= {}) continue;", count));
+    e.line("const i32 in_rows = row + r, in_columns = column + c;");
+    if (!is_whole()) {
+      e.line(fmt::format("if (in_rows >= {} || in_columns >= {}) continue;", e_.row_extent,
+                         e_.column_extent));
+    }
+    declare_index(e, c_.m_var, "i", tile_.swapped ? "in_columns" : "in_rows");
+    store_elements(e, v);
+    const std::string body = e.close_scope();
+    e.line(place());
+    e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
+           "pyc_warp_barrier();");
+    // Several at once hide what one waits for, if sums leave registers for that.
+    const bool rolled = is_long() && tile_.columns > 128;
+    e.line(fmt::format("{} for (i32 round = 0; round < {}; ++round) {{\n{}}}",
+                       rolled ? "PYC_ROLLED" : "PYC_UNROLL4",
+                       (count + kWarpThreads - 1) / kWarpThreads, body));
+    const std::string piece = e.close_scope();
+    e.line(each_piece() + " {\n" + piece + "}");
+    return e.close_scope();
+  }
+
+ private:
+  // Whether no tile reaches beyond the result.
+  bool is_whole() const {
+    return e_.row_extent % tile_.rows == 0 && e_.column_extent % tile_.columns == 0;
+  }
+  // Pieces are counted through the warp's rows first where a piece has half of them.
+  std::string each_piece() const {
+    const int64_t pieces = wgmma_pieces(tile_);
+    if (e_.segments == 1) return fmt::format("for (i32 piece = 0; piece < {}; ++piece)", pieces);
+    // Any warp of any block can have any piece of any warp's sums.
+    return fmt::format("for (i32 one = thread / {0} * {1} + rank; one < {2}; one += {3})",
+                       kWarpThreads, e_.segments, pieces * warps_of_tile(tile_),
+                       warps_of_tile(tile_) * e_.segments);
+  }
+  std::string place() const {
+    const int64_t halves = kRowsOfWarp / piece_.rows;
+    std::string text;
+    if (e_.segments > 1) {
+      text = fmt::format("const i32 warp = one % {0}, piece = one / {0};\n", warps_of_tile(tile_));
+    } else {
+      text = fmt::format("const i32 warp = thread / {};\n", kWarpThreads);
+    }
+    return text +
+           fmt::format(
+               "const i32 column = first_column + piece / {0} * {1};\n"
+               "const i32 row = first_row + warp * {2} + piece % {0} * {3};{4}",
+               halves, piece_.columns, kRowsOfWarp, piece_.rows,
+               is_whole() ? "" : fmt::format("\nif (column >= {}) break;", e_.column_extent));
+  }
+
+  // Four floats of a row change places with their neighbours, so that those who read 32 bytes each
+  // have different banks: in the second half of a wide row, in every other narrow one. Who reads
+  // along the rows has no use for that.
+  std::string swizzle() const {
+    if (tile_.swapped) return "0";
+    return piece_.wide() ? "c / 32" : "r % 2";
+  }
+  std::string sum_at(int64_t further) const {
+    return fmt::format("sums + r * {} + (((c / 4 + {}) ^ {}) << 2) + c % 4", piece_.row(),
+                       further / 4, swizzle());
+  }
+  // Where a thread puts its pair of block `i`, in rows 0 … 7.
+  std::string own_place(int64_t i) const {
+    const bool second = piece_.wide() && i * 8 >= kWideColumns / 2;
+    return fmt::format("{} + {}", second ? "own2" : "own", i * 8);
+  }
+  std::string own_rows() const {
+    std::string x = "0";
+    if (!tile_.swapped && !piece_.wide()) x = fmt::format("thread % {} / 4 % 2 * 2", kWarpThreads);
+    std::string text = fmt::format(
+        "PYC_NEAR float* own_row = sums + thread % {} / 4 * {};\n"
+        "PYC_NEAR float* own = own_row + (thread % 4 ^ {}) * 2;\n",
+        kWarpThreads, piece_.row(), x);
+    if (piece_.wide()) text += "PYC_NEAR float* own2 = own_row + (thread % 4 ^ 2) * 2;\n";
+    return text;
+  }
+
+  // Registers have no number that is known at run time only.
+  std::string own_sums() const {
+    std::string text = own_rows();
+    const int64_t halves = kRowsOfWarp / piece_.rows;
+    for (int64_t p = 0; p < wgmma_pieces(tile_); ++p) {
+      text += fmt::format("if (piece == {}) {{\n", p);
+      for (int64_t i = 0; i < piece_.blocks(); ++i) {
+        const int64_t first = (p / halves * piece_.blocks() + i) * 4;
+        for (int64_t h = 0; h < 2; ++h) {
+          if (halves == 2 && h != p % 2) continue;
+          text +=
+              fmt::format("pyc_put2({} + {}, total[{}], total[{}]);\n", own_place(i),
+                          halves == 2 ? 0 : h * 8 * piece_.row(), first + 2 * h, first + 2 * h + 1);
+        }
+      }
+      text += "}\n";
+    }
+    return text;
+  }
+
+  // The same from the sums of all segments, in their order.
+  std::string joined_sums() const {
+    const int64_t halves = kRowsOfWarp / piece_.rows;
+    const int64_t pairs = piece_.blocks() * 2 / halves;
+    const int64_t step =
+        warps_of_tile(tile_) * kWarpThreads * 8;  // bytes from one pair of a thread on
+    std::string text = own_rows();
+    text += fmt::format(
+        "const u32 from = (u32)(piece / {0} * {1} + piece % {0}) * {2}u + (u32)(warp * {3} + "
+        "thread % {3}) * 8u;\n",
+        halves, piece_.blocks() * 2, step, kWarpThreads);
+    text += fmt::format("float joined[{}];\n", 2 * pairs);
+    const std::string each = fmt::format("PYC_UNROLL for (u32 i = 0; i < {}; ++i) ", pairs);
+    const std::string at = fmt::format("from + i * {}u", halves * step);
+    text += fmt::format("{}pyc_far2(0, {}, joined + 2 * i);\n", each, at);
+    text += fmt::format(
+        "for (u32 s = 1; s < {}; ++s) {{\n{}{{\nfloat next[2];\npyc_far2(s, {}, next);\n"
+        "joined[2 * i] = pyc_add_f32(joined[2 * i], next[0]);\n"
+        "joined[2 * i + 1] = pyc_add_f32(joined[2 * i + 1], next[1]);\n}}\n}}\n",
+        e_.segments, each, at);
+    for (int64_t i = 0; i < pairs; ++i) {
+      const int64_t block = halves == 2 ? i : i / 2;
+      const int64_t rows = halves == 2 ? 0 : i % 2 * 8;
+      text += fmt::format("pyc_put2({} + {}, joined[{}], joined[{}]);\n", own_place(block),
+                          rows * piece_.row(), 2 * i, 2 * i + 1);
+    }
+    return text;
+  }
+
+  // Whether what is stored takes more than a few operations to compute.
+  bool is_long() const {
+    constexpr size_t kFew = 40;
+    std::vector<ExprId> open;
+    for (const loop::Stmt& s : over_n_.body) open.push_back(e_.kernel.stores[s.index].value);
+    std::vector<bool> seen(e_.kernel.pool.size(), false);
+    size_t count = 0;
+    while (!open.empty()) {
+      const ExprId e = open.back();
+      open.pop_back();
+      if (e == kNone || seen[e]) continue;
+      seen[e] = true;
+      ++count;
+      const loop::ExprNode& n = e_.kernel.pool.node(e);
+      if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
+    }
+    return count > kFew;
+  }
+
+  void store_elements(NeighbourEmitter& e, int64_t v) const {
+    const std::string first = tile_.swapped ? "in_rows" : "in_columns";
+    if (v == 1) {
+      declare_index(e, over_n_.var, "j", first);
+      e.line(fmt::format("const float result = *({});", sum_at(0)));
+      e.declare(c_.result, "result");
+      e.serial_body(over_n_.body);
+      return;
+    }
+    e.line(fmt::format("const {0} j0 = ({0})({1});", e.var_type(over_n_.var), first));
+    e.line(fmt::format("PYC_ALIGN16 float results[{}];", v));
+    if (tile_.swapped) {
+      e.line(fmt::format(
+          "PYC_UNROLL for (i32 e = 0; e < {}; ++e) results[e] = sums[(r + e) * {} + c];", v,
+          piece_.row()));
+    }
+    const int64_t wide = std::min<int64_t>(v, 4);
+    for (int64_t at = 0; at < v && !tile_.swapped; at += wide) {
+      e.line(fmt::format("*(pyc_v{1}*)(results + {0}) = *(PYC_NEAR const pyc_v{1}*)({2});", at,
+                         wide * 4, sum_at(at)));
+    }
+    e.emit_elements(v, [&] { e.declare(c_.result, "results[e]"); });
+  }
+
+  const WgmmaEpilogue& e_;
+  const lower::Contraction& c_;
+  const WgmmaTile& tile_;
+  SumPiece piece_;
+  loop::Loop over_n_;
+};
+
+}  // namespace
+
+int64_t wgmma_piece_bytes(const WgmmaTile& tile) {
+  const SumPiece piece = piece_of(tile);
+  return warps_of_tile(tile) * piece.rows * piece.row() * int64_t{4};
+}
+
+int64_t wgmma_pieces(const WgmmaTile& tile) {
+  const SumPiece piece = piece_of(tile);
+  return kRowsOfWarp / piece.rows * (tile.columns / piece.columns);
+}
+
+std::string wgmma_epilogue(const WgmmaEpilogue& epilogue) {
+  return EpilogueWriter(epilogue).write();
+}
+
+}  // namespace pyc::cuda
