@@ -1,29 +1,30 @@
 #!/usr/bin/env python3
-"""Whole networks on a GPU, PyC beside PyTorch in turn: gpu.py --lib LIBPYC.SO --models DIR [--filter a,b] [--precision f32,bf16] [--compile] [--profile]
+"""Whole networks on a GPU, PyC beside PyTorch in turn: gpu.py --lib LIBPYC.SO --models DIR [--filter a,b] [--precision f32,bf16] [--rivals WORDS] [--profile]
 
 DIR has .onnx files with weights (fill_skeletons.py). Tensors of both lie on the device, TF32 is off, outputs must agree before a time
-counts. PyTorch is eager in a CUDA graph, the ops one after another as the file has them; --compile adds torch.compile
-(reduce-overhead), which takes ten seconds and more a model. --profile lists the kernels of a run.
-Writes NAME.json with --out NAME, prints a table.
+counts. PyTorch runs as bench/results/cuda_rivals_h200.json says is best for the model; --rivals graph,compile_last or all (gpu_rivals.py) tries others,
+which takes ten seconds and more a model for torch.compile, and --keep writes what was found there. --profile lists the kernels of a run.
+Processes that share a --lock FILE take turns at measuring, so that several may compile at once. Writes NAME.json with --out NAME, prints a table.
 """
 
 import argparse
+import contextlib
 import ctypes as c
+import fcntl
 import json
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
+import gpu_rivals
 import numpy as np
 import onnx
 import torch
 from prepare import draw, graph_inputs
 from pyc_abi import DTYPES, Library, TensorView, ValueInfo
-from torch_graph import Graph
 
 CUDA = 2  # PYC_DEVICE_CUDA
-HOST_INPUTS = {"Reshape", "Slice", "Expand", "Squeeze", "Unsqueeze", "Split", "ReduceMean", "Range"}  # read by the host behind the first
 TORCH_TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 TOLERANCE = {"f32": 1e-3, "bf16": 6e-2, "f16": 2e-2}  # of the largest magnitude: sums in other orders
 
@@ -69,62 +70,6 @@ class OnDevice:
         self.library.destroy(self.handle)
 
 
-class TorchOnDevice(Graph):
-    """The graph with its tensors on the device but for what the host reads: shapes, axes."""
-
-    def __init__(self, path, dtype):
-        super().__init__(path)
-        host = {name: value for name, value in self.constants.items()}
-        moved = {}
-        for name, value in host.items():
-            if isinstance(value, torch.Tensor):
-                moved[name] = value.to("cuda", dtype if value.is_floating_point() else None)
-        steps = []
-        for call, names, outputs, done in self.steps:
-            kind = getattr(call, "kind", "")
-            steps.append((call, [n if n not in moved or (kind in HOST_INPUTS and i > 0) else n + "@cuda" for i, n in enumerate(names)],
-                          outputs, done))
-        self.steps = steps
-        self.constants = {**host, **{name + "@cuda": value for name, value in moved.items()}}
-        self.outputs = [name + "@cuda" if name in moved else name for name in self.outputs]
-
-
-def torch_captured(path, names, inputs, dtype):
-    """A function that replays the model, and its outputs."""
-    graph = TorchOnDevice(path, dtype)
-    given = dict(zip(names, [x.to(dtype) if x.is_floating_point() else x for x in inputs]))
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            graph.run(given)
-    torch.cuda.synchronize()
-    captured = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(captured):
-        outputs = graph.run(given)
-
-    def run():
-        captured.replay()
-        torch.cuda.synchronize()
-
-    run()
-    return run, outputs, (graph, captured)
-
-
-def torch_compiled(path, names, inputs, dtype):
-    graph = TorchOnDevice(path, dtype)
-    given = dict(zip(names, [x.to(dtype) if x.is_floating_point() else x for x in inputs]))
-    call = torch.compile(graph.run, mode="reduce-overhead", dynamic=False)
-    for _ in range(4):
-        outputs = call(given)
-    torch.cuda.synchronize()
-
-    def run():
-        call(given)
-        torch.cuda.synchronize()
-
-    return run, outputs, graph
-
-
 def burst(run, seconds=0.02):
     began, runs = time.perf_counter(), 0
     while True:
@@ -141,6 +86,17 @@ def difference(ours, theirs):
         a, b = a.double(), b.double()
         worst = max(worst, float((a - b).abs().max() / max(1e-30, float(b.abs().max()))))
     return worst
+
+
+@contextlib.contextmanager
+def turn(lock):
+    """Nobody else with the same file measures meanwhile."""
+    if lock is None:
+        yield
+        return
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def kernels_of(run):
@@ -163,22 +119,22 @@ def measure(library, path, precision, args):
     ours = OnDevice(library, path, inputs, precision)
     ours.run()
     row = {"model": path.stem, "precision": precision, "compile_s": round(ours.compile_s, 3)}
-    rivals = {"graph": torch_captured} | ({"compile": torch_compiled} if args.compile else {})
-    for name, make in rivals.items():
+    for name in gpu_rivals.wanted(args.rivals, path.stem, precision):
         try:
-            run, outputs, kept = make(path, [value.name for value in values], inputs, TORCH_TYPES[precision])
+            run, outputs, kept = gpu_rivals.make(name, path, [value.name for value in values], inputs, TORCH_TYPES[precision], args.limit)
             row[name + "_difference"] = difference(ours.outputs, outputs)
             if not row[name + "_difference"] <= TOLERANCE[precision]:
                 row[name + "_error"] = "outputs differ"
                 continue
             pairs = []
-            for _ in range(args.pairs):
-                theirs = burst(run)
-                pairs.append((theirs, burst(ours.run)))
+            with turn(args.lock):
+                for _ in range(args.pairs):
+                    theirs = burst(run)
+                    pairs.append((theirs, burst(ours.run)))
             row[name + "_us"] = statistics.median(p[0] for p in pairs) * 1e6
             row[name + "_ratio"] = statistics.median(p[0] / p[1] for p in pairs)
             row["pyc_us"] = statistics.median(p[1] for p in pairs) * 1e6
-            del kept
+            del run, kept
         except Exception as e:  # the rival's own: the row says so
             row[name + "_error"] = f"{type(e).__name__}: {e}"[:200]
     if "pyc_us" not in row:
@@ -196,7 +152,10 @@ def main():
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--filter", default="")
     parser.add_argument("--precision", default="f32")
-    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--rivals", default="best", help="best, all, or names of gpu_rivals.RIVALS")
+    parser.add_argument("--keep", action="store_true", help="write the rivals' times to bench/results/cuda_rivals_h200.json")
+    parser.add_argument("--limit", type=int, default=180, help="seconds in which a rival must be ready")
+    parser.add_argument("--lock", type=Path)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--out", type=Path)
@@ -214,17 +173,25 @@ def main():
             except RuntimeError as e:
                 row = {"model": path.stem, "precision": precision, "error": str(e)[:300]}
             rows.append(row)
+            if args.keep and "error" not in row:
+                with turn(args.lock):
+                    gpu_rivals.keep(row)
             print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items() if k != "kernels"}, flush=True)
             for took, grid, threads, registers, shared in row.get("kernels", []):
                 print(f"    {took:9.1f} us  grid {'x'.join(map(str, grid)):>14} threads {threads:5} registers {registers:4} shared {shared:7}")
             torch.cuda.empty_cache()
     if args.out:
         args.out.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
-    print(f"{'model':22} {'type':5} {'PyC us':>9} {'graph us':>9} {'ratio':>6} {'compile us':>10} {'ratio':>6}")
+    print(f"{'model':22} {'type':5} {'PyC us':>9} {'rival':14} {'us':>9} {'ratio':>6}")
     for row in rows:
-        cells = [f"{row.get(k, float('nan')):>{w}.{d}f}" for k, w, d in
-                 (("pyc_us", 9, 1), ("graph_us", 9, 1), ("graph_ratio", 6, 2), ("compile_us", 10, 1), ("compile_ratio", 6, 2))]
-        print(f"{row['model']:22} {row['precision']:5} {' '.join(cells)} {row.get('error', '')}{row.get('graph_error', '')}")
+        head = f"{row['model']:22} {row['precision']:5} {row.get('pyc_us', float('nan')):9.1f}"
+        for name in gpu_rivals.RIVALS:
+            if name + "_us" in row:
+                print(f"{head} {name:14} {row[name + '_us']:9.1f} {row[name + '_ratio']:6.2f}")
+            elif name + "_error" in row:
+                print(f"{head} {name:14} {row[name + '_error']}")
+        if "error" in row:
+            print(f"{head} {row['error']}")
 
 
 if __name__ == "__main__":

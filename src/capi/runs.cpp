@@ -44,6 +44,8 @@ Status write_stats(const runtime::RunStats& measured, pyc_run_stats* stats) {
   out.staged_bytes = measured.staged_bytes;
   out.copied_bytes = measured.copied_bytes;
   out.recomputed_steps = measured.recomputed_steps;
+  out.sent_bytes = measured.sent_bytes;
+  out.fetched_bytes = measured.fetched_bytes;
   write_struct(stats, out);
   return {};
 }

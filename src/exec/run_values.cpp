@@ -51,6 +51,8 @@ Result<std::vector<DynValue>> run_values(runtime::Model& model,
   measured.steps += one.steps;
   measured.copied_bytes += one.copied_bytes;
   measured.recomputed_steps += one.recomputed_steps;
+  measured.sent_bytes += one.sent_bytes;
+  measured.fetched_bytes += one.fetched_bytes;
   measured.allocations += one.allocations + static_cast<int64_t>(results.size());
   return results;
 }

@@ -227,8 +227,8 @@ TEST_F(CudaEngineTest, OtherMemoryAndOrderAreRefused) {
 
 // Rows of whole and of broken blocks, of one super-block and of two.
 TEST_F(CudaEngineTest, FewLongRowsAreReducedByTheWholeDevice) {
-  const std::pair<std::string, std::string> cases[] = {{"f32[102400]", "reduce_max"},
-                                                       {"f32[2,140001]", "reduce_sum"},
+  const std::pair<std::string, std::string> cases[] = {{"f32[307200]", "reduce_max"},
+                                                       {"f32[2,270001]", "reduce_sum"},
                                                        {"bf16[1049600]", "reduce_sum"}};
   for (const auto& [type, op] : cases) {
     const std::string text =

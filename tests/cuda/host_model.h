@@ -271,6 +271,18 @@ static inline unsigned __shfl_xor_sync(unsigned, unsigned x, int by) {
 static inline unsigned __shfl_sync(unsigned, unsigned x, int from) {
   return pyc_model::shuffled(x, (unsigned)from);
 }
+static inline unsigned pyc_match_u32(unsigned x) {
+  using namespace pyc_model;
+  const size_t turn = block.fibers[block.current].warp_waits % 2;
+  block.slots[2 * block.current + turn] = x;
+  wait_for_warp();
+  unsigned same = 0;
+  for (unsigned i = warp_begin(); i < warp_end(); ++i) {
+    if (block.slots[2 * i + turn] == x) same |= 1u << (i - warp_begin());
+  }
+  return same;
+}
+static inline int pyc_bit_count(unsigned x) { return __builtin_popcount(x); }
 static inline void atomicMin(unsigned* word, unsigned value) {
   if (value < *word) *word = value;
 }
@@ -346,6 +358,18 @@ static inline unsigned short pyc_f32_to_f16_raw(float x) {
 static inline unsigned short pyc_f32_to_bf16_raw(float x) {
   return pyc_model_half(x, 7, -126, 0x7f80);
 }
+static inline unsigned pyc_pair_to_f16_raw(float a, float b) {
+  return pyc_f32_to_f16_raw(a) | (unsigned)pyc_f32_to_f16_raw(b) << 16;
+}
+static inline unsigned pyc_pair_to_bf16_raw(float a, float b) {
+  return pyc_f32_to_bf16_raw(a) | (unsigned)pyc_f32_to_bf16_raw(b) << 16;
+}
+static inline unsigned pyc_min_pair_i16(unsigned a, unsigned b) {
+  const auto least = [](unsigned x, unsigned y) {
+    return (unsigned)(unsigned short)((short)x < (short)y ? x : y);
+  };
+  return least(a, b) | least(a >> 16, b >> 16) << 16;
+}
 static inline float pyc_f16_to_f32_raw(unsigned short x) {
   const int field = x >> 10 & 31;
   const int part = x & 1023;
@@ -362,6 +386,25 @@ static inline void pyc_cluster_barrier() {
   using namespace pyc_model;
   wait(0, threads_of_block * blocks_together,
        [](Fiber& f) -> uint64_t& { return f.cluster_waits; });
+}
+static inline void pyc_together_arrive() {
+  ++pyc_model::block.fibers[pyc_model::block.current].cluster_waits;
+}
+static inline void pyc_together_wait() {
+  using namespace pyc_model;
+  const auto count = [](Fiber& f) -> uint64_t& { return f.cluster_waits; };
+  const uint64_t mine = count(block.fibers[block.current]);
+  while (!all_there(0, threads_of_block * blocks_together, mine, count)) switch_out();
+}
+#define PYC_SHARED_EACH(type, name, count)                 \
+  static type name##_all[pyc_model::kMostTogether][count]; \
+  type* const name = name##_all[pyc_model::rank()]
+static inline void pyc_far_put_u32(unsigned* own, int at, int count, int rank, unsigned x) {
+  own[(rank - (int)pyc_model::rank()) * count + at] = x;
+}
+static inline void pyc_far_put_u64(unsigned long long* own, int at, int count, int rank,
+                                   unsigned long long x) {
+  own[(rank - (int)pyc_model::rank()) * count + at] = x;
 }
 static inline void pyc_far2(unsigned rank, unsigned at, float* to) {
   memcpy(to, pyc_model_shared[rank] + at, 8);

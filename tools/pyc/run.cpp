@@ -109,6 +109,7 @@ class Run final : public Command {
     report["values"] = {{"bytes", last.value_bytes}, {"peak_bytes", last.value_peak_bytes}};
     report["copied_bytes"] = last.copied_bytes;
     report["recomputed_steps"] = last.recomputed_steps;
+    report["transfers"] = {{"sent_bytes", last.sent_bytes}, {"fetched_bytes", last.fetched_bytes}};
     report["log"] = Json::parse(model.decision_log()).value();
     print(report);
   }

@@ -16,7 +16,11 @@
 //   PYC_FENCED whether text is compiled where the functions below are given by someone else
 //   pyc_thread, pyc_block, pyc_blocks                     place in the grid
 //   pyc_barrier, pyc_warp_barrier                         also order memory
-//   pyc_shuffle_down_{u32,u64}, pyc_shuffle_first_{u32,u64}  within a warp
+//   pyc_shuffle_{down,xor,first}_{u32,u64}                within a warp; pyc_match_u32: a bit for
+//              each thread with the same word; pyc_bit_count
+//   PYC_SHARED_EACH(type, name, count)  an array that each of the blocks that run together has;
+//              pyc_far_put_{u32,u64}(own, at, count, rank, x) writes to that of another one;
+//              pyc_together_arrive, pyc_together_wait: until all their threads have arrived
 //   pyc_wait_for_earlier                                  until the launches before this one are
 //              over and what they wrote is there
 //   pyc_fault(word, value)                                keeps the least value
@@ -24,6 +28,8 @@
 //              max as in IEEE 754-2019; pyc_{f32,f64}_bits, pyc_bits_{f32,f64}
 //   pyc_{i32,i64,u64}_to_{f32,f64}, pyc_f64_to_f32        rounded to nearest even
 //   pyc_f32_to_{f16,bf16}_raw, pyc_f16_to_f32_raw         rounded to nearest even; NaN: any NaN
+//   pyc_pair_to_{f16,bf16}_raw                            two, the first in the low half; NaN:
+//              0x7fff; pyc_min_pair_i16: of both halves
 
 #include <string_view>
 

@@ -48,6 +48,10 @@ PYC_FN u64 pyc_shuffle_down_u64(u64 x, u32 by) {
   const u32 low = pyc_shuffle_down_u32((u32)x, by);
   return (u64)pyc_shuffle_down_u32((u32)(x >> 32), by) << 32 | low;
 }
+PYC_FN u64 pyc_shuffle_xor_u64(u64 x, u32 by) {
+  const u32 low = pyc_shuffle_xor_u32((u32)x, by);
+  return (u64)pyc_shuffle_xor_u32((u32)(x >> 32), by) << 32 | low;
+}
 PYC_FN u64 pyc_shuffle_first_u64(u64 x) {
   const u32 low = pyc_shuffle_first_u32((u32)x);
   return (u64)pyc_shuffle_first_u32((u32)(x >> 32)) << 32 | low;
@@ -127,6 +131,38 @@ PYC_FN float pyc_f16_to_f32_raw(u16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }
+PYC_FN u32 pyc_match_u32(u32 x) { return __match_any_sync(0xffffffffu, x); }
+PYC_FN i32 pyc_bit_count(u32 x) { return __popc(x); }
+PYC_FN u32 pyc_pair_to_f16_raw(float a, float b) {
+  u32 y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a));
+  return y;
+}
+PYC_FN u32 pyc_pair_to_bf16_raw(float a, float b) {
+  u32 y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a));
+  return y;
+}
+PYC_FN u32 pyc_min_pair_i16(u32 a, u32 b) {
+  u32 y;
+  asm("min.s16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+}
+PYC_FN void pyc_together_arrive() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+PYC_FN void pyc_together_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+PYC_FN void pyc_far_put_u32(u32* own, i32 at, i32 count, i32 rank, u32 x) {
+  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\n"
+               "st.shared::cluster.u32 [far], %2;\n}"
+               ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "r"(x) : "memory");
+}
+PYC_FN void pyc_far_put_u64(u64* own, i32 at, i32 count, i32 rank, u64 x) {
+  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\n"
+               "st.shared::cluster.u64 [far], %2;\n}"
+               ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "l"(x) : "memory");
+}
+#define PYC_SHARED_EACH(type, name, count) __shared__ __align__(16) type name[count]
 #endif
 )";
 

@@ -8,6 +8,7 @@
 #include "backends/cuda/c_types.h"
 #include "base/convert.h"
 #include "base/status.h"
+#include "loop/builder.h"
 
 namespace pyc::cuda {
 
@@ -300,6 +301,18 @@ void Emitter::store(const loop::Store& s, const std::string& condition) {
   const std::string x = b.dtype == DType::kI64 ? wide(s.value) : value(s.value);
   line(fmt::format("{}{}[{}] = ({}){};", condition, buffer_name(s.buffer), at, memory_type(b.dtype),
                    x));
+}
+
+std::optional<Emitter::Rounded> Emitter::rounded(ExprId e) {
+  const ExprNode n = pool_.node(e);
+  const ExprId half = n.op == Op::kSelect ? n.c : e;
+  const ExprNode made = pool_.node(half);
+  const bool fits = made.op == Op::kConvert && is_half(made.dtype) &&
+                    pool_.dtype(made.a) == DType::kF32 &&
+                    (half == e || e == loop::canonical_nan({&pool_, half}).id);
+  if (!fits) return std::nullopt;
+  return Rounded{
+      made.a, fmt::format("pyc_pair_to_{}{}", dtype_name(made.dtype), half == e ? "" : "_one_nan")};
 }
 
 void Emitter::check(const loop::Check& c, const std::string& condition) {

@@ -4,6 +4,7 @@
 // that has all it depends on; one that reads memory which stores may change is computed anew in
 // each statement that uses it.
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -39,6 +40,13 @@ class Emitter {
   // `condition` goes in front of the assignment, after all that it needs was computed.
   void store(const loop::Store& s, const std::string& condition = "");
   void check(const loop::Check& c, const std::string& condition = "");
+  // A float that is rounded to a half only to be stored, and the function that does so for a pair:
+  // one instruction, where two roundings and their joining are four.
+  struct Rounded {
+    loop::ExprId from = loop::kNone;
+    std::string pair;
+  };
+  std::optional<Rounded> rounded(loop::ExprId e);
   // "first" and "end" of the loop's iterations here.
   std::pair<std::string, std::string> bounds(const loop::Loop& l);
   // Runs the loop on the spot; `inner` emits its body.

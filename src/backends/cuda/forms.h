@@ -31,9 +31,13 @@ void declare_digits(Emitter& emitter, const std::string& index, const std::strin
 void declare_index(Emitter& emitter, loop::VarId var, const std::string& name,
                    const std::string& text);
 // The value of `x`, a variable of that type, in another thread of the warp: "down" by `by` (",
-// 4u"), or the "first" one's.
+// 4u"), at the number "xor" it, or the "first" one's.
 std::string shuffle_text(const std::string& how, const std::string& x, DType t,
                          const std::string& by);
+// A value of that type as a word of 4 or 8 bytes ("u32", "u64"), and back.
+std::string word_type(DType t);
+std::string as_word(const std::string& x, DType t);
+std::string from_word(const std::string& x, DType t);
 // i32 where all numbers up to `n` and a grid's stride beyond it fit.
 std::string counter_type(int64_t n);
 

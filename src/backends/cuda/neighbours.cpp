@@ -226,10 +226,21 @@ void NeighbourEmitter::read_side_by_side(ExprId e, int64_t v) {
 std::string NeighbourEmitter::store_side_by_side(const loop::Store& s, int64_t v) {
   const loop::Buffer& b = kernel_.buffers[s.buffer];
   const std::string array = fmt::format("y{}", stored_++);
+  reads_ += fmt::format("PYC_ALIGN16 {} {}[{}];\n", memory_type(b.dtype), array, v);
+  const std::string move =
+      moves(array, s.buffer, place(*aligned_base(s.buffer, s.offset, v)), v, true);
+  if (const auto half = rounded(s.value)) {
+    line(fmt::format("{}_f[e] = {};", array, value(half->from)));
+    reads_ += fmt::format("float {}_f[{}];\n", array, v);
+    return fmt::format(
+               "PYC_UNROLL for (i32 e = 0; e < {0}; e += 2) *(pyc_v4*)({1} + e) = {2}({1}_f[e], "
+               "{1}_f[e + 1]);\n",
+               v, array, half->pair) +
+           move;
+  }
   const std::string x = b.dtype == DType::kI64 ? wide(s.value) : value(s.value);
   line(fmt::format("{}[e] = ({}){};", array, memory_type(b.dtype), x));
-  reads_ += fmt::format("PYC_ALIGN16 {} {}[{}];\n", memory_type(b.dtype), array, v);
-  return moves(array, s.buffer, place(*aligned_base(s.buffer, s.offset, v)), v, true);
+  return move;
 }
 
 // Marks what an expression uses.

@@ -143,6 +143,15 @@ PYC_FN u16 pyc_f32_to_bf16(float x) { return pyc_f32_to_bf16_raw(x); }
 PYC_FN float pyc_f16_to_f32(u16 x) { return pyc_f16_to_f32_raw(x); }
 PYC_FN float pyc_bf16_to_f32_raw(u16 x) { return pyc_bits_f32((u32)x << 16); }
 PYC_FN float pyc_bf16_to_f32(u16 x) { return pyc_bf16_to_f32_raw(x); }
+PYC_FN u32 pyc_pair_to_f16(float a, float b) { return pyc_pair_to_f16_raw(a, b); }
+PYC_FN u32 pyc_pair_to_bf16(float a, float b) { return pyc_pair_to_bf16_raw(a, b); }
+// Nothing but a NaN is above the canonical one as an integer with a sign.
+PYC_FN u32 pyc_pair_to_f16_one_nan(float a, float b) {
+  return pyc_min_pair_i16(pyc_pair_to_f16_raw(a, b), 0x7e007e00u);
+}
+PYC_FN u32 pyc_pair_to_bf16_one_nan(float a, float b) {
+  return pyc_min_pair_i16(pyc_pair_to_bf16_raw(a, b), 0x7fc07fc0u);
+}
 PYC_FN u16 pyc_f64_to_f16(double x) {
   return (u16)pyc_encode_f64(x, 10, -14, 0x8000u, 0x7bffu, 0, 0x7e00u);
 }

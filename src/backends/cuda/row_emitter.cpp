@@ -21,6 +21,10 @@ namespace {
 constexpr int64_t kKeptBytes = 384;
 constexpr int64_t kRegisterBytes = int64_t{256} << 10;  // of a multiprocessor
 constexpr int64_t kMostWarpsOfBlock = 32;
+// A block of more warps would be alone on its multiprocessor, where nothing is read meanwhile it
+// computes: then several blocks have a row together.
+constexpr int64_t kWarpsBesideOthers = 16;
+constexpr int64_t kMostTogether = 8;  // blocks of a cluster on every device
 // Operations of a pass, written out for every element of a thread.
 constexpr int64_t kMostWrittenOut = 8192;
 
@@ -43,6 +47,13 @@ std::vector<loop::Loop> passes_of(const loop::Kernel& kernel) {
 
 }  // namespace
 
+template <class Use>
+void RowEmitter::each_row_load(const loop::Loop& l, Use use) {
+  for (const ExprId e : used_by(l)) {
+    if (const auto load = row_load(l, e)) use(e, *load);
+  }
+}
+
 RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
                        const std::string& symbol, const std::vector<bool>& unaligned)
     : Emitter(kernel, dialect, symbol), passes_(passes_of(kernel)), unaligned_(unaligned) {
@@ -52,7 +63,13 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   const int64_t of_round = dialect.warp * kPair;
   rounds_ = (std::min(extent_, loop::kTreeBlock) + of_round - 1) / of_round;
   is_even_ = extent_ % kPair == 0;
-  is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0;
+  together_ = std::min((warps_ + kWarpsBesideOthers - 1) / kWarpsBesideOthers, kMostTogether);
+  block_warps_ = (warps_ + together_ - 1) / together_;
+  is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0 &&
+              block_warps_ * together_ == warps_;
+  for (const loop::Loop& l : passes_) {
+    each_row_load(l, [&](ExprId, const RowLoad& load) { ++passes_with_[load.key()]; });
+  }
 }
 
 std::string RowEmitter::place(const Affine& base) {
@@ -122,6 +139,24 @@ int64_t RowEmitter::operations(const loop::Loop& l) {
   return count * rounds_ * kPair;
 }
 
+// One block has less to keep than all of its registers where another one is beside it.
+int64_t RowEmitter::resident() const {
+  if (together_ == 1) return 0;
+  const int64_t beside = std::max<int64_t>(kMostWarpsOfBlock / block_warps_, 1);
+  int64_t wanted = 0;
+  for (const auto& [key, passes] : passes_with_) {
+    const DType t = kernel_.buffers[std::get<uint32_t>(key)].dtype;
+    if (passes > 1) wanted += rounds_ * kPair * dtype_size(t);
+  }
+  return wanted <= bytes_of_thread(beside) / 2 ? beside : 1;
+}
+
+// Of registers, with so many blocks on a multiprocessor.
+int64_t RowEmitter::bytes_of_thread(int64_t blocks) const {
+  const int64_t warps = std::min(block_warps_, kMostWarpsOfBlock);
+  return kRegisterBytes / (std::max<int64_t>(blocks, 1) * warps * dialect_.warp);
+}
+
 bool RowEmitter::fits() {
   if (passes_.empty() || extent_ < dialect_.warp) return false;
   std::vector<int> stores(kernel_.buffers.size(), 0);
@@ -186,19 +221,6 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_load(const loop::Loop& l, Exp
   return RowLoad{buffer, n.dtype, *base};
 }
 
-template <class Use>
-void RowEmitter::each_row_load(const loop::Loop& l, Use use) {
-  for (const ExprId e : used_by(l)) {
-    if (const auto load = row_load(l, e)) use(e, *load);
-  }
-}
-
-void RowEmitter::count_passes() {
-  for (const loop::Loop& l : passes_) {
-    each_row_load(l, [&](ExprId, const RowLoad& load) { ++passes_with_[load.key()]; });
-  }
-}
-
 void RowEmitter::set_loaded(ExprId e, DType t, const std::string& element) {
   loaded_[e] = t == DType::kBool ? "(" + element + " != 0)" : element;
 }
@@ -207,7 +229,7 @@ void RowEmitter::set_loaded(ExprId e, DType t, const std::string& element) {
 void RowEmitter::keep(const RowLoad& load) {
   const int64_t size = dtype_size(load.dtype);
   const int64_t bytes = rounds_ * kPair * size;
-  const int64_t own = kRegisterBytes / (std::min(warps_, kMostWarpsOfBlock) * dialect_.warp);
+  const int64_t own = bytes_of_thread(resident());
   if (is_kept(load) || kept_bytes_ + bytes > std::min(kKeptBytes, own / 2)) return;
   kept_bytes_ += bytes;
   const std::string name = fmt::format("x{}", kept_.size());
@@ -266,11 +288,18 @@ void RowEmitter::row_store(const loop::Loop& l, const loop::Store& s, std::strin
   const std::optional<Affine> base = base_of(l, s.offset);
   if (!base || !lies_in_pairs(s.buffer, *base)) return store(s);
   const std::string array = fmt::format("y{}", stored_++);
+  const std::string to = fmt::format("*(PYC_GLOBAL pyc_v{}*)({} + {})", kPair * dtype_size(b.dtype),
+                                     buffer_name(s.buffer), place(*base));
+  if (const auto half = rounded(s.value)) {
+    line(fmt::format("{}[i] = {};", array, value(half->from)));
+    before += fmt::format("float {}[{}];\n", array, kPair);
+    after += fmt::format("{0} = {1}({2}[0], {2}[1]);\n", to, half->pair, array);
+    return;
+  }
   const std::string x = b.dtype == DType::kI64 ? wide(s.value) : value(s.value);
   line(fmt::format("{}[i] = ({}){};", array, memory_type(b.dtype), x));
   before += fmt::format("PYC_ALIGN16 {} {}[{}];\n", memory_type(b.dtype), array, kPair);
-  after += fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + {2}) = *(pyc_v{0}*){3};\n",
-                       kPair * dtype_size(b.dtype), buffer_name(s.buffer), place(*base), array);
+  after += fmt::format("{} = *(pyc_v{}*){};\n", to, kPair * dtype_size(b.dtype), array);
 }
 
 // Whether the statement checks something that all elements of the row have in common.
@@ -331,43 +360,64 @@ void RowEmitter::pass(const loop::Loop& l) {
                    kPair, var_type(l.var), each, after, is_whole_ ? "" : "}\n"));
 }
 
-// Joins lanes over the warp, distances halving; its first thread has the result.
+// Joins lanes over the warp, distances halving; all threads have the result, since no join tells
+// its sides apart. One half of the warp has the first lanes of pairs, the other the second ones, as
+// soon as they are joined with the threads that are half a warp away.
 void RowEmitter::join_warp(const loop::Reduction& r) {
   const DType t = pool_.var_info(r.result).dtype;
-  const bool tree = r.kind == ReduceKind::kTree;
-  const auto join_threads = [&](const std::string& x) {
-    for (int h = dialect_.warp / 2; h > 0; h /= 2) {
-      const std::string other = shuffle_text("down", x, t, fmt::format(", {}u", h));
-      line(fmt::format("{} = {};", x, join_text(r.op, t, x, other)));
-    }
+  const std::string name = name_of(r);
+  const auto join = [&](int distance, const std::string& given) {
+    const std::string other = shuffle_text("xor", given, t, fmt::format(", {}u", distance));
+    line(fmt::format("{} = {};", name, join_text(r.op, t, name, other)));
   };
-  if (!tree) return join_threads(name_of(r));
-  const std::string lanes[] = {name_of(r) + "_l[0]", name_of(r) + "_l[1]"};
-  for (const std::string& x : lanes) join_threads(x);
-  line(fmt::format("{} = {};", name_of(r), join_text(r.op, t, lanes[0], lanes[1])));
+  const int half = dialect_.warp / 2;
+  const bool tree = r.kind == ReduceKind::kTree;
+  if (tree) {
+    line(
+        fmt::format("{0} = lane < {1} ? {0}_l[0] : {0}_l[1];\n"
+                    "{0}_l[0] = lane < {1} ? {0}_l[1] : {0}_l[0];",
+                    name, half));
+  }
+  join(half, tree ? name + "_l[0]" : name);
+  for (int distance = half / 2; distance > 0; distance /= 2) join(distance, name);
+  if (tree) join(half, name);
+}
+
+// What each warp has of the reductions, to all threads of the row.
+void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
+  if (together_ > 1 && !met_) line("pyc_together_wait();");  // until the others' arrays are there
+  met_ = true;
+  for (const loop::Reduction& r : reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    const std::string name = name_of(r);
+    if (together_ == 1) {
+      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n", memory_type(t), name, warps_);
+      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name));
+      continue;
+    }
+    const int64_t count = block_warps_ * together_;
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name, count);
+    line(fmt::format("if (lane < {}) pyc_far_put_{}({}_parts, warp, {}, lane, {});", together_,
+                     word_type(t), name, count, as_word(name, t)));
+  }
+  line(together_ == 1 ? "pyc_barrier();" : "pyc_together_arrive();\npyc_together_wait();");
 }
 
 // Gives every thread the results. A row is at most one super-block.
 void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) join_warp(r);
-  if (warps_ > 1 && !reductions.empty()) {
-    for (const loop::Reduction& r : reductions) {
-      const DType t = pool_.var_info(r.result).dtype;
-      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n", memory_type(t), name_of(r), warps_);
-      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name_of(r)));
-    }
-    line("pyc_barrier();");
-  }
+  if (warps_ > 1 && !reductions.empty()) tell_parts(reductions);
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
     const std::string identity = identity_text(r.op, t);
     const bool tree = r.kind == ReduceKind::kTree;
     if (warps_ == 1) {
-      const std::string x = shuffle_text("first", name, t, "");
-      line(fmt::format("{} = {};", name, tree ? join_text(r.op, t, identity, x) : x));
+      if (tree) line(fmt::format("{} = {};", name, join_text(r.op, t, identity, name)));
     } else {
-      const std::string part = fmt::format("({}){}_parts[w]", value_type(t), name);
+      const std::string word = name + "_parts[w]";
+      const std::string part =
+          together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
       line(fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = 0; w < {2}; ++w) {0} = {3};", name,
                        identity, warps_, join_text(r.op, t, name, part)));
     }
@@ -376,13 +426,12 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
   }
 }
 
-void RowEmitter::whole_rows(bool early) {
+void RowEmitter::whole_rows(bool early, bool again) {
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
     line(fmt::format("{} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype), buffer_name(b),
                      rounds_, kPair));
   }
-  count_passes();
   for (const loop::Loop& l : passes_) {
     if (!early) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {
@@ -398,7 +447,9 @@ void RowEmitter::whole_rows(bool early) {
     }
     end_statement();
   }
-  if (warps_ > 1) line("pyc_barrier();");  // before the next row's parts
+  // Before the next row's parts.
+  if (together_ == 1 && warps_ > 1) line("pyc_barrier();");
+  if (met_ && together_ > 1 && again) line("pyc_together_arrive();");
 }
 
 void RowEmitter::one_block() {

@@ -2,8 +2,9 @@
 
 // Passes over rows by teams of warps: a warp has 1024 elements of a row, one block of its trees,
 // and a thread two lanes of these side by side, the same in every pass. What it reads and keeps of
-// a row stays in its registers. Text around it declares `warp` and `lane` of a thread, `t` in its
-// team, and `first`, its first element.
+// a row stays in its registers. A row of many warps is that of a cluster of blocks, which tell each
+// other their parts of a reduction through shared memory. Text around it declares `warp` and `lane`
+// of a thread, `t` in its team, and `first`, its first element.
 
 #include <map>
 #include <optional>
@@ -27,10 +28,15 @@ class RowEmitter : public Emitter {
   bool fits();
   int64_t extent() const { return extent_; }
   int64_t warps() const { return warps_; }  // of a whole row
+  // Blocks that have a row together, warps of one, and blocks that must fit into a multiprocessor.
+  int64_t together() const { return together_; }
+  int64_t block_warps() const { return block_warps_; }
+  int64_t resident() const;
+  bool meets() const { return met_ && together_ > 1; }
   const std::string& head() const { return head_; }
   // All of the kernel, a row at a time. Early: all loads that can begin at once do; else rows that
-  // one pass alone reads are not kept.
-  void whole_rows(bool early);
+  // one pass alone reads are not kept. Again: another row follows.
+  void whole_rows(bool early, bool again);
   // The first pass over one block of a row; then the first thread has the block's reductions under
   // their names.
   void one_block();
@@ -38,6 +44,7 @@ class RowEmitter : public Emitter {
  private:
   using Key = std::tuple<uint32_t, int64_t, std::vector<std::pair<loop::ExprId, int64_t>>>;
 
+  int64_t bytes_of_thread(int64_t blocks) const;
   bool keeps_scratch(uint32_t buffer);
   int64_t operations(const loop::Loop& l);
   std::vector<loop::ExprId> used_by(const loop::Loop& l);
@@ -54,7 +61,6 @@ class RowEmitter : public Emitter {
   std::optional<RowLoad> row_load(const loop::Loop& l, loop::ExprId e);
   template <class Use>
   void each_row_load(const loop::Loop& l, Use use);
-  void count_passes();
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
   void read_loads(const loop::Loop& l, std::string& before);
@@ -69,6 +75,7 @@ class RowEmitter : public Emitter {
   void row_store(const loop::Loop& l, const loop::Store& s, std::string& before,
                  std::string& after);
   void join_warp(const loop::Reduction& r);
+  void tell_parts(const std::vector<loop::Reduction>& reductions);
   void declare_lanes(const loop::Loop& l);
   void finish(const std::vector<loop::Reduction>& reductions);
 
@@ -77,6 +84,9 @@ class RowEmitter : public Emitter {
   int64_t extent_ = 0;
   int64_t warps_ = 1;
   int64_t rounds_ = 1;
+  int64_t together_ = 1;
+  int64_t block_warps_ = 1;
+  bool met_ = false;  // the blocks of a row, in it
   bool is_even_ = false;
   bool is_whole_ = false;  // no thread is past the end
   int64_t kept_bytes_ = 0;

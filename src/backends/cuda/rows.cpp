@@ -11,8 +11,8 @@
 namespace pyc::cuda {
 namespace {
 
-constexpr int64_t kMostRowWarps = 32;
-constexpr int64_t kTeamsOfRows = 4;  // of a block whose teams are single warps
+constexpr int64_t kMostRowWarps = 32;  // of a block
+constexpr int64_t kTeamsOfRows = 4;    // of a block whose teams are single warps
 // Rows up to which a launch is short of threads, so that all loads had better begin at once.
 constexpr int64_t kFewRows = 8 * kMultiprocessors;
 
@@ -21,38 +21,49 @@ constexpr int64_t kFewRows = 8 * kMultiprocessors;
 std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::string& symbol,
                                     const Dialect& dialect, const std::vector<bool>& unaligned) {
   RowEmitter emitter(kernel, dialect, symbol, unaligned);
-  if (!emitter.fits() || emitter.warps() > kMostRowWarps) return std::nullopt;
+  if (!emitter.fits() || emitter.block_warps() > kMostRowWarps) return std::nullopt;
   const int64_t points = kernel.parallel_size();
   const std::string type = counter_type(points);
   std::vector<int64_t> extents;
   for (loop::VarId v : kernel.parallel) extents.push_back(kernel.pool.var_info(v).extent);
-  emitter.open_scope();
-  declare_digits(emitter, "point", type, kernel.parallel, extents);
-  emitter.whole_rows(points <= kFewRows);
-  const std::string body = emitter.close_scope();
-
+  const int64_t together = emitter.together();
   const int64_t teams =
       emitter.warps() > 1 ? 1 : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
-  const int64_t team_threads = emitter.warps() * dialect.warp;
+  const int64_t at_once = std::min((points + teams - 1) / teams, kMostBlocks / together);
+  const bool again = at_once * teams < points;
+  emitter.open_scope();
+  declare_digits(emitter, "point", type, kernel.parallel, extents);
+  emitter.whole_rows(points <= kFewRows, again);
+  const std::string body = emitter.close_scope();
+
+  const int64_t block_threads = emitter.block_warps() * dialect.warp;
   KernelText out{.symbol = symbol,
-                 .form = fmt::format("rows of {}", team_threads),
+                 .form = fmt::format("rows of {}", block_threads * together),
                  .text = "",
                  .buffers = parameters_of(kernel)};
-  out.threads = static_cast<uint32_t>(team_threads * teams);
-  out.blocks = static_cast<uint32_t>(std::min((points + teams - 1) / teams, kMostBlocks));
+  out.threads = static_cast<uint32_t>(block_threads * teams);
+  out.blocks = static_cast<uint32_t>(at_once * together);
+  // Blocks that run together are neighbours.
+  const auto of_team = [&](const std::string& number, char sign) {
+    return together == 1 ? number : fmt::format("({} {} {})", number, sign, together);
+  };
+  const std::string before =
+      together == 1 ? "" : of_team("pyc_block()", '%') + fmt::format(" * {} + ", block_threads);
   const std::string head = fmt::format(
-      "const i32 team = pyc_thread() / {0};\nconst i32 t = pyc_thread() % {0};\n"
+      "const i32 team = pyc_thread() / {0};\nconst i32 t = {4}pyc_thread() % {0};\n"
       "const i32 warp = t / {1};\nconst i32 lane = t % {1};\n"
       "const i32 first = warp * {2} + lane * {3};\n",
-      team_threads, dialect.warp, loop::kTreeBlock, RowEmitter::kPair);
+      block_threads, dialect.warp, loop::kTreeBlock, RowEmitter::kPair, before);
   const std::string loop = fmt::format(
-      "for ({0} point = ({0})pyc_block() * {1} + team; point < {2}; point += ({0})pyc_blocks() * "
-      "{1}) {{\n{3}}}",
-      type, teams, points, body);
+      "for ({0} point = ({0}){4} * {1} + team; point < {2}; point += ({0}){5} * {1}) {{\n{3}}}",
+      type, teams, points, body, of_team("pyc_block()", '/'), of_team("pyc_blocks()", '/'));
   // What was computed once for all points stands in the emitter's outermost scope.
   const std::string once = emitter.close_scope();
-  out.text = emitter.tables() + kernel_head(out, kernel, true) + " {\n" + head + emitter.head() +
-             once + loop + "\n}\n";
+  // A block that leaves takes its memory along: not before the others have written theirs.
+  const std::string begin = emitter.meets() ? "pyc_together_arrive();\n" : "";
+  const std::string end = emitter.meets() && again ? "\npyc_together_wait();" : "";
+  out.text = emitter.tables() + kernel_head(out, kernel, true, emitter.resident(), together) +
+             " {\n" + head + emitter.head() + once + begin + loop + end + "\n}\n";
   return out;
 }
 

@@ -306,17 +306,23 @@ class TeamEmitter : public Emitter {
 
 }  // namespace
 
+std::string word_type(DType t) { return dtype_size(t) == 8 ? "u64" : "u32"; }
+
+std::string as_word(const std::string& x, DType t) {
+  if (t == DType::kF32) return fmt::format("pyc_f32_bits({})", x);
+  if (t == DType::kF64) return fmt::format("pyc_f64_bits({})", x);
+  return fmt::format("({}){}", word_type(t), x);
+}
+
+std::string from_word(const std::string& x, DType t) {
+  if (t == DType::kF32) return fmt::format("pyc_bits_f32({})", x);
+  if (t == DType::kF64) return fmt::format("pyc_bits_f64({})", x);
+  return fmt::format("({}){}", value_type(t), x);
+}
+
 std::string shuffle_text(const std::string& how, const std::string& x, DType t,
                          const std::string& by) {
-  const bool wide = dtype_size(t) == 8;
-  const std::string bits = t == DType::kF32   ? fmt::format("pyc_f32_bits({})", x)
-                           : t == DType::kF64 ? fmt::format("pyc_f64_bits({})", x)
-                                              : fmt::format("({}){}", wide ? "u64" : "u32", x);
-  const std::string moved =
-      fmt::format("pyc_shuffle_{}_{}({}{})", how, wide ? "u64" : "u32", bits, by);
-  if (t == DType::kF32) return fmt::format("pyc_bits_f32({})", moved);
-  if (t == DType::kF64) return fmt::format("pyc_bits_f64({})", moved);
-  return fmt::format("({}){}", value_type(t), moved);
+  return from_word(fmt::format("pyc_shuffle_{}_{}({}{})", how, word_type(t), as_word(x, t), by), t);
 }
 
 std::optional<KernelText> team_text(const loop::Kernel& kernel, const std::string& symbol,
