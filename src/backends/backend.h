@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/effort.h"
 #include "base/status.h"
 #include "base/target_info.h"
 #include "base/trace.h"
@@ -31,7 +32,8 @@ struct BackendOptions {
   int lanes = 0;               // vector width in f32 lanes; 0: the target's own
   std::string target;          // what code is made for, by name; "": this machine
   CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
-  TraceLog* trace = nullptr;   // where the kernels that are made are recorded; null: nowhere
+  Effort effort = Effort::kBalanced;
+  TraceLog* trace = nullptr;  // where the kernels that are made are recorded; null: nowhere
   // Asked before each kernel is made; what it refuses ends the compile. Threads share it.
   std::function<Status()> before_kernel = {};
 };

@@ -35,6 +35,11 @@ plan::PlanMode mode_of(const CompileOptions& o) {
   return o.mode == kLatencyFirst ? plan::PlanMode::kLatencyFirst : plan::PlanMode::kBalanced;
 }
 
+Effort effort_of(const CompileOptions& o) {
+  if (o.effort == kFastDev) return Effort::kFastDev;
+  return o.effort == kMaxPerf ? Effort::kMaxPerf : Effort::kBalanced;
+}
+
 std::vector<double> costs_of(const Selection& selection) {
   std::vector<double> costs;
   for (const backends::Candidate& c : selection.chosen) costs.push_back(c.cost_ns);
@@ -109,6 +114,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
       .lanes = o.lanes,
       .target = o.target,
       .store = o.store.get(),
+      .effort = effort_of(o),
       .trace = o.trace.get(),
       .before_kernel = [limit] { return limit.check("code"); }};
 
@@ -137,6 +143,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                              .memory_budget = budget_or_none(o),
                              .reuse = o.reuse,
                              .mode = mode_of(o),
+                             .effort = effort_of(o),
                              .group_ns = costs_of(selection),
                              .stream = o.stream_parameters && backend->capabilities().streams,
                              .states = std::move(states)};

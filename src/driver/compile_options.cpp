@@ -28,6 +28,7 @@ std::vector<std::string_view> precision_names() {
 }
 std::vector<std::string_view> fallback_names() { return {"refuse", kFallbackAllowed}; }
 std::vector<std::string_view> mode_names() { return {"balanced", kMemoryFirst, kLatencyFirst}; }
+std::vector<std::string_view> effort_names() { return {kFastDev, "balanced", kMaxPerf}; }
 std::vector<std::string_view> rails_names() { return {kRailsOff, kRailsShadow, "on"}; }
 std::vector<std::string_view> unit_names() {
   std::vector<std::string_view> names = matrix_unit_names();

@@ -49,7 +49,7 @@ std::vector<Item> arena_items(const ExecutionPlan& plan, uint32_t place) {
 
 }  // namespace
 
-Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse) {
+Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse, int64_t work) {
   const std::vector<Item> items = arena_items(plan, place);
   std::vector<Block> blocks;
   for (const Item& item : items) blocks.push_back(item.block);
@@ -61,7 +61,7 @@ Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse) {
       placement.arena_bytes += block.size;
     }
   } else {
-    const Packing packing = pack(blocks, live_peak(plan, place).bytes);
+    const Packing packing = pack(blocks, live_peak(plan, place).bytes, work);
     placement = {packing.bytes, packing.found_by, packing.optimal};
   }
   for (size_t i = 0; i < items.size(); ++i) {

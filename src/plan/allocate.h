@@ -15,7 +15,7 @@ struct Placement {
 // Sets the offset of every instance in the place's arena from the uses; what is written in place
 // gets the offset of what it is written over. With reuse offsets.h packs them; without, every
 // instance gets memory of its own. Lifetimes are taken in the order of the list: the steps that use
-// the arena are on one queue.
-Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse);
+// the arena are on one queue. `work` is what packing may cost.
+Placement place_instances(ExecutionPlan& plan, uint32_t place, bool reuse, int64_t work);
 
 }  // namespace pyc::plan

@@ -61,10 +61,11 @@ class BudgetSearch {
     constexpr int kTries = 4;
     int64_t asked = limit;
     for (int i = 0; i < kTries && asked >= floor_; ++i) {
-      Recomputed made = recompute(task_, ordered_, asked);
+      Recomputed made = recompute(task_, ordered_, asked, drafting_.work.recompute);
       if (!made.fits) return {};
       const Drafting again{drafting_.lowered, drafting_.needs, made.plan,
-                           possible_pairs(drafting_.lowered, drafting_.needs, made.plan)};
+                           possible_pairs(drafting_.lowered, drafting_.needs, made.plan),
+                           drafting_.work};
       Draft draft = again.draft(program_order(made.plan, again.pairs), true);
       if (draft.placement.arena_bytes <= limit) return Found{std::move(draft), made.more_ns};
       asked -= draft.placement.arena_bytes - limit;

@@ -8,6 +8,19 @@
 
 namespace pyc::plan {
 
+SearchWork search_work(Effort effort) {
+  const SearchWork usual;
+  if (effort == Effort::kFastDev) {
+    return {.order = usual.order / 10, .offsets = 0, .recompute = usual.recompute / 10};
+  }
+  if (effort == Effort::kMaxPerf) {
+    return {.order = usual.order * 10,
+            .offsets = usual.offsets * 10,
+            .recompute = usual.recompute * 10};
+  }
+  return usual;
+}
+
 Draft Drafting::draft(const StepOrder& order, bool reuse) const {
   Draft out{unordered, order.steps, {}, order.peak_bytes};
   PairsOfSteps ordered_pairs;
@@ -22,11 +35,11 @@ Draft Drafting::draft(const StepOrder& order, bool reuse) const {
     out.lower_bound = program_order(out.plan, ordered_pairs).peak_bytes;
   }
   set_uses(out.plan);
-  out.placement = place_instances(out.plan, 0, reuse);
+  out.placement = place_instances(out.plan, 0, reuse, work.offsets);
   if (!reuse || out.placement.arena_bytes <= out.lower_bound) return out;
   ExecutionPlan in_place = out.plan;
   choose_in_place(ordered_pairs, in_place);
-  const Placement placement = place_instances(in_place, 0, reuse);
+  const Placement placement = place_instances(in_place, 0, reuse, work.offsets);
   if (placement.arena_bytes >= out.placement.arena_bytes) return out;
   return {std::move(in_place), order.steps, placement, out.lower_bound, out.copied_bytes};
 }

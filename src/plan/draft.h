@@ -5,8 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "base/effort.h"
 #include "plan/allocate.h"
+#include "plan/offsets.h"
 #include "plan/order.h"
+#include "plan/recompute.h"
 
 namespace pyc::plan {
 
@@ -23,12 +26,21 @@ struct Draft {
   }
 };
 
+// What the searches of one plan may cost, in looks at a step or a block and never by a clock.
+struct SearchWork {
+  int64_t order = 200'000;        // least_memory_order
+  int64_t offsets = kOffsetWork;  // pack; 0: greedy orders only
+  int64_t recompute = kRecomputeWork;
+};
+SearchWork search_work(Effort effort);
+
 // What drafts of one plan have in common.
 struct Drafting {
   const lower::LoweredGraph& lowered;
   std::span<const lower::KernelNeeds> needs;
   const ExecutionPlan& unordered;
   PairsOfSteps pairs;  // of the unordered plan
+  SearchWork work = {};
 
   // The steps in the given order, with results in place where that makes the arena smaller.
   Draft draft(const StepOrder& order, bool reuse) const;

@@ -37,7 +37,8 @@ Result<Draft> draft_in_order(const Drafting& drafting, std::span<const uint32_t>
     order.steps.push_back(static_cast<size_t>(step - drafting.unordered.steps.begin()));
   }
   set_uses(ordered);
-  place_instances(ordered, 0, false);  // each in memory of its own: what is read is the order's
+  // Each in memory of its own: what is read is the order's.
+  place_instances(ordered, 0, false, 0);
   PYC_TRY(verify_schedule(drafting.lowered, ordered).with_context("order of steps"));
   const PairsOfSteps pairs = possible_pairs(drafting.lowered, drafting.needs, ordered);
   order.peak_bytes = program_order(ordered, pairs).peak_bytes;

@@ -19,9 +19,6 @@
 namespace pyc::plan {
 namespace {
 
-// What looking for an order may cost (least_memory_order).
-constexpr int64_t kOrderWork = 200'000;
-
 // Takes the order instead if the draft it makes copies less for states or has a smaller arena.
 void try_order(const Drafting& drafting, const StepOrder& order, Draft& best, Decision& decision) {
   Draft draft = drafting.draft(order, true);
@@ -52,7 +49,7 @@ Draft choose_order(const Drafting& drafting, const PlanOptions& options) {
   const bool other = !std::is_sorted(greedy.steps.begin(), greedy.steps.end());
   if (other) try_order(drafting, greedy, draft, decision);
   if (options.mode == PlanMode::kMemoryFirst) {
-    const StepOrder least = least_memory_order(unordered, pairs, kOrderWork);
+    const StepOrder least = least_memory_order(unordered, pairs, drafting.work.order);
     if (least.peak_bytes < draft.placement.arena_bytes && least.steps != greedy.steps) {
       try_order(drafting, least, draft, decision);
     }
@@ -159,7 +156,8 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
   }
   PYC_ASSIGN(ExecutionPlan unordered, make_instances(lowered, needs, options.states));
   if (options.reuse) order_for_states(lowered, needs, unordered);
-  const Drafting drafting{lowered, needs, unordered, possible_pairs(lowered, needs, unordered)};
+  const Drafting drafting{lowered, needs, unordered, possible_pairs(lowered, needs, unordered),
+                          search_work(options.effort)};
   PYC_ASSIGN(Draft draft, options.order.empty()
                               ? Result<Draft>(choose_order(drafting, options))
                               : draft_in_order(drafting, options.order, options.reuse));

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "base/effort.h"
 #include "base/status.h"
 #include "plan/types.h"
 
@@ -23,6 +24,7 @@ struct PlanOptions {
   int64_t memory_budget = -1;
   bool reuse = true;  // off: every arena instance gets memory of its own
   PlanMode mode = PlanMode::kBalanced;
+  Effort effort = Effort::kBalanced;  // what searches may cost
   // Per group: the estimated time of one run; what is run again for the budget is chosen by it.
   // Empty or 0: by the bytes that the group moves.
   std::vector<double> group_ns = {};

@@ -181,7 +181,7 @@ class StreamSearch {
     plan.steps = std::move(steps);
     out.order.clear();
     set_uses(plan);
-    out.placement = place_instances(plan, 0, true);
+    out.placement = place_instances(plan, 0, true, drafting_.work.offsets);
     out.lower_bound =
         program_order(plan, possible_pairs(drafting_.lowered, drafting_.needs, plan)).peak_bytes;
     return {std::move(out), choice};

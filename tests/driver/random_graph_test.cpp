@@ -23,6 +23,7 @@ int setting(const char* name, int fallback) {
 TEST(RandomGraphs, CpuGivesTheBitsOfTheUnfusedReference) {
   constexpr int kLanes[] = {4, 8, 16, 0};
   constexpr int kThreads[] = {1, 2, 7};
+  constexpr const char* kEfforts[] = {"fast_dev", "balanced", "max_perf"};
   const int first = setting("PYC_RANDOM_SEED", 1);
   for (int seed = first; seed < first + setting("PYC_RANDOM_GRAPHS", 60); ++seed) {
     const DrawnGraph drawn = draw_graph(static_cast<uint64_t>(seed));
@@ -32,7 +33,9 @@ TEST(RandomGraphs, CpuGivesTheBitsOfTheUnfusedReference) {
     fused.threads = 2;
     driver::CompileOptions cpu = cpu_options(kLanes[seed % 4], kThreads[seed % 3]);
     if (seed % 5 == 0) cpu.kernels = {"f32_matmul"};
-    const std::string found = difference(drawn, {fused, cpu});
+    driver::CompileOptions other_effort = cpu;
+    other_effort.effort = kEfforts[seed % 3];
+    const std::string found = difference(drawn, {fused, cpu, other_effort});
     ASSERT_EQ(found, "") << "seed " << seed << "\n" << ir::print(drawn.graph);
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/effort.h"
 #include "base/status.h"
 #include "loop/loop.h"
 
@@ -33,6 +34,7 @@ struct CodegenTarget {
   int lanes = 4;         // elements per vector body: 4, 8 or 16, whatever the hardware's width
   bool avx512 = false;   // x86: 32 registers of 512 bits
   ByteUnit bytes = ByteUnit::kNone;
+  Effort effort = Effort::kBalanced;
 
   bool is_aarch64() const { return triple.starts_with("aarch64"); }
 

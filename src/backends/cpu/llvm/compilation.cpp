@@ -76,6 +76,12 @@ void find_host(CodegenTarget& target) {
   target.features += (target.features.empty() ? "" : ",") + host.features;
 }
 
+// Level 1 makes the code of level 2 here, so the quick one is 0.
+llvm::CodeGenOpt::Level level_of(Effort effort) {
+  if (effort == Effort::kFastDev) return llvm::CodeGenOpt::None;
+  return effort == Effort::kMaxPerf ? llvm::CodeGenOpt::Aggressive : llvm::CodeGenOpt::Default;
+}
+
 // Keeps what LLVM would print (and exit on).
 class Diagnostics : public llvm::DiagnosticHandler {
  public:
@@ -130,8 +136,13 @@ Status Compilation::make_machine() {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   machine_.reset(llvm_target->createTargetMachine(
       target_.triple, target_.cpu, target_.features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOpt::Default));
+      llvm::CodeModel::Small, level_of(target_.effort)));
   if (machine_ == nullptr) return {Code::kUnsupported, "LLVM has no code for " + target_.triple};
+  // One selector of instructions at all levels: the quick ones of level 0 are no quicker on these
+  // kernels, and bits would hang on two more pieces of LLVM.
+  machine_->setO0WantsFastISel(false);
+  machine_->setFastISel(false);
+  machine_->setGlobalISel(false);
   const llvm::MCSubtargetInfo* info = machine_->getMCSubtargetInfo();
   if (x86 && !(info->checkFeatures("+fma") && info->checkFeatures("+avx2"))) {
     return {Code::kUnsupported,
@@ -205,7 +216,8 @@ std::string Compilation::source() const {
   writer.writeModule(*module_);
   writer.writeStrtab();
   std::string out = target_.triple + '\n' + target_.cpu + '\n' + target_.features + '\n' +
-                    std::to_string(target_.lanes) + '\n';
+                    std::to_string(target_.lanes) + '\n' +
+                    std::to_string(static_cast<int>(target_.effort)) + '\n';
   out.append(bytes.begin(), bytes.end());
   return out;
 }
