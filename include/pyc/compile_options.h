@@ -36,6 +36,20 @@ PYC_API pyc_status pyc_compile_options_get(const pyc_compile_options* options, c
 PYC_API pyc_status pyc_compile_options_contract(pyc_compile_options* options, const char* text,
                                                 pyc_error** error);
 
+/* What is compiled with the options from now on calls `progress` after each kernel that was made:
+ * `done` of `all`. Calls come from any thread, several at once, and must return soon; NULL: none.
+ * `release`, if not NULL, is called with `user` once nothing refers to it any more. No option by
+ * name, since it decides nothing. */
+PYC_API pyc_status pyc_compile_options_progress(
+    pyc_compile_options* options, void (*progress)(void* user, int64_t done, int64_t all),
+    void* user, void (*release)(void* user), pyc_error** error);
+
+/* What is compiled with the options, or copies of them, from now on shares machine code: a graph
+ * that differs from one before in sizes alone is given that one's code, with its sizes as
+ * arguments. Results have the bits they have without. For the device that is set when it is called.
+ */
+PYC_API pyc_status pyc_compile_options_share_code(pyc_compile_options* options, pyc_error** error);
+
 /* How an option's value is written. */
 enum {
   PYC_OPTION_SWITCH = 0,

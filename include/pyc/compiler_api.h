@@ -219,7 +219,7 @@ PYC_API pyc_status pyc_refusals_get(const pyc_refusals* refusals, size_t index,
                                     pyc_decision* decision, pyc_error** error);
 PYC_API void pyc_refusals_destroy(pyc_refusals* refusals);
 
-/* The text of one stage of a compile: graph, passes, groups, loop, plan, llvm or asm. */
+/* The text of one stage of a compile: graph, passes, groups, dot, loop, plan, llvm or asm. */
 PYC_API pyc_status pyc_dump(const pyc_graph* graph, const pyc_compile_options* options,
                             const char* stage, char** text, pyc_error** error);
 

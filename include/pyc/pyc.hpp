@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,25 @@ class CompileOptions {
   // Records what is compiled with them, and its runs; null: nothing.
   CompileOptions& trace(pyc_trace* trace) {
     check([&](pyc_error** e) { return pyc_compile_options_trace(get(), trace, e); });
+    return *this;
+  }
+  // Calls `tell` after each kernel that was made: done, all. From any thread, several at once.
+  CompileOptions& progress(std::function<void(int64_t, int64_t)> tell) {
+    using Tell = std::function<void(int64_t, int64_t)>;
+    auto user = std::make_unique<Tell>(std::move(tell));
+    const auto call = [](void* opaque, int64_t done, int64_t all) {
+      (*static_cast<Tell*>(opaque))(done, all);
+    };
+    const auto release = [](void* opaque) { delete static_cast<Tell*>(opaque); };
+    check([&](pyc_error** e) {
+      return pyc_compile_options_progress(get(), call, user.get(), release, e);
+    });
+    static_cast<void>(user.release());  // the options have it
+    return *this;
+  }
+  // Graphs that differ in sizes alone share their code.
+  CompileOptions& share_code() {
+    check([&](pyc_error** e) { return pyc_compile_options_share_code(get(), e); });
     return *this;
   }
   // The items of a list are lines.

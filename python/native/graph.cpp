@@ -109,8 +109,13 @@ nb::tuple value_type(const Graph& graph, pyc_value value) {
                         nb::tuple(nb::cast(Shape(info.shape, info.shape + info.rank))));
 }
 
-CompiledModel compile_graph(const Graph& graph, const OptionList& list) {
-  const CompileOptions options = options_of(list);
+// Options whose compiles share code.
+struct SharedCode {
+  explicit SharedCode(const OptionList& list) : options(options_of(list)) { options.share_code(); }
+  CompileOptions options;
+};
+
+CompiledModel compile_with(const Graph& graph, const CompileOptions& options) {
   CompiledModel::Owner model;
   {
     const nb::gil_scoped_release released;
@@ -119,6 +124,14 @@ CompiledModel compile_graph(const Graph& graph, const OptionList& list) {
     });
   }
   return CompiledModel(std::move(model));
+}
+
+CompiledModel compile_graph(const Graph& graph, const OptionList& list) {
+  return compile_with(graph, options_of(list));
+}
+
+CompiledModel compile_shared(const Graph& graph, const SharedCode& shared) {
+  return compile_with(graph, shared.options);
 }
 
 void compile_to_file(const Graph& graph, const std::string& path, const OptionList& list) {
@@ -182,8 +195,10 @@ void bind_graph(nb::module_& module) {
       .def("fingerprint", &Graph::fingerprint)
       .def("dump", dump)
       .def("compile", compile_graph)
+      .def("compile_shared", compile_shared)
       .def("compile_to_file", compile_to_file)
       .def("export_onnx", &Graph::export_onnx);
+  nb::class_<SharedCode>(module, "SharedCode").def(nb::init<const OptionList&>());
   nb::class_<ModelFile>(module, "ModelFile")
       .def_static("load", &ModelFile::load)
       .def_static("read", read_bytes)

@@ -1,9 +1,11 @@
 """The code blocks of the pages run: those of one page one after the other, in one folder."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,68 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
         if "import torch" in block and importlib.util.find_spec("torch") is None:
             continue
         exec(compile(block, page, "exec"), scope)
+
+
+# Lines that install and build; other steps of `./dev test` run these.
+BUILDING = {"./dev demo", "python3 -m venv v && v/bin/pip install ."}
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """Runs lines of bash in a folder, with the program, this Python and a pkg-config that knows the library of build/dev."""
+    build = ROOT / "build" / "dev"
+    if not (build / "pyc").exists() or shutil.which("cc") is None:
+        pytest.skip("NOT RUN (no build/dev/pyc, or no cc)")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "pyc").symlink_to(build / "pyc")
+    (tools / "python").symlink_to(sys.executable)
+    flags = f"-I{ROOT / 'include'} -L{build} -Wl,-rpath,{build} -lpyc"
+    (tools / "pkg-config").write_text(f"#!/bin/sh\necho '{flags}'\n", encoding="utf-8")
+    (tools / "pkg-config").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+
+    def run(lines):
+        done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", lines], capture_output=True, text=True)
+        assert done.returncode == 0, f"{lines}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def test_the_tutorial_runs(shell, tmp_path):
+    shutil.copy(ROOT / "demos" / "deploy.c", tmp_path)
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    scope = {}
+    found = re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)
+    assert len(found) >= 10
+    for kind, block in found:
+        assert kind in ("sh", "python")
+        if kind == "python":
+            exec(compile(block, "tutorial", "exec"), scope)
+        elif set(block.splitlines()) != BUILDING:
+            shell(block)
+
+
+def test_the_commands_of_the_readme_run(shell, tmp_path):
+    """Those of the program, with the release build's name taken for the one that is here."""
+    write_model("model.onnx")
+    data = tmp_path / "cases" / "one" / "test_data_set_0"
+    data.mkdir(parents=True)
+    write_model("cases/one/model.onnx")
+    zeros = np.zeros((2, 4), np.float32)
+    onnx.save_tensor(numpy_helper.from_array(zeros, "x"), data / "input_0.pb")
+    onnx.save_tensor(numpy_helper.from_array(zeros + 0.25, "y"), data / "output_0.pb")
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^build/release/(pyc .*)$", text, re.M)
+    assert len(commands) >= 8
+    for command in commands:
+        shell(command)
+    (block,) = re.findall(r"^```\n(graph @.*?)^```", text, re.M | re.S)
+    (tmp_path / "layer.ir").write_text(block, encoding="utf-8")
+    assert "y: f32[2,3]" in shell("pyc run layer.ir")
 
 
 def test_the_readme_has_ten_lines():

@@ -4,9 +4,7 @@ import pyc
 from planted_faults import RELU, faults
 
 # What is not named, or not refused, yet. At most 5 of 200.
-KNOWN = {
-    "builder 10": "the input with a negative dim is not named",
-}
+KNOWN: dict[str, str] = {}
 
 
 def said(provoke):

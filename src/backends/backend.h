@@ -36,6 +36,8 @@ struct BackendOptions {
   TraceLog* trace = nullptr;  // where the kernels that are made are recorded; null: nowhere
   // Asked before each kernel is made; what it refuses ends the compile. Threads share it.
   std::function<Status()> before_kernel = {};
+  // Told after each kernel that was made how many there are to make. Threads share it.
+  std::function<void(int64_t all)> after_kernel = {};
 };
 
 struct Capabilities {

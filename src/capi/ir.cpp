@@ -115,8 +115,9 @@ pyc_status pyc_graph_input(pyc_graph* graph, const char* name, pyc_dtype dtype,
   return guard(error, [&]() -> Status {
     PYC_TRY(check_new_value(graph, value));
     PYC_TRY(require(name, "name"));
-    PYC_ASSIGN(ir::TensorType type, to_type(dtype, shape, rank));
-    return give_value(graph->builder.input(name, std::move(type)), value).with_node(name);
+    Result<ir::TensorType> type = to_type(dtype, shape, rank);
+    if (!type.ok()) return std::move(type).status().with_node(name);
+    return give_value(graph->builder.input(name, std::move(*type)), value).with_node(name);
   });
 }
 

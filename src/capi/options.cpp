@@ -6,6 +6,7 @@
 
 #include "capi/guard.h"
 #include "driver/contract.h"
+#include "driver/devices.h"
 
 using namespace pyc;
 using namespace pyc::capi;
@@ -124,6 +125,36 @@ pyc_status pyc_compile_options_contract(pyc_compile_options* options, const char
     PYC_TRY(require(options, "options"));
     PYC_TRY(require(text, "text"));
     return driver::add_contract(options->values, text);
+  });
+}
+
+pyc_status pyc_compile_options_progress(pyc_compile_options* options,
+                                        void (*progress)(void* user, int64_t done, int64_t all),
+                                        void* user, void (*release)(void* user),
+                                        pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    if (progress == nullptr) {
+      options->values.progress = {};
+      if (release != nullptr) release(user);
+      return {};
+    }
+    const std::shared_ptr<void> kept(user, [release](void* u) {
+      if (release != nullptr) release(u);
+    });
+    options->values.progress = [progress, kept](int64_t done, int64_t all) {
+      progress(kept.get(), done, all);
+    };
+    return {};
+  });
+}
+
+pyc_status pyc_compile_options_share_code(pyc_compile_options* options, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(options, "options"));
+    PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(options->values.device));
+    options->values.store = backend->make_store();
+    return {};
   });
 }
 

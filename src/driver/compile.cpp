@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/fp_state.h"
@@ -89,6 +91,14 @@ std::map<std::string, std::vector<TraceNode>> traced_nodes(const Front& front) {
   return out;
 }
 
+// Counts the kernels of one compile.
+std::function<void(int64_t)> after_kernel(const CompileOptions& o) {
+  if (!o.progress) return {};
+  return [tell = o.progress, done = std::make_shared<std::atomic<int64_t>>(0)](int64_t all) {
+    tell(++*done, all);
+  };
+}
+
 }  // namespace
 
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const TimeLimit& limit) {
@@ -116,7 +126,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
       .store = o.store.get(),
       .effort = effort_of(o),
       .trace = o.trace.get(),
-      .before_kernel = [limit] { return limit.check("code"); }};
+      .before_kernel = [limit] { return limit.check("code"); },
+      .after_kernel = after_kernel(o)};
 
   PYC_ASSIGN(const Policies policies, Policies::of(o, log));
   runtime::CompileBreakdown times;

@@ -4,6 +4,7 @@
 // of it, and lists its rows for those that go by names: the C ABI, the command line, the cache key.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -68,6 +69,8 @@ struct CompileOptions {
   std::vector<ContractClause> clauses = {};
   // Where compiles and the runs of what they make are recorded; null: nowhere.
   std::shared_ptr<TraceLog> trace = {};
+  // Told after each kernel that was made how many of how many that are, by any thread.
+  std::function<void(int64_t done, int64_t all)> progress = {};
 };
 
 // Fields of a row; compile_options.inc says what each means.

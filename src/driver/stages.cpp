@@ -13,6 +13,7 @@
 #include "driver/front.h"
 #include "driver/targets.h"
 #include "loop/loop.h"
+#include "lower/dot.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 // That it is a stage, and one of the chosen device.
 Status check_stage(std::string_view stage, const CompileOptions& o) {
-  constexpr std::string_view kCommon[] = {"graph", "passes", "groups", "loop", "plan"};
+  constexpr std::string_view kCommon[] = {"graph", "passes", "groups", "dot", "loop", "plan"};
   if (std::ranges::find(kCommon, stage) != std::end(kCommon)) return {};
   const std::vector<std::string_view> code = code_stages();
   if (std::ranges::find(code, stage) == code.end()) {
@@ -37,14 +38,19 @@ Status check_stage(std::string_view stage, const CompileOptions& o) {
                                           stage, fmt::join(own, ", "))};
 }
 
+std::vector<std::string> kernel_names(const Front& front) {
+  std::vector<std::string> names;
+  for (const backends::Candidate& c : front.selection.chosen) names.push_back(c.name);
+  return names;
+}
+
 }  // namespace
 
 Result<Stages> stages(ir::VerifiedGraph given, const CompileOptions& o) {
   const FpStateGuard fp_state;
   PYC_TRY(check_options(o));
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o, TimeLimit(o)));
-  std::vector<std::string> kernels;
-  for (const backends::Candidate& c : front.selection.chosen) kernels.push_back(c.name);
+  std::vector<std::string> kernels = kernel_names(front);
   return Stages{.given = std::move(front.given),
                 .canonical = std::move(front.canonical),
                 .lowered = std::move(front.lowered),
@@ -59,6 +65,7 @@ Result<std::string> dump(ir::VerifiedGraph given, const CompileOptions& o, std::
   PYC_ASSIGN(Front front, plan_graph(std::move(given), o, TimeLimit(o)));
   if (stage == "passes") return ir::print(*front.canonical);
   if (stage == "groups") return lower::print_groups(front.lowered);
+  if (stage == "dot") return lower::print_dot(front.lowered, kernel_names(front));
   if (stage == "plan") return plan::print(front.plan);
   std::string text;
   for (size_t g = 0; g < front.lowered.groups.size(); ++g) {

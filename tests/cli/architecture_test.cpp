@@ -47,7 +47,7 @@ std::string printed(std::string command, const std::string& model, const std::st
 TEST(ArchitecturePage, ShowsWhatItsCommandsPrint) {
   const auto stages = shown();
   const std::string fixed = "tests/models/linear_relu.ir";
-  for (const char* stage : {"graph", "passes", "groups", "loop", "plan"}) {
+  for (const char* stage : {"graph", "passes", "groups", "dot", "loop", "plan"}) {
     ASSERT_TRUE(stages.contains(stage)) << stage;
     EXPECT_EQ(printed(command_for(fixed), fixed, stage), stages.at(stage)) << stage;
   }

@@ -1,10 +1,17 @@
-// On a terminal, what takes over a second says so; elsewhere nothing is added.
+// On a terminal, what takes over a second says so; in a log a line every five; Ctrl-C ends it.
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <pty.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <thread>
+#include <vector>
 
+#include "base/sanitizers.h"
 #include "cli/program.h"
 
 namespace pyc::test {
@@ -39,8 +46,12 @@ std::string terminal_output(const std::string& arguments, const std::string& unt
 }
 
 TEST(Progress, IsShownOnATerminalAfterASecond) {
-  const std::string text = terminal_output("bench " + kModels + "linear_relu.ir" + kSlow);
+  const std::string text = terminal_output("bench " + kModels + "linear_relu.ir --seconds 2.5");
   EXPECT_NE(text.find("measuring " + kModels + "linear_relu.ir … 1 s"), std::string::npos) << text;
+  EXPECT_NE(text.find(" s [#"), std::string::npos) << text;
+  EXPECT_NE(text.find(" %, "), std::string::npos) << text;
+  EXPECT_NE(text.find(" s left"), std::string::npos) << text;
+  EXPECT_NE(text.find("\r\033[Klatency"), std::string::npos) << "not taken away: " << text;
   EXPECT_EQ(terminal_output("ops --name relu").find("…"), std::string::npos);
 }
 
@@ -56,11 +67,89 @@ TEST(Progress, OfTrainingSaysHowFarItHasCome) {
                           " --lr 0.001 --steps 100000 --data " + folder.file("d.npz"),
                       " s left");
   EXPECT_NE(text.find(" of 100000, loss "), std::string::npos) << text;
-  EXPECT_NE(text.find(" steps/s, "), std::string::npos) << text;
+  EXPECT_NE(text.find(" steps/s"), std::string::npos) << text;
 }
 
-TEST(Progress, IsNotShownElsewhere) {
-  EXPECT_FALSE(has(pyc("bench " + kModels + "linear_relu.ir" + kSlow), "… 1 s"));
+TEST(Progress, IsALineEveryFiveSecondsInALog) {
+  const Outcome log = pyc("bench " + kModels + "linear_relu.ir --runs 0 --seconds 5.5");
+  EXPECT_TRUE(has(log, "linear_relu.ir … 5 s")) << log.text;
+  EXPECT_FALSE(has(log, "… 1 s")) << log.text;
+  EXPECT_FALSE(has(log, "\r")) << log.text;
+}
+
+TEST(Progress, IsNotShownWhereNobodyAskedForIt) {
+  const std::string bench = "bench " + kModels + "linear_relu.ir" + kSlow;
+  EXPECT_EQ(terminal_output(bench + " --quiet").find("…"), std::string::npos);
+  EXPECT_EQ(terminal_output(bench + " --json").find("…"), std::string::npos);
+}
+
+// A chain of products, no two of one size: seconds of compiling.
+std::string slow_to_compile() {
+  constexpr int kProducts = 120;
+  std::string text = "graph @slow(%v0: f32[4,20]) -> (%v120) {\n";
+  std::string nodes;
+  for (int i = 0; i < kProducts; ++i) {
+    text += fmt::format("  %w{} = const f32[{},{}] splat(0.25)\n", i, 20 + i, 21 + i);
+    nodes += fmt::format("  %p{0} = matmul(%v{0}, %w{0})\n  %v{1} = gelu(%p{0})\n", i, i + 1);
+  }
+  return write_model("slow.ir", text + nodes + "}\n");
+}
+
+pid_t start(const std::vector<std::string>& arguments) {
+  std::vector<char*> argv{const_cast<char*>(PYC_CLI)};
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child != 0) return child;
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  dup2(nowhere, STDOUT_FILENO);
+  dup2(nowhere, STDERR_FILENO);
+  execv(PYC_CLI, argv.data());
+  _exit(127);
+}
+
+// Of a sanitized program the shadow memory has to go, too.
+constexpr double kSoonMs = kSanitized ? 2000.0 : 100.0;
+
+// Milliseconds from the interrupt to the end of the process, or much if it was over before.
+double interrupted_after(pid_t child, std::chrono::milliseconds delay) {
+  using Clock = std::chrono::steady_clock;
+  std::this_thread::sleep_for(delay);
+  const auto sent = Clock::now();
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status)) return 1e9;
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+  return std::chrono::duration<double, std::milli>(Clock::now() - sent).count();
+}
+
+// Other tests run beside this one, so the least of some tries counts.
+TEST(Interrupt, EndsACompileAtOnceAndLeavesTheFileAsItWas) {
+  const TempFolder folder;
+  const std::string model = slow_to_compile();
+  const std::string file = folder.file("m.pycm");
+  ASSERT_EQ(pyc("compile " + kModels + "linear_relu.ir -o " + file).exit, 0);
+  const std::string before = pyc("inspect " + file).text;
+  double least = 1e9;
+  for (const int ms : {50, 150, 300}) {
+    const pid_t child = start({"compile", model, "-o", file});
+    const double took = interrupted_after(child, std::chrono::milliseconds(ms));
+    if (took < 1e9) {
+      EXPECT_EQ(pyc("inspect " + file).text, before);
+    }
+    least = std::min(least, took);
+  }
+  EXPECT_LT(least, kSoonMs);
+}
+
+TEST(Interrupt, EndsAMeasurementAtOnce) {
+  double least = 1e9;
+  for (const int ms : {300, 500}) {
+    const pid_t child = start({"bench", kMlp, "--seconds", "60"});
+    least = std::min(least, interrupted_after(child, std::chrono::milliseconds(ms)));
+  }
+  EXPECT_LT(least, kSoonMs);
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ class Bench final : public Command {
   int run() override {
     model_.finish();
     trace_.begin(model_.compile);
-    const Progress progress("measuring " + model_.model);
+    Progress progress(*this, "measuring " + model_.model);
+    progress.watch(model_.compile);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     Model model = settled_model(file, model_.compile, inputs_);
@@ -69,17 +70,18 @@ class Bench final : public Command {
     if (model.is_open()) {
       model.run_values(inputs);  // compiles it
       cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
-      measure([&] { return run_open(model, inputs); });
+      measure(progress, [&] { return run_open(model, inputs); });
     } else {
       cold_ms_ = static_cast<double>(model.stats().compile_ns) / 1e6;
       warm_ms_ = static_cast<double>(file.compile(model_.compile).stats().compile_ns) / 1e6;
       const std::vector<Tensor> outputs = model.make_outputs();
       in_ = views_of(inputs);
       out_ = views_of(outputs);
-      measure([&] { return model.run(in_, out_).wall_ns; });
+      measure(progress, [&] { return model.run(in_, out_).wall_ns; });
       profile(model);
     }
     trace_.write();
+    progress.end();
     json ? print_json(model) : print_text(model);
     return kExitOk;
   }
@@ -93,7 +95,7 @@ class Bench final : public Command {
   }
 
   template <class RunOnce>
-  void measure(RunOnce run_once) {
+  void measure(Progress& progress, RunOnce run_once) {
     using Clock = std::chrono::steady_clock;
     for (int64_t i = 0; i < warmup_; ++i) run_once();
     trace_.stop();  // what is measured is not recorded
@@ -107,6 +109,8 @@ class Bench final : public Command {
     while (runs_ > 0 ? times_.size() < static_cast<size_t>(runs_)
                      : times_.empty() || (elapsed() < seconds_ && times_.size() < kMostSamples)) {
       times_.push_back(run_once());
+      runs_ > 0 ? progress.part(static_cast<double>(times_.size()), static_cast<double>(runs_))
+                : progress.part(elapsed(), seconds_);
     }
     throughput_ = static_cast<double>(times_.size()) / elapsed();
     std::sort(times_.begin(), times_.end());

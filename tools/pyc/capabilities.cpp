@@ -65,9 +65,10 @@ class Capabilities final : public Command {
   void declare(Options& options) override { options.text("--op", op_, "Only this op"); }
 
   int run() override {
-    const Progress progress("asking every device for every op");
+    Progress progress(*this, "asking every device for every op");
     read_devices();
     read_rows();
+    progress.end();
     if (json) {
       print_json();
     } else {

@@ -76,6 +76,7 @@ class Command {
   virtual int run() = 0;  // the exit code
 
   bool json = false;
+  bool quiet = false;
 };
 
 // All commands, in the order that help shows them in.
@@ -295,18 +296,27 @@ std::string bytes_text(int64_t bytes);
 // ", did you mean 'x'?", or "".
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
 
-// Shows on a terminal, after a second, what is being done and since when; gone when it ends.
+// Shows on standard error what is being done, since when and, where that is known, how far it has
+// come and how long it will take: on a terminal a line from the first second on that goes when it
+// ends, elsewhere one more line every five seconds. Commands that print JSON or are quiet show
+// nothing.
 class Progress {
  public:
-  explicit Progress(std::string what);
-  ~Progress();
+  Progress(const Command& command, std::string what);
+  ~Progress() { end(); }
+  // Takes the line away: to be called before results are printed.
+  void end();
   bool shown() const { return impl_ != nullptr; }
-  // How far it has come, shown behind that from the next second on.
+  // So much of it is done. Costs little and may be called often, by any thread.
+  void part(double done, double all);
+  // Takes the parts from the kernels that compiles with the options make.
+  void watch(CompileOptions& compile);
+  // What else there is to say, shown behind that from the next second on.
   void note(std::string how_far);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace pyc::tool

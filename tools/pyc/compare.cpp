@@ -84,7 +84,7 @@ class Compare final : public Command {
 
   int run() override {
     model_.finish();
-    const Progress progress("comparing " + model_.model);
+    Progress progress(*this, "comparing " + model_.model);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     // Settles the shapes, too.
@@ -95,6 +95,7 @@ class Compare final : public Command {
     const auto divergent =
         std::find_if(nodes.begin(), nodes.end(), [&](const Difference& d) { return differs(d); });
     const Difference* first = divergent == nodes.end() ? nullptr : &*divergent;
+    progress.end();
     json ? print_json(nodes, first) : print_text(nodes, first);
     return first == nullptr ? kExitOk : kExitDifferent;
   }

@@ -29,9 +29,11 @@ class Compile final : public Command {
     }
     model_.finish();
     trace_.begin(model_.compile);
-    const Progress progress("compiling " + model_.model);
+    Progress progress(*this, "compiling " + model_.model);
+    progress.watch(model_.compile);
     compile_settled(ModelFile::load(model_.model), model_.compile, output_);
     trace_.write();
+    progress.end();
     const Artifact artifact(output_);
     const pyc_artifact_info info = artifact.info();
     if (json) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,7 @@ Child start_child(const std::vector<std::string>& folders, std::vector<size_t> c
   const pid_t pid = ::fork();
   if (pid < 0) throw std::runtime_error("no process");
   if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // none goes on when this process was ended
     ::close(ends[0]);
     int code = 0;
     for (const size_t i : cases) {
@@ -206,8 +208,8 @@ Json unanswered(int status, bool timed_out) {
 
 class Pool {
  public:
-  Pool(const Request& command, const std::vector<std::string>& cases)
-      : command_(command), cases_(cases), results_(cases.size()) {}
+  Pool(const Request& command, const std::vector<std::string>& cases, Progress& progress)
+      : command_(command), cases_(cases), progress_(progress), results_(cases.size()) {}
 
   std::vector<Json> run() {
     for (size_t i = 0; i < cases_.size(); ++i) waiting_.push_back(i);
@@ -257,7 +259,9 @@ class Pool {
   void note(size_t at, Json result) {
     results_[at] = std::move(result);
     ++done_;
-    if (::isatty(STDERR_FILENO) != 0) say(stderr, "\r{} of {}", done_, cases_.size());
+    if (!progress_.shown()) return;
+    progress_.part(static_cast<double>(done_), static_cast<double>(cases_.size()));
+    progress_.note(fmt::format("{} of {} cases", done_, cases_.size()));
   }
 
   // The case it was at has failed; those behind it wait again.
@@ -275,6 +279,7 @@ class Pool {
 
   const Request& command_;
   const std::vector<std::string>& cases_;
+  Progress& progress_;
   std::vector<Json> results_;
   std::vector<size_t> waiting_;
   std::vector<Child> children_;
@@ -393,7 +398,11 @@ Tally Conformance::run_on(const std::string& device, const std::vector<std::stri
     tally.add(std::move(result));
   }
   load_compiler(request_);
-  const std::vector<Json> results = Pool(request_, to_run).run();
+  std::vector<Json> results;
+  {
+    Progress progress(*this, fmt::format("running cases on {}", device));
+    results = Pool(request_, to_run, progress).run();
+  }
   for (size_t i = 0; i < to_run.size(); ++i) {
     Json r = results[i];
     r["case"] = name_of(to_run[i]);

@@ -63,7 +63,7 @@ class Doctor final : public Command {
   void declare(Options&) override {}
 
   int run() override {
-    const Progress progress("running a kernel of each kind on every device");
+    Progress progress(*this, "running a kernel of each kind on every device");
     auto cpu = sized<pyc_cpu_info>();
     check([&](pyc_error** e) { return pyc_get_cpu(&cpu, e); });
     auto cuda = sized<pyc_cuda_info>();
@@ -77,6 +77,7 @@ class Doctor final : public Command {
     }
     bool ok = true;
     for (const Check& c : checks) ok = ok && c.ok;
+    progress.end();
     json ? print_json(cpu, cuda, checks, ok) : print_text(cpu, cuda, checks, ok);
     return ok ? kExitOk : kExitDifferent;
   }

@@ -15,24 +15,27 @@ class Dump final : public Command {
     return "  pyc dump tests/models/mlp.ir --stage loop\n"
            "  pyc dump tests/models/mlp.ir --stage asm --target x86_avx512\n"
            "  pyc dump tests/models/mlp.ir --stage cuda --device cuda --target sm_90a\n"
+           "  pyc dump tests/models/mlp.ir --stage dot | dot -Tsvg -o mlp.svg\n"
            "  pyc dump model.onnx --stage open\n"
            "  pyc dump model.onnx --stage segments --shape x=2x3\n";
   }
   void declare(Options& options) override {
     model_.declare(options, ModelOptions::Offer::kAhead);
     options.choice("--stage", stage_, "Which",
-                   {"open", "segments", "graph", "passes", "groups", "loop", "plan", "llvm", "asm",
-                    "cuda", "ptx"});
+                   {"open", "segments", "graph", "passes", "groups", "dot", "loop", "plan", "llvm",
+                    "asm", "cuda", "ptx"});
   }
 
   int run() override {
     model_.finish();
-    const Progress progress("compiling " + model_.model);
+    Progress progress(*this, "compiling " + model_.model);
+    progress.watch(model_.compile);
     const ModelFile file = ModelFile::load(model_.model);
     const std::string text = stage_ == "open" ? file.text(model_.compile)
                              : stage_ == "segments"
                                  ? file.segments(model_.compile)
                                  : settled_graph(file, model_.compile).dump(stage_, model_.compile);
+    progress.end();
     if (json) {
       print(Json{{"stage", stage_}, {"text", text}});
     } else {

@@ -29,7 +29,8 @@ class Explain final : public Command {
 
   int run() override {
     model_.finish();
-    const Progress progress("compiling " + model_.model);
+    Progress progress(*this, "compiling " + model_.model);
+    progress.watch(model_.compile);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     Model model = settled_model(file, model_.compile, inputs_);
@@ -40,6 +41,7 @@ class Explain final : public Command {
         split_groups(graph ? graph->dump("groups", model_.compile) : "");
     // An open model is compiled when it runs.
     if (model.is_open() && model.stats().runs == 0) model.run_values(inputs_.make(model));
+    progress.end();
     if (!pair_.empty()) return explain_pair(model, graph, groups);
     if (json) {
       Json log = Json::parse(model.decision_log()).value();

@@ -30,10 +30,12 @@ class Export final : public Command {
     }
     CompileOptions shaped;
     shapes_.finish(shaped);
+    Progress progress(*this, "exporting " + model_);
     const Graph graph = settled_graph(ModelFile::load(model_), shaped);
     const Graph written = optimized_ ? graph.run_passes() : graph.clone();
     written.export_onnx(output_);
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(output_));
+    progress.end();
     if (json) {
       print(Json{{"file", output_},
                  {"bytes", bytes},

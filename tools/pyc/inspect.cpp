@@ -38,7 +38,9 @@ class Inspect final : public Command {
     if (is_tensor_file(file_)) return show_tensor(Tensor::load(file_));
     if (starts_with(file_, "\x89PYCM")) return show_artifact(Artifact(file_));
     shapes_.finish(shaped_);
+    Progress progress(*this, "reading " + file_);
     const ModelFile model = ModelFile::load(file_);
+    progress.end();
     return node_.empty() ? show_model(model) : show_node(model.graph(shaped_));
   }
 

@@ -43,6 +43,7 @@ Options options_of(Command& command) {
   Options options(command.name(), command.summary(), command.examples());
   command.declare(options);
   options.flag("--json", command.json, "Print JSON");
+  options.flag("--quiet", command.quiet, "Show no progress");
   return options;
 }
 

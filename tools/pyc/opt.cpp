@@ -50,10 +50,12 @@ class Opt final : public Command {
     for (std::string name; std::getline(in, name, ',');) names.push_back(name);
     CompileOptions shaped;
     shapes_.finish(shaped);
+    Progress progress(*this, "optimizing " + model_);
     const Graph graph = settled_graph(ModelFile::load(model_), shaped);
     std::string report;
     const Graph result = graph.run_passes(names, &report);
     if (!report_.empty()) save(report + "\n");
+    progress.end();
     if (!json) {
       say("{}", Lines{result.print()});
       return kExitOk;

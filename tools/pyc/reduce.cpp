@@ -100,7 +100,7 @@ class Reduce final : public Command {
     if (output_.empty()) {
       throw Error(PYC_STATUS_INVALID_ARGUMENT, "no file to write is given", "");
     }
-    const Progress progress("reducing " + model_.model);
+    Progress progress(*this, "reducing " + model_.model);
     const Graph graph = Graph::load(model_.model);
     int64_t tried = 0;
     const TemporaryFile file;
@@ -111,6 +111,7 @@ class Reduce final : public Command {
         },
         tries_);
     write(small);
+    progress.end();
     if (json) {
       print(Json{{"file", output_},
                  {"nodes_before", graph.node_count()},

@@ -27,7 +27,6 @@ class Report final : public Command {
     options.text("-o,--output", output_, "The HTML file to write");
     options.integer("--runs", runs_, "Runs to measure, after one that is not; 0: none", 0, 10'000);
     options.flag("--no-probe", no_probe_, "Do not measure what the machine reaches at best");
-    options.flag("--quiet", quiet_, "Print nothing but errors");
   }
 
   int run() override {
@@ -35,8 +34,8 @@ class Report final : public Command {
       throw Error(PYC_STATUS_INVALID_ARGUMENT, "no file to write is given: -o FILE.html", "");
     }
     model_.finish();
-    std::optional<Progress> progress;
-    if (!quiet_) progress.emplace("reporting on " + model_.model);
+    Progress progress(*this, "reporting on " + model_.model);
+    progress.watch(model_.compile);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     const std::optional<Graph> graph = one_graph(file);
@@ -62,8 +61,8 @@ class Report final : public Command {
     if (!output_.empty()) {
       const std::string page = text(PYC_REPORT_HTML);
       write_file("-o", output_, page);
-      progress.reset();
-      if (!quiet_ && !json) {
+      progress.end();
+      if (!quiet && !json) {
         say("{}: {}, {} steps, {} runs measured; open it in a browser\n", output_,
             bytes_text(static_cast<int64_t>(page.size())), pyc_model_step_count(model.get()),
             runs_of(model, times));
@@ -115,7 +114,6 @@ class Report final : public Command {
   std::string output_;
   int64_t runs_ = 5;
   bool no_probe_ = false;
-  bool quiet_ = false;
 };
 
 }  // namespace

@@ -55,7 +55,8 @@ class Run final : public Command {
   int run() override {
     model_.finish();
     trace_.begin(model_.compile);
-    const Progress progress("running " + model_.model);
+    Progress progress(*this, "running " + model_.model);
+    progress.watch(model_.compile);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     Model model = settled_model(file, model_.compile, inputs_);
@@ -66,11 +67,13 @@ class Run final : public Command {
     for (int64_t i = 0; i < repeat_; ++i) {
       outputs = model.run_values(inputs, &stats);
       times.push_back(stats.wall_ns);
+      if (repeat_ > 1) progress.part(static_cast<double>(i + 1), static_cast<double>(repeat_));
     }
     std::sort(times.begin(), times.end());
     const double run_us = static_cast<double>(times[times.size() / 2]) / 1e3;
     if (!output_dir_.empty()) save(model, outputs);
     trace_.write();
+    progress.end();
     json ? print_json(model, outputs, run_us, stats)
          : print_text(model, outputs, run_us, times.size(), stats);
     return kExitOk;

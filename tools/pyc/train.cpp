@@ -114,7 +114,8 @@ class Train final : public Command {
     const Graph graph = load();
     TrainOptions options;
     flags_.finish([&](const std::string& n, const std::string& v) { options.set(n, v); });
-    auto compiling = std::make_unique<Progress>("compiling " + model_.model);
+    auto compiling = std::make_unique<Progress>(*this, "compiling " + model_.model);
+    compiling->watch(model_.compile);
     Trainer trainer(graph, options, model_.compile);
     compiling.reset();
     if (!step_file_.empty()) write_step(trainer);
@@ -234,7 +235,7 @@ class Train final : public Command {
   }
 
   void loop(Trainer& trainer, TrainData& data) {
-    Progress progress("training " + model_.model);
+    Progress progress(*this, "training " + model_.model);
     const auto began = Clock::now();
     while (trainer.steps_done() < steps_) {
       const pyc_train_result result = trainer.step(data);
@@ -243,9 +244,10 @@ class Train final : public Command {
       const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
       rate_ = static_cast<double>(result.step - first_) / std::max(seconds, 1e-9);
       if (progress.shown()) {
-        progress.note(fmt::format("step {} of {}, loss {:.6g}, {:.1f} steps/s, {:.0f} s left",
-                                  result.step, steps_, result.loss, rate_,
-                                  static_cast<double>(steps_ - result.step) / rate_));
+        progress.part(static_cast<double>(result.step - first_),
+                      static_cast<double>(steps_ - first_));
+        progress.note(fmt::format("step {} of {}, loss {:.6g}, {:.1f} steps/s", result.step, steps_,
+                                  result.loss, rate_));
       }
       const bool last = result.step == steps_;
       if (eval_ != nullptr && (last || (eval_every_ > 0 && result.step % eval_every_ == 0))) {

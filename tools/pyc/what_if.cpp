@@ -44,7 +44,7 @@ class WhatIf final : public Command {
 
   int run() override {
     model_.finish();
-    const Progress progress("planning " + model_.model);
+    Progress progress(*this, "planning " + model_.model);
     const ModelFile file = ModelFile::load(model_.model);
     inputs_.read(file);
     const Graph graph = settled_graph(file, model_.compile);
@@ -52,6 +52,7 @@ class WhatIf final : public Command {
     if (measure_) {
       for (Scenario& s : scenarios_) measure(file, s);
     }
+    progress.end();
     json ? print_json() : print_text();
     return kExitOk;
   }

@@ -10,6 +10,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from .. import _native, errors
+from ..model import option_list
 from .plan import Plan, Planner, WholeGraphEager
 from .report import LOG, REPORTS, GraphReport
 from .run import Program
@@ -90,6 +91,9 @@ class Compiled:
         self.report = GraphReport(f"{kind} {Compiled._count}", len(calls))
         REPORTS.append(self.report)
         self.open = [i for i, node in enumerate(self.placeholders) if _is_open(node.meta.get("val"))]
+        # Plans of other sizes find the code that is there already; hashing weights for a cache would only take time.
+        shared = option_list({"cache": False, **settings.contract})
+        self.code = _native.SharedCode(shared) if self.open else None
         self.may_freeze = kind == "inference" and settings.freeze
         self.weights = sorted(_static_inputs()) if self.may_freeze else []
         self.refreezes = 0
@@ -130,11 +134,14 @@ class Compiled:
     def _plan(self, args: Sequence[Any]) -> _Bound:
         known = dict(zip(self.placeholders, args))
         frozen = {self.placeholders[i] for i in self.weights}
-        planner = Planner(self.module.graph, known, frozen, self.settings.contract)
+        planner = Planner(self.module.graph, known, frozen, self.settings.contract, self.code)
         plan = planner.plan()
         self.report.shapes += 1
         self.report.compiled = plan.compiled
-        self.report.programs = sum(isinstance(step, Program) for step in plan.steps)
+        programs = [step for step in plan.steps if isinstance(step, Program)]
+        self.report.programs = len(programs)
+        if self.code is not None:
+            self.report.generated += sum(_generated(program) for program in programs)
         self.report.frozen_bytes = plan.frozen_bytes
         if not self.report.breaks:
             for one in plan.breaks:
@@ -161,6 +168,12 @@ class Compiled:
     def _all_eager(self, why: str) -> None:
         self.report.eager = why
         LOG.warning("%s stays eager: %s", self.report.name, why)
+
+
+def _generated(program: Program) -> int:
+    """How many kernels were made for it, and not found with a plan of other sizes; devices that share none do not say."""
+    told = (one["chosen"] for one in program.model.decisions()["decisions"] if one["what"] == "code")
+    return sum(int(chosen.split()[0]) for chosen in told)
 
 
 def _is_open(found: Any) -> bool:

@@ -7,8 +7,9 @@ import operator
 import torch
 from torch.fx import Node
 
-from .. import errors
+from .. import _native, errors
 from ..builder import ModelBuilder, Value
+from ..model import Model
 from .errors import UnsupportedTorchError
 from .reader import Missing, Reader, types_of
 from .report import Break
@@ -41,11 +42,18 @@ class Planner:
     """Reads a graph once to see what can be compiled, then makes a program of each part.
 
     `known` are the placeholders: tensors that are constants, fake or real ones that give dtype and shape, or numbers.
+    `code`, where there is one, has the options and what plans of other sizes compiled.
     """
 
     def __init__(
-        self, graph: torch.fx.Graph, known: Mapping[Node, Any], frozen: set[Node], options: Mapping[str, Any]
+        self,
+        graph: torch.fx.Graph,
+        known: Mapping[Node, Any],
+        frozen: set[Node],
+        options: Mapping[str, Any],
+        code: _native.SharedCode | None = None,
     ) -> None:
+        self.code = code
         self.nodes = [node for node in graph.nodes if node.op == "call_function"]
         self.known, self.frozen, self.options = known, frozen, options
         (output,) = (node for node in graph.nodes if node.op == "output")
@@ -212,7 +220,9 @@ class Planner:
             outputs.append(Output(node, value.dtype, value.shape, _order(types_of(node)[0])))
         taken = [node for node in inputs if isinstance(reader.env[node], Value)]
         try:
-            return Program(reader.b.compile(**self.options), taken, outputs)
+            if self.code is None:
+                return Program(reader.b.compile(**self.options), taken, outputs)
+            return Program(Model(reader.b.graph.compile_shared(self.code)), taken, outputs)
         except (errors.InvalidArgumentError, errors.BudgetExceededError):
             raise  # what the caller asked for cannot be
         except errors.Error as error:

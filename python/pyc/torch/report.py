@@ -35,6 +35,7 @@ class GraphReport:
     eager: str = ""  # why all of it stays eager; "" when not
     shapes: int = 0  # sets of sizes compiled so far
     dropped: int = 0  # of those: the ones given up for others, least recently used first
+    generated: int = 0  # kernels made for a graph with open sizes; its plans share them
     recompiled: int = 0  # for weights that were written to
     frozen_bytes: int = 0  # of weights that are constants of the programs
     staged_views: int = 0  # inputs and outputs copied since they were not row-major

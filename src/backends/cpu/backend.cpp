@@ -86,7 +86,12 @@ Status each_unit(std::span<Unit* const> units, const Work& work) {
 }
 
 Status compile_units(const cpu::CodegenTarget& target, std::span<Unit* const> units) {
-  return each_unit(units, [&](Unit& unit) { return compile_unit(target, unit); });
+  return each_unit(units, [&](Unit& unit) -> Status {
+    PYC_TRY(compile_unit(target, unit));
+    const auto& made = unit.options->after_kernel;
+    if (made) made(static_cast<int64_t>(units.size()));
+    return {};
+  });
 }
 
 // The units that the store has nothing for, one of each source.

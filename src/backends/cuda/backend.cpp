@@ -178,9 +178,11 @@ Result<std::vector<CompiledGroup>> CudaBackend::compile(const lower::LoweredGrap
       out[g].packed.push_back(std::move(packed));
     }
   }
-  PYC_TRY(on_all_cores(units.size(), [&](size_t i) {
-    return compile_cubin(*nvrtc, architecture, units[i])
-        .with_context("compiling group " + units[i].group);
+  PYC_TRY(on_all_cores(units.size(), [&](size_t i) -> Status {
+    PYC_TRY(compile_cubin(*nvrtc, architecture, units[i])
+                .with_context("compiling group " + units[i].group));
+    if (options.after_kernel) options.after_kernel(static_cast<int64_t>(units.size()));
+    return {};
   }));
   CompileStats counted;
   for (size_t g = 0; g < out.size(); ++g) {
