@@ -122,6 +122,23 @@ TEST(CudaWgmma, ProductsOfEveryShapeAndLayout) {
   }
 }
 
+// The kernels of a model that is one product, with a tile that its sizes alone would not ask for.
+Result<std::vector<cuda::KernelText>> tile_texts(const std::string& model,
+                                                 const cuda::WgmmaTile& tile) {
+  PYC_ASSIGN(ir::Graph parsed, driver::parse_model(model));
+  PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(parsed)));
+  DecisionLog log;
+  PYC_ASSIGN(ir::VerifiedGraph canonical,
+             passes::run_pipeline(std::move(given), ops::all_ops(), {}, &log));
+  PYC_ASSIGN(const lower::LoweredGraph lowered,
+             lower::lower_graph(canonical, {.unit = std::string(kUnit)}));
+  if (lowered.groups.size() != 1) return Status(Code::kInternal, "one group was expected");
+  const cuda::WgmmaProduct product{
+      .group = lowered.groups.data(), .factors = DType::kBF16, .tile = tile};
+  if (!cuda::wgmma_fits(product)) return Status(Code::kInternal, "such a tile was expected to fit");
+  return cuda::wgmma_texts(product, "tile");
+}
+
 // A product by itself, computed with a tile that its sizes alone would not ask for.
 class TileRun {
  public:
@@ -159,20 +176,9 @@ class TileRun {
   }
 
   Result<std::vector<float>> found(const cuda::WgmmaTile& tile) const {
-    PYC_ASSIGN(ir::Graph parsed,
-               driver::parse_model(matmul_text("bf16", s_.m, s_.n, s_.k, a_turned_, b_turned_)));
-    PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(parsed)));
-    DecisionLog log;
-    PYC_ASSIGN(ir::VerifiedGraph canonical,
-               passes::run_pipeline(std::move(given), ops::all_ops(), {}, &log));
-    PYC_ASSIGN(const lower::LoweredGraph lowered,
-               lower::lower_graph(canonical, {.unit = std::string(kUnit)}));
-    if (lowered.groups.size() != 1) return Status(Code::kInternal, "one group was expected");
-    const cuda::WgmmaProduct product{
-        .group = lowered.groups.data(), .factors = DType::kBF16, .tile = tile};
-    if (!cuda::wgmma_fits(product))
-      return Status(Code::kInternal, "such a tile was expected to fit");
-    return run(cuda::wgmma_texts(product, "tile"));
+    PYC_ASSIGN(const auto texts,
+               tile_texts(matmul_text("bf16", s_.m, s_.n, s_.k, a_turned_, b_turned_), tile));
+    return run(texts);
   }
 
  private:
@@ -215,7 +221,7 @@ TEST(CudaWgmma, TilesNeverChangeBits) {
   // Wide and narrow, short and long rings, the operands swapped or not.
   constexpr cuda::WgmmaTile kTiles[] = {
       {128, 192, false, 5}, {128, 256, false, 4}, {64, 256, true, 3}, {128, 96, false, 7},
-      {64, 32, true, 8},    {128, 64, true, 6},   {64, 8, true, 12}};
+      {64, 32, true, 8},    {128, 64, true, 6},   {64, 8, true, 12},  {192, 192, false, 4}};
   int turned = 0;
   for (const ProductShape& s : {ProductShape{136, 264, 200}, {131, 67, 75}}) {
     for (const cuda::WgmmaTile& tile : kTiles) {
@@ -465,6 +471,37 @@ TEST(CudaWgmma, BecomesCubinsForHopper) {
     for (const char* spill : {"LDL", "STL"}) EXPECT_EQ(code->find(spill), std::string::npos);
   }
   if (!disassembled) GTEST_SKIP() << "NOT RUN: no nvdisasm to look at the code with";
+}
+
+// The widest tiles have registers for one set of sums, and none to lose in the epilogue.
+TEST(CudaWgmma, WideTilesStayInRegisters) {
+  const auto nvrtc = cuda::Nvrtc::load();
+  if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
+  const TempFolder folder;
+  constexpr const char* kPlain =
+      "graph @g(%a: bf16[1024,768], %b: bf16[768,3072]) -> (%y) {\n  %y = matmul(%a, %b)\n}\n";
+  constexpr const char* kLong =
+      "graph @g(%a: bf16[1024,768], %b: bf16[768,3072], %c: f32[3072]) -> (%y) {\n"
+      "  %p = matmul(%a, %b) {to=f32}\n  %q = add(%p, %c)\n  %g = gelu(%q)\n"
+      "  %y = cast(%g) {to=bf16}\n}\n";
+  for (const cuda::WgmmaTile& tile :
+       {cuda::WgmmaTile{128, 192, false, 5}, {128, 256, false, 4}, {192, 192, false, 4}}) {
+    for (const char* model : {kPlain, kLong}) {
+      const auto texts = tile_texts(model, tile);
+      ASSERT_TRUE(texts.ok()) << texts.status().to_string();
+      const cuda::KernelText* const kernels[] = {texts->data()};
+      const auto image = (*nvrtc)->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a");
+      ASSERT_TRUE(image.ok()) << image.status().to_string();
+      const std::string file = folder.path() + "/kernel.cubin";
+      ASSERT_TRUE(write_file_atomic(file, std::string_view(*image)).ok());
+      const auto code = printed_by("nvdisasm -c " + file);
+      if (!code) GTEST_SKIP() << "NOT RUN: no nvdisasm to look at the code with";
+      // One by one, results would be rounded at a quarter of the speed.
+      for (const char* slow : {"LDL", "STL", "F2F.BF16"}) {
+        EXPECT_EQ(code->find(slow), std::string::npos) << slow << " of " << tile.columns << model;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -39,10 +39,10 @@ constexpr int64_t kRegisters = 1 << 16;  // of a multiprocessor
 constexpr int64_t kOtherRegisters = 40;  // besides sums
 constexpr int64_t kLeastRegisters = 72;  // of threads that bring 16 bytes at a time
 constexpr int64_t kMostResident = 3;
-// Three groups of threads begin with so many registers each, and share them out again if the sums
-// of two need more.
-constexpr int64_t kEqualRegisters = 168;
+// Three or four groups of threads begin with as many registers each, and share them out again if
+// the sums of all but one need more.
 constexpr int64_t kSpareRegisters = 64;
+constexpr int64_t kFewestRegisters = 40;
 
 // One side of the tile.
 struct Side {
@@ -105,13 +105,14 @@ struct RegisterShares {
   int64_t bringing = 0;
 };
 std::optional<RegisterShares> register_shares(const WgmmaProduct& product) {
-  const int64_t needed = registers_of(product);
-  if (threads_of(product) != 3 * kThreads || brings_elements(product) ||
-      needed + kSpareRegisters <= kEqualRegisters) {
-    return std::nullopt;
-  }
-  const int64_t most = std::min(kMostRegisters, rounded_up(needed + kSpareRegisters, 8));
-  return RegisterShares{most, 3 * kEqualRegisters - 2 * most};
+  const int64_t wanted = registers_of(product) + kSpareRegisters;
+  const int64_t groups = groups_of(product.tile);
+  const int64_t equal = kRegisters / threads_of(product) / 8 * 8;
+  if (groups == 1 || brings_elements(product) || wanted <= equal) return std::nullopt;
+  const int64_t all = (groups + 1) * equal;
+  const int64_t most =
+      std::min({kMostRegisters, rounded_up(wanted, 8), (all - kFewestRegisters) / groups / 8 * 8});
+  return RegisterShares{most, all - groups * most};
 }
 
 class WgmmaWriter {
@@ -655,9 +656,10 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const double items = static_cast<double>(c.m) * static_cast<double>(c.n) *
                        static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
                        static_cast<double>(tile.rows * tile.columns);
+  const auto shares = register_shares(product);
   const int64_t registers =
-      register_shares(product) ? kMostRegisters
-                               : std::min(kRegisters / threads_of(product) / 8 * 8, kMostRegisters);
+      shares ? shares->multiplying
+             : std::min(kRegisters / threads_of(product) / 8 * 8, kMostRegisters);
   return items <= kMostTiles && shared_bytes(tile) <= kMostShared &&
          registers_of(product) <= registers;
 }

@@ -6,7 +6,7 @@
 // A block of threads computes tiles of the result, one after the other. Parts of 64 along k pass
 // through a ring of stages in shared memory, each row of 128 bytes or, where an operand lies in
 // memory along its rows, each k; both with the 128-byte swizzle. What lies outside of an operand is
-// +0 in its stage. One group of threads fills the ring, one or two others multiply; the sums pass
+// +0 in its stage. One group of threads fills the ring, one to three others multiply; the sums pass
 // through shared memory once more, and the group's stores run over them.
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace pyc::cuda {
 // How the result is cut. The unit takes `rows` as its 64-row side; they are rows of the product's
 // operand a, or where `swapped` of its operand b, which is for results of few rows.
 struct WgmmaTile {
-  int64_t rows = 0;     // 64 for each 128 threads
+  int64_t rows = 0;     // 64 for each 128 threads, at most 192
   int64_t columns = 0;  // 8 … 256
   bool swapped = false;
   int64_t stages = 4;  // of the ring, at least 3
