@@ -262,6 +262,32 @@ TEST_F(CudaEngineTest, RunningSumsAreTakenByManyThreads) {
   }
 }
 
+// Equal elements, zeros of both signs, NaN; rows of one warp and of several.
+TEST_F(CudaEngineTest, RowsAreSortedByABlock) {
+  for (const char* type : {"f32[3,128]", "f32[2,2,1000]", "f32[1,3333]"}) {
+    const std::string text = std::string("graph @m(%x: ") + type + R"() -> (%a, %i, %b, %j) {
+  %positive = relu(%x)
+  %zeros = mul(%positive, %x)
+  %logs = log(%x)
+  %a, %i = sort(%logs)
+  %b, %j = sort(%zeros) {descending=true}
+}
+)";
+    const auto model = model_of(text);
+    ASSERT_NE(model, nullptr);
+    const auto& log = model->decisions();
+    const auto sorts = [](const Decision& d) {
+      return d.what.starts_with("kernel:") && d.chosen == "f32_sort";
+    };
+    EXPECT_EQ(std::count_if(log.begin(), log.end(), sorts), 2) << type;
+    const TensorBytes inputs = ramp_inputs(model->inputs());
+    TensorBytes found;
+    const Status status = run_on(*model, inputs, found);
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(found, expected_of(text, inputs)) << type;
+  }
+}
+
 constexpr const char* kGather = R"(graph @g(%x: f32[6,4], %i: i64[3]) -> (%y) {
   %z = relu(%x)
   %y = gather(%z, %i) {axis=0}

@@ -9,6 +9,7 @@ const KernelGenerator& generator_attention_halves();
 const KernelGenerator& generator_product();
 const KernelGenerator& generator_loop_forms();
 const KernelGenerator& generator_scan();
+const KernelGenerator& generator_sort();
 const KernelGenerator& generator_wgmma();
 const KernelGenerator& generator_wide_reduction();
 
@@ -16,7 +17,7 @@ std::span<const KernelGenerator* const> kernel_generators() {
   static const KernelGenerator* const all[] = {
       &generator_attention(), &generator_attention_halves(), &generator_product(),
       &generator_wgmma(),     &generator_wide_reduction(),   &generator_scan(),
-      &generator_loop_forms()};
+      &generator_sort(),      &generator_loop_forms()};
   return all;
 }
 
