@@ -23,10 +23,10 @@ std::vector<uint32_t> named_by(const Step& step) {
 void set_uses(ExecutionPlan& plan) {
   for (Instance& instance : plan.instances) instance.uses.clear();
   for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-    for (const uint32_t i : named_by(plan.steps[s])) {
+    each_named(plan.steps[s], [&](uint32_t i) {
       std::vector<uint32_t>& uses = plan.instances[i].uses;
       if (uses.empty() || uses.back() != s) uses.push_back(s);
-    }
+    });
   }
 }
 

@@ -43,7 +43,14 @@ Lifetime lifetime(const ExecutionPlan& plan, const Instance& instance);
 // Sets every instance's uses from the steps.
 void set_uses(ExecutionPlan& plan);
 
-// All instances a step names: reads, writes and workspace.
+// Calls f(instance) for all that a step names: reads, writes and workspace.
+template <class F>
+void each_named(const Step& step, const F& f) {
+  for (const uint32_t i : step.reads) f(i);
+  for (const uint32_t i : step.writes) f(i);
+  if (step.workspace != ir::kNoId) f(step.workspace);
+}
+// All of them.
 std::vector<uint32_t> named_by(const Step& step);
 
 // Per instance: the one it is written in place of, or kNoId.

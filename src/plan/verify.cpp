@@ -16,7 +16,33 @@ namespace pyc::plan {
 namespace {
 
 // Uses are those of the steps.
+// Whether every instance has its uses, and its size is none that cannot be.
+bool uses_are_right(const ExecutionPlan& plan) {
+  struct Count {
+    size_t uses = 0;
+    uint32_t last = ir::kNoId;
+  };
+  std::vector<Count> counted(plan.instances.size());
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    bool right = true;
+    each_named(plan.steps[s], [&](uint32_t i) {
+      if (counted[i].last == s) return;
+      counted[i].last = s;
+      const std::vector<uint32_t>& uses = plan.instances[i].uses;
+      right = right && counted[i].uses < uses.size() && uses[counted[i].uses] == s;
+      ++counted[i].uses;
+    });
+    if (!right) return false;
+  }
+  for (size_t i = 0; i < counted.size(); ++i) {
+    const Instance& instance = plan.instances[i];
+    if (instance.bytes < 0 || counted[i].uses != instance.uses.size()) return false;
+  }
+  return true;
+}
+
 Status check_uses(const ExecutionPlan& plan) {
+  if (uses_are_right(plan)) return {};
   ExecutionPlan counted = plan;
   set_uses(counted);
   for (uint32_t i = 0; i < plan.instances.size(); ++i) {
