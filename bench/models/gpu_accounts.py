@@ -217,6 +217,10 @@ def main():
         chosen = os.environ.get("PYC_LIBCUDA")
         os.environ["PYC_LIBCUDA"] = str(counting)
         library, rows = Library(args.lib), []
+        # A context that stays: the counting library's events are of it.
+        context, device = c.c_void_p(), c.CDLL(driver)
+        device.cuInit(0)
+        device.cuDevicePrimaryCtxRetain(c.byref(context), 0)
         print(f"{'model':20} {'type':5} {'planned':>11} {'allocated':>11} {'sent':>10} {'seen':>10} {'fetched':>10} {'seen':>10} "
               f"{'launches':>8} {'waits':>5} {'call us':>9} {'device us':>9} {'beyond':>7}")
         for path in paths:

@@ -26,6 +26,7 @@
 //   pyc_fault(word, value)                                keeps the least value
 //   pyc_{add,sub,mul,div,sqrt,fma,floor,ceil,trunc,rint,min,max}_{f32,f64}  rounded once, min and
 //              max as in IEEE 754-2019; pyc_{f32,f64}_bits, pyc_bits_{f32,f64}
+//   pyc_{neg,abs}_any_f32                                 NaN: any NaN
 //   pyc_{i32,i64,u64}_to_{f32,f64}, pyc_f64_to_f32        rounded to nearest even
 //   pyc_f32_to_{f16,bf16}_raw, pyc_f16_to_f32_raw         rounded to nearest even; NaN: any NaN
 //   pyc_pair_to_{f16,bf16}_raw                            two, the first in the low half; NaN:

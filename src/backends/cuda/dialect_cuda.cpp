@@ -67,6 +67,8 @@ PYC_FN float pyc_mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PYC_FN float pyc_div_f32(float a, float b) { return __fdiv_rn(a, b); }
 PYC_FN float pyc_sqrt_f32(float a) { return __fsqrt_rn(a); }
 PYC_FN float pyc_fma_f32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+PYC_FN float pyc_neg_any_f32(float a) { return -a; }
+PYC_FN float pyc_abs_any_f32(float a) { return fabsf(a); }
 PYC_FN float pyc_floor_f32(float a) { return floorf(a); }
 PYC_FN float pyc_ceil_f32(float a) { return ceilf(a); }
 PYC_FN float pyc_trunc_f32(float a) { return truncf(a); }

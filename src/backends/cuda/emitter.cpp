@@ -126,13 +126,17 @@ std::string Emitter::node_text(ExprId e, const ExprNode& n) {
       if (any_nan_ && is_half(from.dtype) && n.dtype == DType::kF32) {
         return fmt::format("pyc_{}_to_f32_raw({})", dtype_name(from.dtype), value(n.a));
       }
+      const auto pair = paired_.find(n.a);
+      if (pair != paired_.end() && from.dtype == DType::kBF16 && n.dtype == DType::kF32) {
+        return fmt::format("pyc_bf16_of_pair({})", pair->second);
+      }
       return conversion(value(n.a), from.dtype, n.dtype);
     }
     case Op::kBitcast:
       return bitcast_text(wide(n.a), pool_.dtype(n.a), n.dtype);
     case Op::kFma:
-      return fmt::format("pyc_fma_{}({}, {}, {})", dtype_name(n.dtype), value(n.a), value(n.b),
-                         value(n.c));
+      return fmt::format("pyc_fma_{}({}, {}, {})", dtype_name(n.dtype), operand(n.a), operand(n.b),
+                         operand(n.c));
     default:
       break;
   }
@@ -231,9 +235,16 @@ const char* function_word(Op op) {
 
 }  // namespace
 
+std::string Emitter::operand(ExprId e) {
+  const ExprNode n = pool_.node(e);
+  const bool has_sign = n.dtype == DType::kF32 && (n.op == Op::kNeg || n.op == Op::kAbs);
+  if (!has_sign) return value(e);
+  return fmt::format("pyc_{}_any_f32({})", n.op == Op::kNeg ? "neg" : "abs", value(n.a));
+}
+
 std::string Emitter::binary(const ExprNode& n) {
-  const std::string x = value(n.a);
-  const std::string y = value(n.b);
+  const std::string x = operand(n.a);
+  const std::string y = operand(n.b);
   if (const char* sign = comparison_sign(n.op)) {
     return fmt::format("({})({} {} {})", value_type(n.dtype), x, sign, y);
   }

@@ -74,6 +74,8 @@ class Emitter {
   bool any_nan_ = false;
   // Loads whose value is in an array already: its text.
   std::unordered_map<loop::ExprId, std::string> loaded_;
+  // Of them, halves whose array is aligned by pairs: the word of the pair, and which one it is.
+  std::unordered_map<loop::ExprId, std::string> paired_;
 
  private:
   struct Scope {
@@ -90,6 +92,9 @@ class Emitter {
   std::string node_text(loop::ExprId e, const loop::ExprNode& n);
   std::string saturated_fma(const loop::ExprNode& n);
   std::string binary(const loop::ExprNode& n);
+  // A value that arithmetic takes, where a NaN's bits do not matter: signs are part of its
+  // instruction then.
+  std::string operand(loop::ExprId e);
   std::string index_operation(const loop::ExprNode& n);
   std::string load(const loop::ExprNode& n);
   std::string table_load(const loop::ExprNode& n);

@@ -75,6 +75,7 @@ void NeighbourEmitter::for_elements(int64_t v, const std::vector<ExprId>& roots,
   line(fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\nconst {} j = j0 + e;\n{}}}", v,
                    var_type(loop_.var), body));
   loaded_.clear();
+  paired_.clear();
 }
 
 // The variables of a reduction are arrays with one of each element.
@@ -221,6 +222,9 @@ void NeighbourEmitter::read_side_by_side(ExprId e, int64_t v) {
   reads_ += fmt::format("PYC_ALIGN16 {} {}[{}];\n{}", memory_type(n.dtype), array, v, read);
   loaded_[e] = n.dtype == DType::kBool ? array + "[e] != 0" : array + "[e]";
   if (n.dtype == DType::kBool) loaded_[e] = "(" + loaded_[e] + ")";
+  if (is_half(n.dtype) && v % 2 == 0) {
+    paired_[e] = fmt::format("((pyc_v4*){})[e / 2], e % 2", array);
+  }
 }
 
 std::string NeighbourEmitter::store_side_by_side(const loop::Store& s, int64_t v) {

@@ -221,8 +221,10 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_load(const loop::Loop& l, Exp
   return RowLoad{buffer, n.dtype, *base};
 }
 
-void RowEmitter::set_loaded(ExprId e, DType t, const std::string& element) {
+void RowEmitter::set_loaded(ExprId e, DType t, const std::string& pair) {
+  const std::string element = pair + "[i]";
   loaded_[e] = t == DType::kBool ? "(" + element + " != 0)" : element;
+  if (is_half(t)) paired_[e] = fmt::format("*(pyc_v4*){}, i", pair);
 }
 
 // Reads the thread's elements of a row into registers, as long as there are some to spare.
@@ -254,7 +256,7 @@ void RowEmitter::read_loads(const loop::Loop& l, std::string& before) {
   std::map<Key, std::string> read;
   each_row_load(l, [&](ExprId e, const RowLoad& load) {
     if (passes_with_[load.key()] > 1) keep(load);
-    if (is_kept(load)) return set_loaded(e, load.dtype, kept_[load.key()] + "[k][i]");
+    if (is_kept(load)) return set_loaded(e, load.dtype, kept_[load.key()] + "[k]");
     if (!lies_in_pairs(load.buffer, load.base)) return;
     std::string& name = read[load.key()];
     if (name.empty()) {
@@ -265,14 +267,14 @@ void RowEmitter::read_loads(const loop::Loop& l, std::string& before) {
           memory_type(load.dtype), name, kPair, kPair * dtype_size(load.dtype),
           buffer_name(load.buffer), place(load.base));
     }
-    set_loaded(e, load.dtype, name + "[i]");
+    set_loaded(e, load.dtype, name);
   });
   for (const ExprId e : used_by(l)) {
     const loop::ExprNode n = pool_.node(e);
     if (n.op != loop::Op::kLoad) continue;
     const auto buffer = static_cast<uint32_t>(n.imm);
     if (kernel_.buffers[buffer].access == loop::Access::kScratch) {
-      set_loaded(e, n.dtype, buffer_name(buffer) + "[k][i]");
+      set_loaded(e, n.dtype, buffer_name(buffer) + "[k]");
     }
   }
 }
@@ -429,8 +431,8 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
 void RowEmitter::whole_rows(bool early, bool again) {
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
-    line(fmt::format("{} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype), buffer_name(b),
-                     rounds_, kPair));
+    line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype),
+                     buffer_name(b), rounds_, kPair));
   }
   for (const loop::Loop& l : passes_) {
     if (!early) break;

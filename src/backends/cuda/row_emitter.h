@@ -64,7 +64,7 @@ class RowEmitter : public Emitter {
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
   void read_loads(const loop::Loop& l, std::string& before);
-  void set_loaded(loop::ExprId e, DType t, const std::string& element);
+  void set_loaded(loop::ExprId e, DType t, const std::string& pair);
   std::string place(const loop::Affine& base);
   std::string in_range() const;
   std::string round_head() const;
