@@ -20,15 +20,15 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 // An H100 or H200, roughly, in clocks of a multiprocessor.
 constexpr double kClocksPerNs = 1.7;
 constexpr double kFlops = 4096.0;
-constexpr double kBytes = 47.0;          // from the second-level cache
+constexpr double kBytes = 54.0;          // from the second-level cache
 constexpr double kElementClocks = 2.0;   // of an operand's element that comes by itself
 constexpr double kLatency = 1000.0;      // of a stage, from its first copy to its product
 constexpr double kLeastStage = 130.0;    // a gate and a product
 constexpr double kWindowStage = 200.0;   // the same, and places of a window's taps
-constexpr double kStartClocks = 2000.0;  // of a block, before its first stage
-constexpr double kTileClocks = 500.0;    // after the last stage
-constexpr double kSumClocks = 0.15;      // of a sum in the epilogue
-constexpr double kFewColumns = 107.0;    // more of them take registers from it
+constexpr double kStartClocks = 1800.0;  // of a block, before its first stage
+constexpr double kTileClocks = 300.0;    // after the last stage
+constexpr double kSumClocks = 0.12;      // of a sum in the epilogue
+constexpr double kMeetClocks = 1500.0;   // of blocks that run together, before they join their sums
 constexpr double kJoinBytes = 20.0;      // of sums of segments, written and read
 
 // The type of the product's operands; nothing if no member's order is the unit's.
@@ -72,11 +72,18 @@ double least_stage(const WgmmaProduct& p) {
   return kLeastStage;
 }
 
-// Of joining segments, in another kernel if they do not run together.
+// Of what follows the last stage of a tile. Blocks that run together share the results out.
+double epilogue_clocks(const WgmmaProduct& p) {
+  const auto sums = static_cast<double>(p.tile.rows * p.tile.columns);
+  if (!wgmma_together(p)) return kTileClocks + sums * kSumClocks;
+  return kMeetClocks + sums * 4.0 / kJoinBytes +
+         sums * kSumClocks / static_cast<double>(wgmma_segments(p));
+}
+
+// Of joining segments that do not run together, in another kernel.
 double join_ns(const WgmmaProduct& p, int64_t tiles) {
-  if (!p.tile.split) return 0.0;
+  if (!p.tile.split || wgmma_together(p)) return 0.0;
   const auto kept_bytes = static_cast<double>(wgmma_segments(p) * p.tile.rows * p.tile.columns * 4);
-  if (wgmma_together(p)) return (kTileClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
   const auto waves = static_cast<double>(quotient_up(tiles, kMultiprocessors));
   return kLaunchNs + waves * (kStartClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
 }
@@ -87,29 +94,29 @@ double cost_ns(const WgmmaProduct& p) {
   const int64_t segments = t.split ? wgmma_segments(p) : 1;
   const int64_t tiles = quotient_up(t.swapped ? c.n : c.m, t.rows) *
                         quotient_up(t.swapped ? c.m : c.n, t.columns) * c.batch_size() * segments;
-  const auto sums = static_cast<double>(t.rows * t.columns);
-  const double stage = std::max(sums * 128.0 / kFlops, bring_clocks(p, t.swapped, t.rows) +
-                                                           bring_clocks(p, !t.swapped, t.columns));
-  // Clusters leave some multiprocessors out.
-  const int64_t usable = wgmma_together(p) ? kMultiprocessors - 16 : kMultiprocessors;
+  const double product = static_cast<double>(t.rows * t.columns) * 128.0 / kFlops;
+  const double bring = bring_clocks(p, t.swapped, t.rows) + bring_clocks(p, !t.swapped, t.columns);
+  // Clusters leave some multiprocessors out, but for pairs.
+  const bool all = !wgmma_together(p) || segments == 2;
+  const int64_t usable = all ? kMultiprocessors : kMultiprocessors - 16;
   const int64_t resident = std::min(wgmma_resident(p), quotient_up(tiles, usable));
   const auto waves = static_cast<double>(quotient_up(tiles, usable * resident));
   const auto stages = static_cast<double>(quotient_up(std::min(c.k, t.split ? 1024 : c.k), 64));
   const double latency = std::max(kLatency / static_cast<double>(t.stages - 1), least_stage(p));
-  // Of two blocks one multiplies while the other ends.
-  const double per_sum = kSumClocks * std::max(1.0, static_cast<double>(t.columns) / kFewColumns);
-  const double clocks = stages * std::max(stage * static_cast<double>(resident), latency) +
-                        kTileClocks + sums * per_sum;
-  // A block goes on with another tile, but not with another segment.
-  const double starts = wgmma_together(p) ? waves : 1.0;
-  return kLaunchNs + (starts * kStartClocks + waves * clocks) / kClocksPerNs +
-         join_ns(p, tiles / segments);
+  const double all_stages =
+      stages * std::max(std::max(product, bring) * static_cast<double>(resident), latency);
+  const double epilogue = epilogue_clocks(p);
+  const double alone = kStartClocks + all_stages + epilogue;
+  // A block goes on with another tile, but not with another segment: the ring is filled while
+  // results are stored, and of two blocks one multiplies.
+  const double next = wgmma_together(p) ? alone : std::max(all_stages, stages * product + epilogue);
+  return kLaunchNs + (alone + (waves - 1.0) * next) / kClocksPerNs + join_ns(p, tiles / segments);
 }
 
 Cut best_cut(WgmmaProduct p) {
   Cut best;
   for (const bool swapped : {false, true}) {
-    for (const int64_t rows : {128, 64}) {
+    for (const int64_t rows : {192, 128, 64}) {
       for (const int64_t columns : {256, 192, 128, 96, 64, 32, 16, 8}) {
         for (const int64_t stages : {12, 8, 6, 5, 4, 3}) {
           for (const bool split : {false, true}) {
