@@ -65,9 +65,9 @@ TEST(Progress, OfTrainingSaysHowFarItHasCome) {
   const std::string text =
       terminal_output("train " + source + "/tests/train/models/blobs.ir --loss cross_entropy" +
                           " --lr 0.001 --steps 100000 --data " + folder.file("d.npz"),
-                      " s left");
+                      " steps/s");
   EXPECT_NE(text.find(" of 100000, loss "), std::string::npos) << text;
-  EXPECT_NE(text.find(" steps/s"), std::string::npos) << text;
+  EXPECT_NE(text.find(" s left, step "), std::string::npos) << text;
 }
 
 TEST(Progress, IsALineEveryFiveSecondsInALog) {
@@ -150,6 +150,39 @@ TEST(Interrupt, EndsAMeasurementAtOnce) {
     least = std::min(least, interrupted_after(child, std::chrono::milliseconds(ms)));
   }
   EXPECT_LT(least, kSoonMs);
+}
+
+// The first child of a process, when it has one; 0 where it gets none.
+pid_t first_child(pid_t parent) {
+  const std::string path = fmt::format("/proc/{0}/task/{0}/children", parent);
+  for (int i = 0; i < 500; ++i) {
+    pid_t child = 0;
+    if (std::ifstream(path) >> child) return child;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return 0;
+}
+
+// It may be a zombie that nobody waits for.
+bool runs(pid_t process) {
+  std::string text;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), text);
+  return !text.empty() && text.find(") Z ") == std::string::npos;
+}
+
+TEST(Interrupt, EndsTheCasesOfConformanceToo) {
+  const TempFolder folder;
+  const std::string data = folder.file("case") + "/test_data_set_0";
+  ASSERT_EQ(shell("mkdir -p " + data).exit, 0);
+  ASSERT_EQ(pyc("export " + slow_to_compile() + " -o " + folder.file("case/model.onnx")).exit, 0);
+  const pid_t parent = start({"conformance", folder.file("")});
+  const pid_t child = first_child(parent);
+  interrupted_after(parent, std::chrono::milliseconds(0));
+  ASSERT_NE(child, 0) << "no case began";
+  for (int i = 0; i < 50 && runs(child); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(runs(child));
 }
 
 }  // namespace
