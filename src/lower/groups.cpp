@@ -15,8 +15,9 @@ constexpr int kMaxInlined = 48;
 // A value with so many times the elements it is made of is better computed again than stored, where
 // a kernel does much else for each of them.
 constexpr int64_t kSpread = 64;
-// A row that several members share must stay in a cache between their passes.
-constexpr int64_t kMaxRowElements = int64_t{1} << 17;
+// A row that several members share must stay near between their passes: in a cache, or in the
+// registers of a cluster of blocks.
+constexpr int64_t kMaxRowElements = int64_t{1} << 18;
 
 // A copy is made so that a product finds its operand with fixed strides.
 constexpr std::string_view kKeepsStrides = "keeps_product_strides";

@@ -77,8 +77,8 @@ TEST_F(CudaForms, RowsOfAWarpAndOfABlock) {
   const auto forms = expect_equal(taken(row_runs()), KernelForm::kAny);
   EXPECT_TRUE(forms.contains("rows of 32")) << "a warp a row";
   EXPECT_TRUE(forms.contains("rows of 160")) << "a warp for 1024";
-  EXPECT_TRUE(forms.contains("rows of 640")) << "of two blocks";
-  EXPECT_TRUE(forms.contains("rows of 1344")) << "of three, whose last warps have nothing";
+  EXPECT_TRUE(forms.contains("rows of 672")) << "of three blocks, whose last warp has nothing";
+  EXPECT_TRUE(forms.contains("rows of 1280")) << "of five";
   EXPECT_TRUE(forms.contains("team of 512")) << "a row too long for registers";
 }
 

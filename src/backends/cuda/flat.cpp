@@ -4,6 +4,7 @@
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
+#include "backends/cuda/kernel_generator.h"
 #include "backends/cuda/neighbours.h"
 
 namespace pyc::cuda {
@@ -13,6 +14,8 @@ using loop::ExprId;
 using loop::kNone;
 
 constexpr int64_t kFlatThreads = 256;
+// A few blocks for each place: more would begin anew for every thread's next elements.
+constexpr int64_t kFlatBlocks = 32 * kMultiprocessors;
 // A thread that reduces takes neighbours only while so many threads are left.
 constexpr int64_t kManyThreads = int64_t{1} << 16;
 
@@ -60,8 +63,8 @@ std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::strin
                  .buffers = parameters_of(kernel)};
   points *= l->extent / v;
   out.threads = kFlatThreads;
-  out.blocks = static_cast<uint32_t>(
-      std::min<int64_t>((points + kFlatThreads - 1) / kFlatThreads, kMostBlocks));
+  out.blocks = static_cast<uint32_t>(std::min<int64_t>((points + kFlatThreads - 1) / kFlatThreads,
+                                                       reduces(*l) ? kMostBlocks : kFlatBlocks));
 
   const std::string type = counter_type(points * v);
   const int64_t along = l->extent / v;

@@ -22,8 +22,10 @@ constexpr int64_t kKeptBytes = 384;
 constexpr int64_t kRegisterBytes = int64_t{256} << 10;  // of a multiprocessor
 constexpr int64_t kMostWarpsOfBlock = 32;
 // A block of more warps would be alone on its multiprocessor, where nothing is read meanwhile it
-// computes: then several blocks have a row together.
+// computes: then several blocks have a row together, small ones, so that parts of several rows are
+// on a multiprocessor.
 constexpr int64_t kWarpsBesideOthers = 16;
+constexpr int64_t kWarpsOfPart = 8;
 constexpr int64_t kMostTogether = 8;  // blocks of a cluster on every device
 // Operations of a pass, written out for every element of a thread.
 constexpr int64_t kMostWrittenOut = 8192;
@@ -63,7 +65,9 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   const int64_t of_round = dialect.warp * kPair;
   rounds_ = (std::min(extent_, loop::kTreeBlock) + of_round - 1) / of_round;
   is_even_ = extent_ % kPair == 0;
-  together_ = std::min((warps_ + kWarpsBesideOthers - 1) / kWarpsBesideOthers, kMostTogether);
+  if (warps_ > kWarpsBesideOthers) {
+    together_ = std::min((warps_ + kWarpsOfPart - 1) / kWarpsOfPart, kMostTogether);
+  }
   block_warps_ = (warps_ + together_ - 1) / together_;
   is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0 &&
               block_warps_ * together_ == warps_;

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int64_t kMostRowWarps = 32;  // of a block
 constexpr int64_t kTeamsOfRows = 4;    // of a block whose teams are single warps
+// Rows of a cluster one after the other, where there are enough for all: blocks that run together
+// wait for each other's places when they come.
+constexpr int64_t kMostRowsOfCluster = 4;
 // Rows up to which a launch is short of threads, so that all loads had better begin at once.
 constexpr int64_t kFewRows = 8 * kMultiprocessors;
 
@@ -29,7 +32,13 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   const int64_t together = emitter.together();
   const int64_t teams =
       emitter.warps() > 1 ? 1 : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
-  const int64_t at_once = std::min((points + teams - 1) / teams, kMostBlocks / together);
+  int64_t at_once = std::min((points + teams - 1) / teams, kMostBlocks / together);
+  if (together > 1) {
+    const int64_t places = kMultiprocessors * emitter.resident() / together;
+    const int64_t rows =
+        std::clamp<int64_t>(points / (kMostRowsOfCluster * places), 1, kMostRowsOfCluster);
+    at_once = std::min(at_once, (points + rows - 1) / rows);
+  }
   const bool again = at_once * teams < points;
   emitter.open_scope();
   declare_digits(emitter, "point", type, kernel.parallel, extents);
