@@ -22,6 +22,7 @@ TYPE = re.compile(r"^(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+clas
 ALIAS = re.compile(r"^using\s+(\w+)\s*=")
 FUNCTION = re.compile(r"^[A-Za-z_][\w:<>,&*\s\[\]]*[\s&*](\w+)\(")
 VARIABLE = re.compile(r"^(?:inline\s+|static\s+|thread_local\s+)*(?:constexpr|const|constinit|std::|thread_local)[^()=;{]*?[\s&*](\w+)(?:\[[^\]]*\])?\s*(?:=|\{|;)")
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)  # kernels are written as text
 NO_NAMES = {"if", "for", "while", "switch", "return", "operator", "static_assert", "defined"}
 
 
@@ -37,7 +38,8 @@ def alone(root):
 def own_names(path):
     """(name, line number) of what stands in the unnamed namespaces of a file."""
     spaces, names = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    text = RAW_STRING.sub(lambda found: "\n" * found.group().count("\n"), path.read_text(encoding="utf-8"))
+    for number, line in enumerate(text.splitlines(), 1):
         if opened := OPENS.match(line):
             spaces.append(opened.group(1))
         elif CLOSES.match(line) and spaces:

@@ -111,10 +111,10 @@ Probe probe_node(const ir::Graph& graph, ir::NodeId node, int output,
 namespace {
 
 // Pairs what two values are lowered from, up to what they load.
-class Pairing {
+class ValuePairing {
  public:
-  Pairing(const ir::Graph& graph, const std::vector<bool>& inlined, const Layouts& layouts,
-          const Orders& orders)
+  ValuePairing(const ir::Graph& graph, const std::vector<bool>& inlined, const Layouts& layouts,
+               const Orders& orders)
       : graph_(graph), inlined_(inlined), layouts_(layouts), orders_(orders) {}
 
   // Whether the two are alike.
@@ -196,7 +196,7 @@ Probe& Probes::of(ir::ValueId v) {
   const auto [begin, end] =
       share_ ? lowered_.equal_range(key) : std::pair{lowered_.end(), lowered_.end()};
   for (auto it = begin; it != end; ++it) {
-    Pairing pairing(graph_, inlined_, layouts_, orders_);
+    ValuePairing pairing(graph_, inlined_, layouts_, orders_);
     if (!pairing.find(it->second, v)) continue;
     made_[v] = std::make_unique<Probe>(*made_[it->second]);
     for (ProbeRead& r : made_[v]->reads) r.value = pairing.other(r.value);
