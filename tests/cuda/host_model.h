@@ -105,7 +105,7 @@ struct Fiber {
   uint64_t waits = 0;       // barriers of the block passed
   uint64_t warp_waits = 0;  // barriers and shuffles of the warp passed
   uint64_t cluster_waits = 0;
-  Begun<Copy> copies;
+  std::vector<Copy> copies;  // that no gate knows of yet
   Begun<Multiply> products;
 };
 
@@ -420,7 +420,7 @@ static inline void pyc_model_copy(const pyc_model::Copy& c) {
 // What lies there is lost at once, what comes is there when it is waited for.
 static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
   memset(pyc_shared + to, 0xff, 16);
-  pyc_model_self().copies.open.push_back({to, from, bytes});
+  pyc_model_self().copies.push_back({to, from, bytes});
 }
 static inline void pyc_gate_init(unsigned at, unsigned count) {
   pyc_model::block.gates[pyc_model::rank()][at] = {count, count, 0, {}};
@@ -433,8 +433,7 @@ static inline void pyc_gate_arrive(unsigned at) { pyc_model_gate(at).arrive(); }
 // the others as late as may be, so that one that is read too early is.
 static inline void pyc_gate_arrive_copied(unsigned at) {
   pyc_model::Gate& gate = pyc_model_gate(at);
-  gate.copied.push_back(std::move(pyc_model_self().copies.open));
-  pyc_model_self().copies.open.clear();
+  gate.copied.push_back(std::exchange(pyc_model_self().copies, {}));
   if (threadIdx.x % 2 == 0) return;
   for (const pyc_model::Copy& c : gate.copied.back()) pyc_model_copy(c);
   gate.copied.pop_back();
@@ -450,10 +449,6 @@ static inline void pyc_gate_wait(unsigned at, unsigned parity) {
     if (gate.turn != parity) return;
     pyc_model::switch_out();
   }
-}
-static inline void pyc_copy_commit() { pyc_model_self().copies.commit(); }
-static inline void pyc_model_copy_wait(size_t open) {
-  pyc_model_self().copies.wait(open, pyc_model_copy);
 }
 static inline void pyc_shared_fence() {}
 

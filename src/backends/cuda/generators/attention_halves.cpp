@@ -17,7 +17,7 @@ constexpr std::string_view kHalvesOrder = "sm90";
 constexpr double kHalvesClocksPerNs = 1.7;
 constexpr double kAloneClocks = 3000.0;      // of a group that has the multiprocessor to itself
 constexpr double kIssueClocks = 1100.0;      // of instructions that groups take turns with
-constexpr double kCopiedPerClock = 24.0;     // bytes of keys and values, from the cache of all
+constexpr double kCopiedPerClock = 32.0;     // bytes of keys and values, from the cache of all
 constexpr double kQueryTileClocks = 3500.0;  // before the first block of keys and after the last
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }

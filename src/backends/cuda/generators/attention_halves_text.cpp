@@ -61,11 +61,9 @@ struct Sizes {
   int64_t value_bytes() const { return keys * columns * 2; }
   int64_t keys_at() const { return query_bytes(); }
   int64_t values_at() const { return keys_at() + stages * key_bytes(); }
-  // Gates: stages full and stages free, of keys and of values, and each group's turn.
+  // Gates: stages full and stages free, of keys and of values.
   int64_t gates_at() const { return values_at() + stages * value_bytes(); }
-  int64_t turns_at() const { return gates_at() + 4 * stages * 8; }
-  int64_t shared_bytes() const { return turns_at() + groups() * 8; }
-  int64_t groups() const { return threads / kGroupThreads; }
+  int64_t shared_bytes() const { return gates_at() + 4 * stages * 8; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
 
   int64_t rows;
@@ -92,6 +90,7 @@ class HalvesWriter {
  public:
   HalvesWriter(const lower::Group& group, const AttentionCut& cut, const std::string& symbol)
       : a_(*group.attention),
+        resident_(attention_halves_resident(group, cut)),
         z_(a_, cut),
         formulas_(group, symbol),
         limits_(key_limits(formulas_.kernel().pool, a_, formulas_.written(a_.score))) {
@@ -127,8 +126,6 @@ class HalvesWriter {
     name("K_FREE", z_.gates_at() + z_.stages * 8);
     name("V_FULL", z_.gates_at() + 2 * z_.stages * 8);
     name("V_FREE", z_.gates_at() + 3 * z_.stages * 8);
-    name("TURNS", z_.turns_at());
-    name("GROUPS", z_.groups());
   }
 
   KernelText text() {
@@ -142,8 +139,8 @@ class HalvesWriter {
     out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
     const Emitter tables(kernel, cuda_dialect(), out.symbol);
     out.text = attention_prelude({a_.factors, z_.keys, z_.columns}) + tables.tables() +
-               std::string(kQuotient) + kernel_head(out, kernel, true) + " {\n" + head() + start() +
-               blocks_of_keys() + results() + "}\n";
+               std::string(kQuotient) + kernel_head(out, kernel, true, resident_) + " {\n" +
+               head() + start() + blocks_of_keys() + results() + "}\n";
     return out;
   }
 
@@ -151,19 +148,14 @@ class HalvesWriter {
   int64_t tiles() const { return (a_.queries + z_.rows - 1) / z_.rows; }
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
-  // Whether a group may have no query for the last blocks that others of its block of threads have.
-  bool skips_blocks() const { return !limits_.all.empty() && z_.groups() > 1; }
 
   void leave_scale_to_weights();
   loop::ExprId unscaled(loop::ExprId score);
   void find_quotient();
   std::string head() const;
   std::string start() const;
-  std::string turn() const;
-  std::string next_turn() const;
   std::string bring_next() const;
   std::string blocks_of_keys() const;
-  std::string blocks_of_others() const;
   std::string products_of_keys(const char* stage) const;
   std::string products_of_values() const;
   std::string scores() const;
@@ -193,6 +185,8 @@ class HalvesWriter {
   std::string bring_values(const char* j, const char* stage) const;
 
   const Attention& a_;
+  // The compiler is told: left to choose registers itself, it takes as many and interleaves less.
+  int64_t resident_;
   Sizes z_;
   AttentionFormulas formulas_;
   KeyLimits limits_;
@@ -281,11 +275,6 @@ std::string HalvesWriter::head() const {
         in("const i32 group_low = first + group * 64;\n"
            "const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;\n");
   }
-  if (skips_blocks()) {
-    text += "i32 own_end = end;\n{\n" + in("i32 begin = 0, end = {BLOCKS};\n") +
-            live_blocks(limits_, a_, "group_low", "group_high") +
-            "if (end < own_end) own_end = end;\n}\n";
-  }
   return text;
 }
 
@@ -296,13 +285,15 @@ std::string HalvesWriter::copied(const Copied& c) const {
   const int64_t step = c.threads / chunks;
   PYC_CHECK(step % 8 == 0, "rounds go on by whole groups of eight rows");
   std::string text = fmt::format(
-      "{{\nconst i32 r = {0} / {1}, c = {0} % {1};\nconst i32 row = {2} + r;\n"
-      "PYC_GLOBAL const u16* from = {3} + ((i64)row * {4}ll + c * 8);\n"
+      "{{\nconst i32 r = {0} / {1}, c = {0} % {1};\n"
+      "PYC_GLOBAL const u16* from = {3} + ((i64)r * {4}ll + c * 8) + (i64){2} * {4}ll;\n"
       "const u32 to = {5} + (u32)(c / 8 * {6} + r * {7} + ((c % 8 ^ r % 8) << 4));\n",
       c.thread, chunks, c.first, c.name, c.row_stride, c.to, c.rows * kPartBytes, kPartBytes);
   text += fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", (c.rows + step - 1) / step);
-  if (c.rows % step != 0) text += fmt::format("if (r + i * {} < {}) {{\n", step, c.rows);
-  std::string there = c.inside ? "" : fmt::format("row + i * {} < {}", step, c.last);
+  if (c.rows % step != 0) {
+    text += fmt::format("if (i < {} || r + i * {} < {}) {{\n", c.rows / step, step, c.rows);
+  }
+  std::string there = c.inside ? "" : fmt::format("{} + r + i * {} < {}", c.first, step, c.last);
   if (c.columns < c.width) {
     there += fmt::format("{}c < {}", there.empty() ? "" : " && ", c.columns / 8);
   }
@@ -350,7 +341,7 @@ std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
          in("pyc_gate_arrive_copied({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-// The gates, the queries with the first keys, the first values, and keys for the other stages.
+// The gates, the queries with the first keys, the first values and the second keys.
 std::string HalvesWriter::start() const {
   std::string text = in(R"(if (thread == 0) {{
   PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
@@ -359,7 +350,6 @@ std::string HalvesWriter::start() const {
   pyc_gate_init((u32)({V_FULL} + i * 8), {T}u);
   pyc_gate_init((u32)({V_FREE} + i * 8), {T}u / 32u);
   }}
-  PYC_UNROLL for (i32 i = 0; i < {GROUPS}; ++i) pyc_gate_init((u32)({TURNS} + i * 8), 4u);
   }}
   pyc_barrier();
   float s[{SCORES}];
@@ -385,12 +375,8 @@ std::string HalvesWriter::start() const {
                   .threads = kGroupThreads,
                   .thread = "in_group",
                   .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
-  text += bring_keys("begin", "0u") + bring_values("begin", "0u");
-  for (int64_t i = 1; i < z_.stages; ++i) {
-    text += fmt::format("if (begin + {} < end) ", i) +
-            bring_keys(fmt::format("begin + {}", i).c_str(), fmt::format("{}u", i).c_str());
-  }
-  return text + "}\n";
+  return text + bring_keys("begin", "0u") + bring_values("begin", "0u") + "if (begin + 1 < end) " +
+         bring_keys("begin + 1", "1u") + "}\n";
 }
 
 // The unit's views count in 16 bytes.
@@ -533,22 +519,14 @@ std::string HalvesWriter::weights() const {
 )");
 }
 
-// Waits until it is this group's turn for block t; makes it that of the next group.
-std::string HalvesWriter::turn() const {
-  if (z_.groups() == 1) return "";
-  return in("pyc_gate_wait({TURNS}u + (u32)group * 8u, (u32)(t + (group == 0 ? 1 : 0)) & 1u);\n");
-}
-std::string HalvesWriter::next_turn() const {
-  if (z_.groups() == 1) return "";
-  return in(
-      "if (lane == 0) pyc_gate_arrive({TURNS}u + "
-      "(u32)(group + 1 == {GROUPS} ? 0 : group + 1) * 8u);\n");
-}
-
-// The next values, and keys for the stage that block t has left.
+// The next values, and the keys after the next.
 std::string HalvesWriter::bring_next() const {
-  return in("if (t + {STAGES} < count) {{\npyc_gate_wait({K_FREE}u + stage * 8u, parity);\n") +
-         bring_keys(in("j + {STAGES}").c_str(), "stage") + in(R"(}}
+  return in(R"(if (t + 2 < count) {{
+  const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
+  const u32 before_parity = after == 0u ? next_parity : next_parity ^ 1u;
+  if (t + 2 >= {STAGES}) pyc_gate_wait({K_FREE}u + after * 8u, before_parity);
+)") + bring_keys("j + 2", "after") +
+         in(R"(}}
   if (t + 1 < count) {{
   if (t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
 )") + bring_values("j + 1", "next") +
@@ -564,9 +542,7 @@ std::string HalvesWriter::bring_next() const {
 // Waiting for a gate is a branch. The one behind the weights is what keeps the compiler from
 // waiting for the sums before them: the instruction that waits names no register.
 //
-// Groups take turns: a group's products begin when the scores of the group before are there. Then
-// one of them waits for scores while the others compute weights; else all would do the same at the
-// same time, and the unit nothing. What a group copies, it copies while it waits.
+// What a group copies, it copies while it waits for the next scores.
 std::string HalvesWriter::blocks_of_keys() const {
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
@@ -576,8 +552,9 @@ std::string HalvesWriter::blocks_of_keys() const {
   pyc_gate_wait({K_FULL}u, 0u);
   pyc_shared_fence();
 )") + products_of_keys("stage") +
-         in("pyc_wgmma_wait_0();\n}}\ni32 t = 0;\nfor (; t < ") +
-         (skips_blocks() ? "own_end - begin" : "count") + in(R"(; ++t) {{
+         in(R"(pyc_wgmma_wait_0();
+  }}
+  for (i32 t = 0; t < count; ++t) {{
   const i32 j = begin + t;
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
@@ -591,30 +568,15 @@ std::string HalvesWriter::blocks_of_keys() const {
   if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
   }}
-)") + turn() +
-         "pyc_shared_fence();\n" + products_of_keys("next") + products_of_values() + bring_next() +
-         "pyc_wgmma_scores_done(s);\n" + next_turn() + R"(before = stage;
+  pyc_shared_fence();
+)") + products_of_keys("next") +
+         products_of_values() + bring_next() +
+         R"(pyc_wgmma_scores_done(s);
+  before = stage;
   stage = next;
   parity = next_parity;
   }
   pyc_wgmma_values_done(o);
-)" + blocks_of_others();
-}
-
-// Blocks that other groups of the block of threads have queries for: this one copies its part.
-std::string HalvesWriter::blocks_of_others() const {
-  if (!skips_blocks()) return "";
-  return in(R"(for (; t < count; ++t) {{
-  const i32 j = begin + t;
-  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
-  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
-  if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
-  if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
-)") + turn() +
-         next_turn() + bring_next() + R"(before = stage;
-  stage = next;
-  parity = next_parity;
-  }
 )";
 }
 

@@ -19,7 +19,6 @@ PYC_FN void pyc_copy16(u32 to, const void* from, u32 bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(pyc_shared_place(to)),
                "l"(from), "r"(bytes) : "memory");
 }
-PYC_FN void pyc_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 PYC_FN void pyc_shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 PYC_FN void pyc_gate_init(u32 at, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(pyc_shared_place(at)), "r"(count)
@@ -152,15 +151,11 @@ std::string wgmma_prelude(const WgmmaInstruction& instruction) {
              "    \"wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {{{2}}}, %{5}, %{6}, p, "
              "1, 1, {7}, {8};\\n}}\"\n"
              "    : {3} : \"l\"(a), \"l\"(b), \"r\"(keep));\n}}\n"
-             "PYC_FN void pyc_copy_wait() {{ asm volatile(\"cp.async.wait_group {9};\" ::: "
-             "\"memory\"); }}\n"
              "#else\n"
              "#define pyc_wgmma(d, a, b, keep) "
              "pyc_model_wgmma(d, a, b, keep, {0}, PYC_MODEL_{1}, {7}, {8})\n"
-             "#define pyc_copy_wait() pyc_model_copy_wait({9})\n"
              "#endif\n",
-             instruction.columns, type, registers, operands, count + 2, count, count + 1, a, b,
-             instruction.open_copies);
+             instruction.columns, type, registers, operands, count + 2, count, count + 1, a, b);
 }
 
 }  // namespace pyc::cuda

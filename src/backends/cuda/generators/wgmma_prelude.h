@@ -13,8 +13,6 @@ namespace pyc::cuda {
 //                                    bytes are named by their distance from it
 //   pyc_copy16(to, from, bytes)      begins to copy 16 bytes, of which the first `bytes` are taken
 //                                    and the rest is zero; `to` is a place in pyc_shared
-//   pyc_copy_commit, pyc_copy_wait   closes a group of copies; waits until all but the last
-//                                    `open_copies` groups of this thread are done
 //   pyc_shared_fence                 what this thread wrote to shared memory is seen by the unit
 //   pyc_wgmma_place(at, leading, stride)  where the unit finds a tile, 128-byte swizzle
 //   pyc_wgmma(d, a, b, keep)         128 threads begin d = a·b + (keep ? d : 0) over 16 of k
@@ -35,7 +33,6 @@ struct WgmmaInstruction {
   int64_t columns = 0;
   bool a_along_rows = false;  // neighbours in shared memory are neighbours along the rows
   bool b_along_rows = false;
-  int64_t open_copies = 0;
   int64_t fewer_registers = 0;  // 0: they stay as they are
   int64_t more_registers = 0;
 };
@@ -48,7 +45,7 @@ std::string wgmma_prelude(const WgmmaInstruction& instruction);
 //   pyc_wgmma_scores_done(d)         waits until d has all but the last group's products
 //   pyc_wgmma_values_done(d)         waits for all
 //   pyc_halves(low, high)            two floats, rounded, as a register of a
-// and of the above all but pyc_wgmma, pyc_copy_commit and pyc_copy_wait.
+// and of the above all but pyc_wgmma.
 struct AttentionInstructions {
   DType factors = DType::kBF16;
   int64_t keys = 0;
