@@ -104,6 +104,6 @@ def lstm(batch, length, inside, hidden, classes):
     w = t.weight(1, 4 * hidden, inside, fan_in=hidden)
     r = t.weight(1, 4 * hidden, hidden, fan_in=hidden)
     b = t.weight(1, 8 * hidden, fan_in=hidden)
-    x = t.op("lstm", "x", w, r, b, hidden_size=hidden)
-    last = t.op("slice", x, starts=[length - 1], ends=[length], axes=[0])
+    t.lines.append(f'  %y, %h, %c = lstm(%x, %{w}, %{r}, %{b}) {{with="b"}}')
+    last = t.op("slice", "y", starts=[length - 1], ends=[length], axes=[0])
     return t.finish(t.linear(t.op("reshape", last, shape=[batch, hidden]), hidden, classes))

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -46,7 +47,10 @@ class ReverseWalk {
     return walk(0, nodes);
   }
 
-  ValueId gradient(ValueId v) const { return grads_[v]; }
+  Result<ValueId> gradient(ValueId v) {
+    PYC_TRY(settle(v));
+    return grads_[v];
+  }
 
   Result<ValueId> zeros(ValueId v) {
     const ir::TensorType type = builder_.type(v);
@@ -97,6 +101,7 @@ class ReverseWalk {
       std::vector<ValueId> grads;
       bool any = false;
       for (ValueId v : node.outputs) {
+        PYC_TRY(settle(v));
         grads.push_back(depends_[v] ? grads_[v] : kNoId);
         any = any || grads.back() != kNoId;
       }
@@ -148,7 +153,17 @@ class ReverseWalk {
     return walk(begin, end);
   }
 
+  // Products wait for the next one.
   Status add(ValueId v, ValueId grad) {
+    if (is_thin_product(grad)) {
+      products_[v].push_back(grad);
+      return {};
+    }
+    PYC_TRY(settle(v));
+    return add_to_sum(v, grad);
+  }
+
+  Status add_to_sum(ValueId v, ValueId grad) {
     if (grads_[v] == kNoId) {
       grads_[v] = grad;
       return {};
@@ -156,6 +171,55 @@ class ReverseWalk {
     PYC_ASSIGN(grads_[v], builder_.op("add", {grads_[v], grad}));
     grow();
     return {};
+  }
+
+  const ir::Node* producer(ValueId v) const {
+    const NodeId n = graph().value(v).producer;
+    return n == kNoId ? nullptr : &graph().nodes[n];
+  }
+
+  // aᵀ·g with so few rows that to add its elements to others of the kind takes longer than to copy
+  // a and g: what the steps of a recurrence send to their weights.
+  bool is_thin_product(ValueId v) const {
+    const ir::Node* product = producer(v);
+    if (product == nullptr || product->op->name != "matmul") return false;
+    const ir::Node* turned = producer(product->inputs[0]);
+    if (turned == nullptr || turned->op->name != "transpose" || graph().type(v).rank() != 2) {
+      return false;
+    }
+    const ir::Shape& a = graph().type(turned->inputs[0]).shape;
+    const ir::Shape& g = graph().type(product->inputs[1]).shape;
+    return a.size() == 2 && g.size() == 2 && a[0] * (a[1] + g[1]) <= a[1] * g[1];
+  }
+
+  // The sum of products aᵀ·g as one, over the rows of all: the rows in the order they were sent.
+  Result<ValueId> joined(const std::vector<ValueId>& products) {
+    std::vector<ValueId> left;
+    std::vector<ValueId> right;
+    for (const ValueId v : products) {
+      left.push_back(producer(producer(v)->inputs[0])->inputs[0]);
+      right.push_back(producer(v)->inputs[1]);
+    }
+    const ir::Attrs rows{{"axis", int64_t{0}}};
+    PYC_ASSIGN(const ValueId a, builder_.op("concat", left, rows));
+    PYC_ASSIGN(const ValueId g, builder_.op("concat", right, rows));
+    PYC_ASSIGN(const ValueId turned,
+               builder_.op("transpose", {a}, {{"perm", std::vector<int64_t>{1, 0}}}));
+    return builder_.op("matmul", {turned, g});
+  }
+
+  // Adds the products that wait.
+  Status settle(ValueId v) {
+    const auto found = products_.find(v);
+    if (found == products_.end()) return {};
+    const std::vector<ValueId> products = std::move(found->second);
+    products_.erase(found);
+    ValueId sum = products[0];
+    if (products.size() > 1) {
+      PYC_ASSIGN(sum, joined(products));
+    }
+    grow();
+    return add_to_sum(v, sum);
   }
 
   Status refuse(const ir::Node& node, const std::string& why) const {
@@ -167,6 +231,7 @@ class ReverseWalk {
   ir::GraphBuilder builder_;
   std::vector<bool> depends_;   // by value: on a wanted one, as a float
   std::vector<ValueId> grads_;  // by value: what was sent back so far, or kNoId
+  std::map<ValueId, std::vector<ValueId>> products_;  // by value: sent one after the other
   std::set<ValueId> named_;
 };
 
@@ -206,7 +271,7 @@ Result<ir::VerifiedGraph> differentiate(const ir::VerifiedGraph& graph, ValueId 
   for (ValueId v : wanted) backward.want(v);
   PYC_TRY(backward.run(loss));
   for (ValueId v : wanted) {
-    ValueId grad = backward.gradient(v);
+    PYC_ASSIGN(ValueId grad, backward.gradient(v));
     if (grad == kNoId && !options.allow_unused) {
       return Status(Code::kInvalidArgument,
                     fmt::format("the loss %{} does not depend on %{}", graph->value(loss).name,

@@ -59,12 +59,8 @@ Grads gradient_conv(ir::GraphBuilder& builder, const ir::Node& node,
   const Window window = window_of(node.attrs, planes_of(b.input_type(1)));
   const int64_t group = b.attrs().attr_int("group");
   const ValueId g = b.stored(b.g(), 0);
-  const ValueId of_x = b.op("conv_transpose", {g, b.input(1)},
-                            {{"output_shape", planes_of(b.input_type(0))},
-                             {"strides", window.strides},
-                             {"pads", window.begin},
-                             {"dilations", window.dilations},
-                             {"group", group}});
+  const ValueId of_x =
+      conv_input_gradient(b, g, b.input(1), window, group, planes_of(b.input_type(0)));
   std::vector<ValueId> result{of_x, conv_weight_gradient(b, b.input(0), g, window, group)};
   if (b.inputs() > 2) {
     Ints axes = int_range(1, b.input_type(0).rank());

@@ -179,14 +179,8 @@ Grads gradient_conv_transpose(ir::GraphBuilder& builder, const ir::Node& node,
     window.end[d] = std::max<int64_t>(met - size, 0);
     if (met < size) g = b.slice(g, static_cast<int64_t>(d) + 2, 0, std::max<int64_t>(met, 0));
   }
-  Ints pads = window.begin;
-  pads.insert(pads.end(), window.end.begin(), window.end.end());
   const int64_t group = b.attrs().attr_int("group");
-  const ValueId of_x = b.op("conv", {g, b.input(1)},
-                            {{"strides", window.strides},
-                             {"pads", pads},
-                             {"dilations", window.dilations},
-                             {"group", group}});
+  const ValueId of_x = padded_conv(b, g, b.input(1), window, group);
   std::vector<ValueId> result{of_x, conv_weight_gradient(b, g, b.input(0), window, group)};
   if (b.inputs() > 2) {
     Ints axes = int_range(1, b.input_type(0).rank());

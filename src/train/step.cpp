@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "autograd/gradient.h"
+#include "ir/patch.h"
 #include "train/compose.h"
 
 namespace pyc::train {
@@ -388,6 +389,35 @@ Status make_end(const Halves& h, const StepSpec& spec, const ir::OpSet& ops, Ste
   return {};
 }
 
+// The graph with the zeros around a convolution as a node of its own. Inside of it they are terms
+// to skip, since a weight that is not finite would make more of them, and a convolution with
+// weights that change could not be a product of matrices. Here such a weight may do that: it makes
+// the step one that is not finite. Bits are the same for finite weights.
+Result<ir::VerifiedGraph> with_zeros_apart(const ir::VerifiedGraph& graph, const ir::OpSet& ops) {
+  Graph g = *graph;
+  ir::Patch patch(g, ops);
+  for (ir::NodeId n = 0; n < g.nodes.size(); ++n) {
+    const ir::NodeView node = patch.node(n);
+    if (!node.is("conv") || patch.constant(node.input(1)) != nullptr) continue;
+    ir::Attrs attrs = node.attrs();
+    const auto around = std::get<std::vector<int64_t>>(attrs.at("pads"));
+    if (std::all_of(around.begin(), around.end(), [](int64_t p) { return p == 0; })) continue;
+    const auto dims = static_cast<std::ptrdiff_t>(around.size() / 2);
+    std::vector<int64_t> pads{0, 0};
+    pads.insert(pads.end(), around.begin(), around.begin() + dims);
+    pads.insert(pads.end(), {0, 0});
+    pads.insert(pads.end(), around.begin() + dims, around.end());
+    attrs["pads"] = std::vector<int64_t>{};
+    patch.at(n);
+    std::vector<ValueId> inputs = node.all_inputs();
+    inputs[0] = patch.op("pad", {inputs[0]}, {{"pads", pads}});
+    patch.replace(node.outputs()[0], patch.op("conv", std::move(inputs), std::move(attrs)));
+  }
+  if (patch.edits() == 0) return graph;
+  PYC_TRY(patch.apply().status());
+  return ir::verify_graph(std::move(g));
+}
+
 }  // namespace
 
 Result<Step> make_step(const ir::VerifiedGraph& model, const StepSpec& spec, const ir::OpSet& ops) {
@@ -407,7 +437,10 @@ Result<Step> make_step(const ir::VerifiedGraph& model, const StepSpec& spec, con
   } else {
     PYC_TRY(make_part(halves, ops, step));
     PYC_TRY(make_end(halves, spec, ops, step));
+    PYC_ASSIGN(step.part, with_zeros_apart(*step.part, ops));
   }
+  PYC_ASSIGN(step.graph, with_zeros_apart(step.graph, ops));
+  PYC_ASSIGN(step.forward, with_zeros_apart(step.forward, ops));
   return step;
 }
 

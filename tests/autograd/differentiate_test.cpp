@@ -122,6 +122,37 @@ TEST(Differentiate, AddsWhatAllReadersSend) {
   EXPECT_EQ(values(run.outputs[2])[0], 3.0);
 }
 
+// What the steps of a recurrence send to their weights is one product over the rows of all.
+TEST(Differentiate, JoinsThinProductsOfOneWeight) {
+  const std::string text = R"(graph @steps(%x: f64[2,8], %w: f64[8,8]) -> (%loss) {
+  %a = matmul(%x, %w) : f64[2,8]
+  %b = matmul(%a, %w) : f64[2,8]
+  %c = matmul(%b, %w) : f64[2,8]
+  %loss = reduce_sum(%c) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"w"});
+  ASSERT_TRUE(made.ok());
+  int products = 0;
+  for (const ir::Node& node : (*made)->nodes) products += node.op->name == "matmul" ? 1 : 0;
+  EXPECT_EQ(products, 3 + 2 + 1);  // forward, back through w, and the joined one
+  std::vector<double> x(16);
+  std::vector<double> w(64);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 5) - 2.0;
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<double>(i * 7 % 11) / 8.0 - 0.5;
+  const auto run = passes::run_graph(**made, {}, {bytes(x), bytes(w)});
+  ASSERT_EQ(run.error, "");
+  const std::vector<double> found = values(run.outputs[1]);
+  const auto loss_with = [&](size_t at, double by) {
+    std::vector<double> moved = w;
+    moved[at] += by;
+    return values(passes::run_graph(**made, {}, {bytes(x), bytes(moved)}).outputs[0])[0];
+  };
+  for (const size_t at : {0, 9, 38, 63}) {
+    EXPECT_NEAR(found[at], (loss_with(at, 1e-4) - loss_with(at, -1e-4)) / 2e-4, 1e-5) << at;
+  }
+}
+
 TEST(Differentiate, CanBeAppliedTwice) {
   const std::string text = R"(graph @power(%x: f64[]) -> (%loss) {
   %square = mul(%x, %x) : f64[]
