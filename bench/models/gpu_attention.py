@@ -56,7 +56,7 @@ def rival_of(form, q, k, v, slope):
 
 
 def captured(call):
-    """Replays the call, as PyC replays its own graph, and waits as PyC does."""
+    """Replays the call, as PyC replays its own graph, and waits as PyC does. The graph reads what the call holds (a block mask), so it is kept."""
     for _ in range(3):
         output = call()
     torch.cuda.synchronize()
@@ -64,7 +64,7 @@ def captured(call):
     with torch.cuda.graph(graph):
         output = call()
 
-    def run():
+    def run(_kept=call):
         graph.replay()
         torch.cuda.synchronize()
 
