@@ -1,5 +1,6 @@
-// A libcuda that counts what passes through it: memory, copies, launches, and on request the device's own time of each graph. Linked with the
-// real one, where dlsym finds all that is not defined here; PyC takes it by PYC_LIBCUDA (gpu_accounts.py builds and reads it).
+// A libcuda that counts what passes through it: memory, copies, launches, and on request the
+// device's own time of each graph. Linked with the real one, where dlsym finds all that is not
+// defined here; PyC takes it by PYC_LIBCUDA (gpu_accounts.py builds and reads it).
 
 #include <dlfcn.h>
 

@@ -56,8 +56,8 @@ typedef struct pyc_run_stats {
   int64_t copied_bytes; /* of states that no kernel could write where they lie, and of parameters
                            that stay in a file */
   int64_t recomputed_steps; /* of `steps`: run again so that the memory budget is kept */
-  int64_t sent_bytes; /* from the host's memory to a device's; 0 for tensors that lie there */
-  int64_t fetched_bytes; /* and back */
+  int64_t sent_bytes;       /* from the host's memory to a device's; 0 for tensors that lie there */
+  int64_t fetched_bytes;    /* and back */
 } pyc_run_stats;
 
 /* Runs the model once: reads the inputs, fills the outputs, in the order of pyc_model_input and
