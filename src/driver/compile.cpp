@@ -170,6 +170,8 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
   times.plan_ns = lap("plan");
   PYC_TRY(limit.check("plan"));
 
+  log.reserve(log.size() + lowered.decisions.size() + selection.decisions.size() +
+              plan.decisions.size());
   for (DecisionLog* part : {&lowered.decisions, &selection.decisions, &plan.decisions}) {
     log.insert(log.end(), std::move_iterator(part->begin()), std::move_iterator(part->end()));
     part->clear();

@@ -1,5 +1,9 @@
 #include "driver/folded.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/fp_state.h"
 #include "ops/registry.h"
 #include "passes/pipeline.h"
@@ -26,8 +30,13 @@ Result<std::optional<std::vector<SharedBytes>>> folded_outputs(const ir::Verifie
   }
   const FpStateGuard fp_state;  // constants do not depend on the caller's
   DecisionLog log;
+  // Without floats, what the other passes do keeps every bit, and takes longer than folding.
+  const bool floats = std::ranges::any_of(
+      graph->values, [](const ir::Value& value) { return is_float(value.type.dtype); });
+  static const std::vector<std::string> kFolding{"decompose", "fold_constants"};
   PYC_ASSIGN(const ir::VerifiedGraph canonical,
-             passes::run_pipeline(graph, ops::all_ops(), {}, &log));
+             floats ? passes::run_pipeline(graph, ops::all_ops(), {}, &log)
+                    : passes::run_passes(graph, ops::all_ops(), kFolding, {}, &log));
   std::vector<SharedBytes> bytes;
   for (const ir::ValueId v : canonical->outputs) {
     const ir::Value* constant = constant_of(*canonical, v);

@@ -44,7 +44,7 @@ Result<ValueId> GraphBuilder::input(std::string name, TensorType type) {
 
 Result<ValueId> GraphBuilder::constant(TensorType type, std::shared_ptr<const ConstData> data,
                                        std::string name) {
-  if (names_.contains(name)) return duplicate_name(name);
+  if (!name.empty() && names_.contains(name)) return duplicate_name(name);
   Status accepted = check_type(type);
   if (accepted.ok()) accepted = check_constant(type, data.get());
   if (!accepted.ok()) {
@@ -76,7 +76,9 @@ Result<ValueId> GraphBuilder::op(std::string_view op, std::vector<ValueId> input
     return Status(Code::kUnknownOp,
                   fmt::format("unknown {}{}", where(), did_you_mean(ops_.suggest(op))));
   }
-  if (names_.contains(name)) return placed(duplicate_name(name), Code::kInvalidArgument, where());
+  if (!name.empty() && names_.contains(name)) {
+    return placed(duplicate_name(name), Code::kInvalidArgument, where());
+  }
   std::vector<TensorType> input_types;
   input_types.reserve(inputs.size());
   for (const ValueId id : inputs) {
@@ -120,9 +122,8 @@ Status GraphBuilder::output(ValueId value) {
 std::string GraphBuilder::fresh_name(std::string_view wanted) {
   std::string name(wanted);
   while (name.empty() || names_.contains(name)) {
-    name =
-        wanted.empty() ? fmt::format("v{}", next_name_) : fmt::format("{}.{}", wanted, next_name_);
-    ++next_name_;
+    name = wanted.empty() ? "v" : std::string(wanted) + '.';
+    name += std::to_string(next_name_++);
   }
   return name;
 }

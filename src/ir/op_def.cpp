@@ -65,6 +65,15 @@ Status missing_attr(const OpDef& op, const AttrDef& attr) {
                                               op.name, attr.name, attr_kind_name(attr.kind))};
 }
 
+// Of an attribute of the right kind: that it is a dtype, if it should be one.
+Status check_value(const OpDef& op, std::string_view name, const Attr& attr) {
+  const DType* dtype = std::get_if<DType>(&attr);
+  if (dtype == nullptr || static_cast<int>(*dtype) < kDTypeCount) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("[bad_attr_value] attribute '{}' of op '{}': expected a dtype, found {}",
+                      name, op.name, attr_to_string(attr))};
+}
+
 bool to_exact_double(int64_t value, double& out) {
   out = static_cast<double>(value);
   return value >= -kExactInDouble && value <= kExactInDouble;
@@ -205,15 +214,16 @@ Result<Attrs> complete_attrs(const OpDef& op, Attrs attrs) {
     widen_to_floats(def->kind, attr);
     if (kind_of(attr) != def->kind) return bad_attr_kind(op, *def, attr);
   }
+  const bool all_given = attrs.size() == op.attrs.size();  // each of them has one of the names
   for (const AttrDef& def : op.attrs) {
-    if (attrs.find(def.name) != attrs.end()) continue;
+    if (all_given || attrs.find(def.name) != attrs.end()) continue;
     if (def.required) return missing_attr(op, def);
     if (def.may_be_absent) continue;
     Attr fallback = def.fallback;
     widen_to_floats(def.kind, fallback);
     attrs.emplace(def.name, std::move(fallback));
   }
-  PYC_TRY(check_attrs(op, attrs));
+  for (const auto& [name, attr] : attrs) PYC_TRY(check_value(op, name, attr));
   return attrs;
 }
 
@@ -224,13 +234,9 @@ Status check_attrs(const OpDef& op, const Attrs& attrs) {
     if (attr.valueless_by_exception() || kind_of(attr) != def->kind) {
       return bad_attr_kind(op, *def, attr);
     }
-    const DType* dtype = std::get_if<DType>(&attr);
-    if (dtype != nullptr && static_cast<int>(*dtype) >= kDTypeCount) {
-      return {Code::kInvalidArgument,
-              fmt::format("[bad_attr_value] attribute '{}' of op '{}': expected a dtype, found {}",
-                          name, op.name, attr_to_string(attr))};
-    }
+    PYC_TRY(check_value(op, name, attr));
   }
+  if (attrs.size() == op.attrs.size()) return {};  // each of them has one of the names
   for (const AttrDef& def : op.attrs) {
     if (!def.may_be_absent && attrs.find(def.name) == attrs.end()) return missing_attr(op, def);
   }

@@ -88,8 +88,11 @@ ValueId Patch::refuse(std::string message) {
 
 std::string Patch::fresh_name(std::string_view wanted) {
   if (names_.empty()) {
-    names_.reserve(2 * graph_.values.size());
-    for (const Value& v : graph_.values) names_.emplace(v.name, 0);
+    // Names that are made have a dot, and only those that have one are in their way.
+    names_.reserve(graph_.values.size());
+    for (const Value& v : graph_.values) {
+      if (v.name.find('.') != std::string::npos) names_.emplace(v.name, 0);
+    }
   }
   auto base = names_.find(wanted);
   if (base == names_.end()) base = names_.emplace(made_names_.emplace_back(wanted), 0).first;
@@ -112,6 +115,7 @@ ValueId Patch::op(std::string_view op, std::vector<ValueId> inputs, Attrs attrs)
   const OpDef* def = ops_.find(op);
   if (def == nullptr) return refuse(fmt::format("unknown op '{}'", op));
   std::vector<TensorType> types;
+  types.reserve(inputs.size());
   for (ValueId& v : inputs) {
     if (v >= graph_.values.size() + values_.size()) {
       return refuse(fmt::format("op '{}' reads value {}, which does not exist", op, v));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "ir/check.h"
 #include "ir/graph.h"
 #include "ir/literal.h"
@@ -24,6 +25,18 @@ namespace {
 
 Status refuse(std::string_view reason, std::string_view where, std::string_view detail) {
   return {Code::kVerifyFailed, fmt::format("[{}] {}: {}", reason, where, detail)};
+}
+
+// Equal for what is equal; only integers are looked at.
+uint64_t hash_of_attr(const Attr& attr) {
+  uint64_t hash = attr.index();
+  if (const auto* number = std::get_if<int64_t>(&attr)) {
+    return mix(hash, static_cast<uint64_t>(*number));
+  }
+  if (const auto* numbers = std::get_if<std::vector<int64_t>>(&attr)) {
+    for (const int64_t n : *numbers) hash = mix(hash, static_cast<uint64_t>(n));
+  }
+  return hash;
 }
 
 class Verifier {
@@ -242,10 +255,47 @@ class Verifier {
   Status check_node(NodeId i) {
     PYC_TRY(check_reads(i));
     const Node& node = graph_.nodes[i];
+    NodeId& first = first_like(i);
+    if (first != kNoId && same_types(graph_.nodes[first].outputs, node.outputs)) return {};
     Status status = check_arity(*node.op, node.inputs.size());
     if (status.ok()) status = check_attrs(*node.op, node.attrs);
     if (!status.ok()) return placed(status, Code::kVerifyFailed, node_text(i));
-    return check_node_types(i);
+    PYC_TRY(check_node_types(i));
+    first = i;
+    return {};
+  }
+
+  // The node before i that its op's rules cannot tell from i: they see attributes and the types of
+  // inputs. Where it is to be written if there is none, it is kNoId.
+  NodeId& first_like(NodeId i) {
+    if (checked_.empty()) checked_.assign(std::bit_ceil(2 * graph_.nodes.size() + 1), kNoId);
+    const size_t last = checked_.size() - 1;
+    size_t at = hash_of(graph_.nodes[i]) & last;
+    while (checked_[at] != kNoId && !are_alike(graph_.nodes[checked_[at]], graph_.nodes[i])) {
+      at = (at + 1) & last;
+    }
+    return checked_[at];
+  }
+
+  // Equal for nodes that are alike.
+  uint64_t hash_of(const Node& node) const {
+    uint64_t hash = mix(node.attrs.size(), reinterpret_cast<uintptr_t>(node.op));
+    for (const auto& [name, attr] : node.attrs) hash = mix(hash, hash_of_attr(attr));
+    for (const ValueId v : node.inputs) {
+      const TensorType& type = graph_.values[v].type;
+      hash = mix(hash, static_cast<uint64_t>(type.dtype));
+      for (const int64_t d : type.shape) hash = mix(hash, static_cast<uint64_t>(d));
+    }
+    return hash;
+  }
+
+  bool are_alike(const Node& a, const Node& b) const {
+    return a.op == b.op && same_types(a.inputs, b.inputs) && same_attrs(a.attrs, b.attrs);
+  }
+
+  bool same_types(std::span<const ValueId> a, std::span<const ValueId> b) const {
+    return std::ranges::equal(
+        a, b, [&](ValueId x, ValueId y) { return graph_.values[x].type == graph_.values[y].type; });
   }
 
   Status check_node_types(NodeId i) {
@@ -297,6 +347,7 @@ class Verifier {
   std::vector<Known> known_;        // constants that were checked before, in order
   std::vector<TensorType> inputs_;  // of the node looked at, and of those before that had more
   std::vector<NodeId> makers_;      // by value id: the node that has it among its outputs
+  std::vector<NodeId> checked_;     // nodes in order, no two alike, by their hash; kNoId: free
 };
 
 }  // namespace

@@ -21,14 +21,10 @@ struct Range {
 };
 constexpr Range kFullRange{kMinI64, kMaxI64};
 
-int64_t clamp128(__int128 v) {
-  return static_cast<int64_t>(std::clamp<__int128>(v, kMinI64, kMaxI64));
-}
-
-// A range that left i64 means the value may have wrapped: nothing is known then.
+// A range that left i64 means the value may have wrapped: nothing is known then. Requires lo <= hi.
 Range checked(__int128 lo, __int128 hi) {
   if (lo < kMinI64 || hi > kMaxI64) return kFullRange;
-  return {clamp128(lo), clamp128(hi)};
+  return {static_cast<int64_t>(lo), static_cast<int64_t>(hi)};
 }
 
 Range range_of_dtype(DType t) {
@@ -269,9 +265,12 @@ bool has_remainder(const Pool& pool, ExprId id) {
 }
 
 Range range_of_multiple(const ExprNode& n, int64_t c) {
-  const auto lo = static_cast<__int128>(n.lo) * c;
-  const auto hi = static_cast<__int128>(n.hi) * c;
-  return checked(std::min(lo, hi), std::max(lo, hi));
+  int64_t lo = 0;
+  int64_t hi = 0;
+  if (__builtin_mul_overflow(n.lo, c, &lo) || __builtin_mul_overflow(n.hi, c, &hi)) {
+    return kFullRange;
+  }
+  return {std::min(lo, hi), std::max(lo, hi)};
 }
 
 // The range of a sum, term by term.
@@ -303,6 +302,54 @@ Range range_of(const Pool& pool, const Affine& sum) {
     range.add(n, range_of_multiple(n, c));
   }
   return range.with(sum.constant);
+}
+
+// The sum in its normal form, all at once. `intern` makes a node of what it is given.
+template <class Intern>
+ExprId write_sum(Pool& pool, const Affine& sum, const Intern& intern) {
+  const auto raw = [&](Op op, ExprId a, ExprId b, Range range) {
+    return intern({.op = op, .dtype = DType::kI64, .a = a, .b = b, .lo = range.lo, .hi = range.hi});
+  };
+  RangeSum known;
+  ExprId total = kNone;
+  for (const auto& [atom, c] : sum.terms) {
+    const Range product = range_of_multiple(pool.node(atom), c);
+    known.add(pool.node(atom), product);
+    ExprId term = atom;
+    if (c != 1) term = raw(Op::kMul, atom, pool.integer(c), product);
+    total = total == kNone ? term : raw(Op::kAdd, total, term, known.with(0));
+  }
+  if (total == kNone) return pool.integer(sum.constant);
+  if (sum.constant == 0) return total;
+  return raw(Op::kAdd, total, pool.integer(sum.constant), known.with(sum.constant));
+}
+
+// What from_affine gives: a sum without remainders has nothing that adding up could join.
+template <class Intern>
+ExprId write_or_add_up(Pool& pool, const Affine& sum, const Intern& intern) {
+  const bool joins = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const auto& term) {
+    return pool.node(term.first).op == Op::kFloorMod;
+  });
+  return joins ? from_affine(pool, sum) : write_sum(pool, sum, intern);
+}
+
+// What a term is a multiple of; kNone for a sum or a constant.
+ExprId atom_of_term(const Pool& pool, ExprId id) {
+  const ExprNode& n = pool.node(id);
+  if (n.op == Op::kMul && pool.node(n.b).op == Op::kConst) return n.a;
+  return n.op == Op::kAdd || n.op == Op::kSub || n.op == Op::kConst ? kNone : id;
+}
+
+// Whether a + b, both in normal form, is so too: b is one term behind all of a, nothing in them can
+// be joined, and their ranges are known.
+bool goes_behind(const Pool& pool, ExprId a, ExprId b) {
+  const ExprNode& x = pool.node(a);
+  const ExprNode& y = pool.node(b);
+  const ExprId last = atom_of_term(pool, x.op == Op::kAdd ? x.b : a);
+  const ExprId next = atom_of_term(pool, b);
+  if (last == kNone || next == kNone || last >= next) return false;
+  if (x.lo == kMinI64 || x.hi == kMaxI64 || y.lo == kMinI64 || y.hi == kMaxI64) return false;
+  return pool.node(next).op != Op::kFloorMod && !has_remainder(pool, a);
 }
 
 // A sum as factor·high + low with 0 <= low < factor, where the factor divides `divisor`: then low
@@ -380,6 +427,13 @@ ExprId Pool::fold_integer(Op op, ExprId a, ExprId b) {
   // x·1, x + 0 and x - 0 are x, which has the normal form already.
   if (is_integer(b, op == Op::kMul ? 1 : 0) && !has_remainder(*this, a)) return a;
   if (op == Op::kAdd && is_integer(a, 0) && !has_remainder(*this, b)) return b;
+  if (op == Op::kAdd && goes_behind(*this, a, b)) {
+    const ExprNode& x = nodes_[a];
+    const ExprNode& y = nodes_[b];
+    const Range range =
+        checked(static_cast<__int128>(x.lo) + y.lo, static_cast<__int128>(x.hi) + y.hi);
+    return intern({.op = op, .dtype = x.dtype, .a = a, .b = b, .lo = range.lo, .hi = range.hi});
+  }
   Affine sum;
   if (op == Op::kMul) {
     add_scaled(*this, a, static_cast<int64_t>(nodes_[b].word), sum);
@@ -388,28 +442,15 @@ ExprId Pool::fold_integer(Op op, ExprId a, ExprId b) {
     add_scaled(*this, b, op == Op::kAdd ? 1 : -1, sum);
   }
   recombine(sum);
-  RangeSum known;
-  ExprId total = kNone;
-  auto raw = [&](Op o, ExprId x, ExprId y, Range range) {
-    return intern({.op = o, .dtype = DType::kI64, .a = x, .b = y, .lo = range.lo, .hi = range.hi});
-  };
-  for (const auto& [atom, c] : sum.terms) {
-    const Range product = range_of_multiple(nodes_[atom], c);
-    ExprId term = atom;
-    if (c != 1) term = raw(Op::kMul, atom, integer(c), product);
-    known.add(nodes_[atom], product);
-    total = total == kNone ? term : raw(Op::kAdd, total, term, known.with(0));
-  }
-  if (total == kNone) return integer(sum.constant);
-  if (sum.constant != 0) {
-    total = raw(Op::kAdd, total, integer(sum.constant), known.with(sum.constant));
-  }
-  return total;
+  return write_sum(*this, sum, [this](const ExprNode& n) { return intern(n); });
 }
 
 // floor((Σ d·q + rest) / d) = Σ q + floor(rest / d), and 0 for the last part if 0 <= rest < d.
 ExprId Pool::floor_div(ExprId a, int64_t divisor) {
   if (divisor == 1) return a;
+  const auto written = [this](const Affine& x) {
+    return write_or_add_up(*this, x, [this](const ExprNode& n) { return intern(n); });
+  };
   const Affine sum = affine_of(*this, a);
   Affine quotient;
   Affine rest;
@@ -433,7 +474,7 @@ ExprId Pool::floor_div(ExprId a, int64_t divisor) {
   }
   const int64_t lo = floor_div_i64(r.lo, divisor);
   const int64_t hi = floor_div_i64(r.hi, divisor);
-  const ExprId q = from_affine(*this, quotient);
+  const ExprId q = written(quotient);
   if (lo == hi) return binary(Op::kAdd, q, integer(lo));
   // Divide numerator and divisor by what is common to all coefficients: the constant's remainder
   // cannot reach the next multiple.
@@ -443,12 +484,12 @@ ExprId Pool::floor_div(ExprId a, int64_t divisor) {
     Affine reduced;
     for (const auto& [atom, c] : rest.terms) reduced.terms.push_back({atom, c / g});
     reduced.constant = floor_div_i64(rest.constant, g);
-    return binary(Op::kAdd, q, floor_div(from_affine(*this, reduced), divisor / g));
+    return binary(Op::kAdd, q, floor_div(written(reduced), divisor / g));
   }
   if (const auto split = split_without_carry(*this, rest, divisor)) {
-    return binary(Op::kAdd, q, floor_div(from_affine(*this, split->high), divisor / split->factor));
+    return binary(Op::kAdd, q, floor_div(written(split->high), divisor / split->factor));
   }
-  const ExprId numerator = from_affine(*this, rest);
+  const ExprId numerator = written(rest);
   const ExprNode inner = nodes_[numerator];
   if (inner.op == Op::kFloorDiv) {  // floor(floor(x / c) / d) = floor(x / (c·d))
     const auto c = static_cast<int64_t>(nodes_[inner.b].word);
@@ -465,6 +506,9 @@ ExprId Pool::floor_div(ExprId a, int64_t divisor) {
 
 ExprId Pool::floor_mod(ExprId a, int64_t divisor) {
   if (divisor == 1) return integer(0);
+  const auto written = [this](const Affine& x) {
+    return write_or_add_up(*this, x, [this](const ExprNode& n) { return intern(n); });
+  };
   const Affine sum = affine_of(*this, a);
   Affine rest;
   for (const auto& [atom, c] : sum.terms) {
@@ -473,15 +517,14 @@ ExprId Pool::floor_mod(ExprId a, int64_t divisor) {
   rest.constant = floor_mod_i64(sum.constant, divisor);
   const Range r = range_of(*this, rest);
   const bool known = range_of(*this, sum).lo != kMinI64 && r.lo != kMinI64;
-  if (known && r.lo >= 0 && r.hi < divisor) return from_affine(*this, rest);
+  if (known && r.lo >= 0 && r.hi < divisor) return written(rest);
   if (const auto split = known ? split_without_carry(*this, rest, divisor) : std::nullopt) {
-    const ExprId high = floor_mod(from_affine(*this, split->high), divisor / split->factor);
-    return binary(Op::kAdd, binary(Op::kMul, high, integer(split->factor)),
-                  from_affine(*this, split->low));
+    const ExprId high = floor_mod(written(split->high), divisor / split->factor);
+    return binary(Op::kAdd, binary(Op::kMul, high, integer(split->factor)), written(split->low));
   }
   return intern({.op = Op::kFloorMod,
                  .dtype = DType::kI64,
-                 .a = known ? from_affine(*this, rest) : a,
+                 .a = known ? written(rest) : a,
                  .b = integer(divisor),
                  .lo = 0,
                  .hi = divisor - 1});

@@ -124,9 +124,9 @@ Result<LoweredGraph> lower_graph(const ir::VerifiedGraph& canonical, const Lower
   Grouping grouping =
       form_groups(*graph, std::move(layouts), Orders(*graph, options.unit), options);
   LoweredGraph out{.graph = graph, .groups = {}, .output_values = {}, .decisions = {}};
-  out.decisions = std::move(choices);
-  out.decisions.insert(out.decisions.end(), std::move_iterator(grouping.decisions.begin()),
-                       std::move_iterator(grouping.decisions.end()));
+  out.decisions = std::move(grouping.decisions);
+  out.decisions.insert(out.decisions.begin(), std::move_iterator(choices.begin()),
+                       std::move_iterator(choices.end()));
   out.output_values = grouping.output_values;
   BuiltGroups built(*graph, grouping, out.groups);
   for (const GroupPlan& plan : grouping.groups) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,13 +12,14 @@ namespace {
 
 using Inputs = InlineVector<ir::ValueId, 4>;
 
-// Nothing when they are canonical.
-std::optional<ir::Attrs> canonical_attrs(const ir::NodeView& node) {
+// Nothing when they are canonical. `types` has room for those of the inputs.
+std::optional<ir::Attrs> canonical_attrs(const ir::NodeView& node,
+                                         std::vector<ir::TensorType>& types) {
   if (node.op().canonical_attrs == nullptr) return std::nullopt;
-  std::vector<ir::TensorType> inputs;
-  inputs.reserve(node.inputs());
-  for (size_t i = 0; i < node.inputs(); ++i) inputs.push_back(node.input_type(i));
-  ir::Attrs attrs = node.op().canonical_attrs({inputs, node.attrs()});
+  if (types.size() < node.inputs()) types.resize(node.inputs());
+  for (size_t i = 0; i < node.inputs(); ++i) types[i] = node.input_type(i);
+  ir::Attrs attrs =
+      node.op().canonical_attrs({std::span(types).first(node.inputs()), node.attrs()});
   if (attrs == node.attrs()) return std::nullopt;
   return attrs;
 }
@@ -55,6 +57,7 @@ Inputs canonical_inputs(const ir::Patch& patch, const ir::NodeView& node, Inputs
 
 Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
   ir::Patch patch(graph, context.ops);
+  std::vector<ir::TensorType> types;  // of the node looked at, and of those before
   for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
     const ir::NodeView node = patch.node(n);
     patch.at(n);
@@ -63,7 +66,7 @@ Result<bool> canonicalize(ir::Graph& graph, const PassContext& context) {
       PYC_ASSIGN(const bool replaced, apply_rules(patch, node, context));
       if (replaced) continue;
     }
-    const std::optional<ir::Attrs> attrs = canonical_attrs(node);
+    const std::optional<ir::Attrs> attrs = canonical_attrs(node, types);
     Inputs given;
     for (size_t i = 0; i < node.inputs(); ++i) given.push_back(node.input(i));
     const Inputs inputs = canonical_inputs(patch, node, given);

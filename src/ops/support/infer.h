@@ -39,7 +39,9 @@ using Ints = std::vector<int64_t>;
 
 // The outputs of an op that has one.
 inline Types one(DType dtype, Shape shape) {
-  return std::vector<TensorType>{{dtype, std::move(shape)}};
+  std::vector<TensorType> types(1);  // a list in braces would be copied
+  types[0] = {dtype, std::move(shape)};
+  return types;
 }
 
 Status require_dtype(std::string_view what, const TensorType& type, const DTypeClass& accepted);
