@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,11 @@ from urllib.parse import unquote, urlsplit
 try:
     from markdown_it import MarkdownIt
 except ImportError:
+    # Debian's package is for Debian's Python, which need not be the first one in the path.
+    own = Path("/usr/bin/python3")
+    if own.exists() and own.resolve() != Path(sys.executable).resolve() and __name__ == "__main__":
+        if subprocess.run([own, "-c", "import markdown_it"], capture_output=True, check=False).returncode == 0:
+            os.execv(own, [str(own), "-B", *sys.argv])
     print("site: NOT RUN (no markdown-it)")
     sys.exit(77)
 
