@@ -231,8 +231,7 @@ std::string NeighbourEmitter::store_side_by_side(const loop::Store& s, int64_t v
   const loop::Buffer& b = kernel_.buffers[s.buffer];
   const std::string array = fmt::format("y{}", stored_++);
   reads_ += fmt::format("PYC_ALIGN16 {} {}[{}];\n", memory_type(b.dtype), array, v);
-  const std::string move =
-      moves(array, s.buffer, place(*aligned_base(s.buffer, s.offset, v)), v, true);
+  std::string move = moves(array, s.buffer, place(*aligned_base(s.buffer, s.offset, v)), v, true);
   if (const auto half = rounded(s.value)) {
     line(fmt::format("{}_f[e] = {};", array, value(half->from)));
     reads_ += fmt::format("float {}_f[{}];\n", array, v);
