@@ -301,8 +301,29 @@ TEST(CpuMatmul, LongRowsArePackedAtRun) {
   EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2047}, neon), Rows::kInPlace);
   EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048}, neon), Rows::kInPlace);
   EXPECT_EQ(rows({.m = 9, .n = 24, .k = 2048}, neon), Rows::kInPlace);
-  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048, .a_transposed = true}, neon), Rows::kCopied);
   EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048}, CodegenTarget::x86_avx512()), Rows::kInPlace);
+}
+
+// Rows whose k lies apart are packed by a step of their own where several blocks of columns read
+// them: each would copy them again.
+TEST(CpuMatmul, TransposedRowsArePackedOnce) {
+  for (const int64_t k : {1024, 1027}) {
+    check({.m = 26, .n = 260, .k = k, .a_transposed = true, .b_constant = false}, {4, 8, 16},
+          {1, 3});
+    check(
+        {.m = 9, .n = 260, .k = k, .batch = {2}, .a_transposed = true, .epilogue = Epilogue::kBias},
+        {4}, {2});
+  }
+  const auto rows = [](const Case& c, const CodegenTarget& target) {
+    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1).rows;
+  };
+  using Rows = MatmulPlan::Rows;
+  for (const CodegenTarget& target : {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx512()}) {
+    EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048, .a_transposed = true}, target),
+              Rows::kPackedAtRun);
+    EXPECT_EQ(rows({.m = 9, .n = 260, .k = 64, .a_transposed = true}, target), Rows::kCopied);
+    EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048, .a_transposed = true}, target), Rows::kInPlace);
+  }
 }
 
 // Every product rounds to -0, and so does every segment's chain.

@@ -20,7 +20,8 @@
 // panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
 // k into blocks, copying A's rows and prefetching either were measured and cost more than they
 // gave; what pays is to fetch the block to come of a B that is larger than the cache (x86), and to
-// pack all rows of a long k in a step of its own (aarch64).
+// pack all rows in a step of its own where k is long (aarch64) or lies apart (a product with a
+// transposed A, as the gradients of weights are).
 
 #include <cstdint>
 #include <string>
@@ -48,7 +49,7 @@ struct MatmulPlan {
   };
   enum class Rows : uint8_t {
     kPackedAhead,  // a constant, packed by pack_a when the model is compiled
-    kPackedAtRun,  // k lies together; packed by a step of its own into the workspace
+    kPackedAtRun,  // by their strides, by a step of its own into the workspace
     kInPlace,      // k lies together
     kCopied,       // each tile's rows are copied to scratch, by their strides
     kComputed,     // or evaluated into it
