@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -96,6 +97,13 @@ class Joiner {
            (a.bias == kNoId) == (b.bias == kNoId);
   }
 
+  // The rows side by side: once, since no pass that joins equal constants comes behind.
+  ValueId one_row(const std::vector<ValueId>& parts) {
+    const auto [it, is_new] = rows_.try_emplace(parts, kNoId);
+    if (is_new) it->second = side_by_side(parts, 0);
+    return it->second;
+  }
+
   // The matrices, or rows, side by side.
   ValueId side_by_side(const std::vector<ValueId>& parts, int64_t rows) {
     const DType dtype = patch_.type(parts[0]).dtype;
@@ -129,7 +137,7 @@ class Joiner {
     if (k == 0) return;
     ValueId all =
         patch_.op("matmul", {product.input(0), side_by_side(weights, k)}, product.attrs());
-    if (branches[0].bias != kNoId) all = patch_.op("add", {all, side_by_side(rows, 0)});
+    if (branches[0].bias != kNoId) all = patch_.op("add", {all, one_row(rows)});
     if (branches[0].cast) all = patch_.op("cast", {all}, {{"to", *branches[0].cast}});
     int64_t from = 0;
     for (const Branch& b : branches) {
@@ -151,6 +159,7 @@ class Joiner {
   ir::Patch& patch_;
   const PassContext& context_;
   std::vector<int> readers_;
+  std::map<std::vector<ValueId>, ValueId> rows_;  // joined, by their parts
 };
 
 }  // namespace

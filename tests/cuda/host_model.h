@@ -422,6 +422,11 @@ static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
   memset(pyc_shared + to, 0xff, 16);
   pyc_model_self().copies.push_back({to, from, bytes});
 }
+static inline int pyc_and_or_i32(int a, int b, int c) { return (a & b) | c; }
+static inline void pyc_bring16(unsigned to, const void* from) { pyc_copy16(to, from, 16); }
+static inline void pyc_bring_wait() {
+  for (const pyc_model::Copy& c : std::exchange(pyc_model_self().copies, {})) pyc_model_copy(c);
+}
 static inline void pyc_gate_init(unsigned at, unsigned count) {
   pyc_model::block.gates[pyc_model::rank()][at] = {count, count, 0, {}};
 }

@@ -133,6 +133,11 @@ PYC_FN float pyc_f16_to_f32_raw(u16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }
+PYC_FN i32 pyc_and_or_i32(i32 a, i32 b, i32 c) {
+  i32 y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+}
 PYC_FN u32 pyc_match_u32(u32 x) { return __match_any_sync(0xffffffffu, x); }
 PYC_FN i32 pyc_bit_count(u32 x) { return __popc(x); }
 PYC_FN u32 pyc_pair_to_f16_raw(float a, float b) {
@@ -164,6 +169,12 @@ PYC_FN void pyc_far_put_u64(u64* own, i32 at, i32 count, i32 rank, u64 x) {
                "st.shared::cluster.u64 [far], %2;\n}"
                ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "l"(x) : "memory");
 }
+extern __shared__ __align__(1024) char pyc_shared[];
+PYC_FN void pyc_bring16(u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               ::"r"((u32)__cvta_generic_to_shared(pyc_shared) + to), "l"(from) : "memory");
+}
+PYC_FN void pyc_bring_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #define PYC_SHARED_EACH(type, name, count) __shared__ __align__(16) type name[count]
 #endif
 )";

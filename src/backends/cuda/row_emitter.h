@@ -34,9 +34,15 @@ class RowEmitter : public Emitter {
   int64_t resident() const;
   bool meets() const { return met_ && together_ > 1; }
   const std::string& head() const { return head_; }
+  // From here on what the first pass reads of a row is brought to shared memory while the row
+  // before is computed, as much of it as there is room for; resident() heeds that.
+  void look_ahead();
+  int64_t ahead_bytes() const { return ahead_bytes_; }  // of a block; 0: nothing is brought
+  // Brings it, for the point whose variables are declared.
+  void bring();
   // All of the kernel, a row at a time. Early: all loads that can begin at once do; else rows that
-  // one pass alone reads are not kept. Again: another row follows.
-  void whole_rows(bool early, bool again);
+  // one pass alone reads are not kept. Again: another row follows; `next` is what brings it.
+  void whole_rows(bool early, bool again, const std::string& next = "");
   // The first pass over one block of a row; then the first thread has the block's reductions under
   // their names.
   void one_block();
@@ -63,11 +69,20 @@ class RowEmitter : public Emitter {
   void each_row_load(const loop::Loop& l, Use use);
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
-  void read_loads(const loop::Loop& l, std::string& before);
+  bool lies_in_moves(const RowLoad& load) const;
+  std::string pair_of(const RowLoad& load);
+  // Rounds of a pass that are read for together, and the text that does so.
+  struct Batches {
+    int64_t rounds = 0;
+    std::string reads;
+  };
+  Batches read_loads(const loop::Loop& l);
   void set_loaded(loop::ExprId e, DType t, const std::string& pair);
-  std::string place(const loop::Affine& base);
+  std::string pointer(uint32_t buffer, const loop::Affine& base);
+  std::string at_round(const std::string& pointer) const;
+  void name_pointer(const loop::Loop& l, const loop::Store& s);
   std::string in_range() const;
-  std::string round_head() const;
+  std::string round_head(const std::string& from, int64_t rounds) const;
 
   bool is_of_row(const loop::Loop& l, const loop::Stmt& s) const;
   void pass(const loop::Loop& l);
@@ -76,6 +91,7 @@ class RowEmitter : public Emitter {
                  std::string& after);
   void join_warp(const loop::Reduction& r);
   void tell_parts(const std::vector<loop::Reduction>& reductions);
+  void join_parts(const std::vector<loop::Reduction>& reductions);
   void declare_lanes(const loop::Loop& l);
   void finish(const std::vector<loop::Reduction>& reductions);
 
@@ -93,6 +109,10 @@ class RowEmitter : public Emitter {
   int stored_ = 0;
   std::map<Key, int> passes_with_;  // how many read it
   std::map<Key, std::string> kept_;
+  std::map<Key, std::string> pointers_;
+  std::map<Key, int64_t> ahead_;  // where it is brought to
+  int64_t ahead_bytes_ = 0;
+  bool is_brought_ = false;                             // until the first pass has read it
   std::set<std::pair<loop::ExprId, int32_t>> checked_;  // once a row, with their codes
   std::string head_;
 };
