@@ -180,7 +180,7 @@ TEST_F(Training, PrintsJson) {
   const Outcome o = pyc_out(command("--steps 3 --json"));
   EXPECT_EQ(o.exit, 0) << o.text;
   for (const char* key : {"\"steps\": 3", "\"first_step\": 0", "\"loss\": ", "\"eval_loss\": null",
-                          "\"steps_per_second\": ", "\"weights\": "}) {
+                          "\"steps_per_second\": ", "\"step_ms\": ", "\"weights\": "}) {
     EXPECT_TRUE(has(o, key)) << key << "\n" << o.text;
   }
 }
