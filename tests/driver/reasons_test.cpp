@@ -206,7 +206,7 @@ std::vector<Setting> settings() {
   %h = matmul(%ch, %w)
 }
 )"},
-      {R"(graph @g(%q: f32[1,2,4,8], %kt: f32[2,2,8,4], %v: f32[2,2,4,8], %u: f32[1,1,2,4,8], %ut: f32[1,1,2,8,4], %o: f32[4,4,8]) -> (%a, %b, %c) {
+      {R"(graph @g(%q: f32[1,2,4,8], %kt: f32[2,2,8,4], %v: f32[2,2,4,8], %u: f32[1,1,2,4,8], %ut: f32[1,1,2,8,4], %o: f32[2,4,8]) -> (%a, %b, %c) {
   %sa = matmul(%q, %kt)
   %pa = softmax(%sa) {axis=-1}
   %a = matmul(%pa, %v)
@@ -215,7 +215,7 @@ std::vector<Setting> settings() {
   %b = matmul(%pb, %u)
   %sc = matmul(%q, %kt)
   %pc = softmax(%sc) {axis=-1}
-  %rc = reshape(%pc) {shape=[4,4,4]}
+  %rc = reshape(%pc) {shape=[2,8,4]}
   %c = matmul(%rc, %o)
 }
 )"},
