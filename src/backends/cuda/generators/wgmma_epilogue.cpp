@@ -47,6 +47,7 @@ class EpilogueWriter {
 
   std::string write() const {
     NeighbourEmitter e(e_.kernel, cuda_dialect(), e_.symbol, over_n_, e_.unaligned);
+    e.divide_together();
     declare_digits(e, "batch", "i32", c_.batch_vars, c_.batch);
     e.line(
         fmt::format("PYC_NEAR float* sums = (PYC_NEAR float*)(pyc_shared + {}) + thread / {} * {};",
