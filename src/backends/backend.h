@@ -33,6 +33,7 @@ struct BackendOptions {
   std::string target;          // what code is made for, by name; "": this machine
   CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
   Effort effort = Effort::kBalanced;
+  bool least_memory = false;  // of two ways, the one with the smaller workspace
   TraceLog* trace = nullptr;  // where the kernels that are made are recorded; null: nowhere
   // Asked before each kernel is made; what it refuses ends the compile. Threads share it.
   std::function<Status()> before_kernel = {};

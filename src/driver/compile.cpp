@@ -125,6 +125,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
       .target = o.target,
       .store = o.store.get(),
       .effort = effort_of(o),
+      .least_memory = o.mode == kMemoryFirst,
       .trace = o.trace.get(),
       .before_kernel = [limit] { return limit.check("code"); },
       .after_kernel = after_kernel(o)};

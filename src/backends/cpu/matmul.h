@@ -138,9 +138,10 @@ struct MatmulConstants {
   bool b = false;
 };
 
-// The group must not be rejected. `threads` steers the sizes of tasks.
+// The group must not be rejected. `threads` steers the sizes of tasks. Long rows are packed into a
+// workspace, unless `pack_rows` is false: then tiles read them where they lie.
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& target, int threads);
+                       const CodegenTarget& target, int threads, bool pack_rows = true);
 
 // Workspace for operands packed at run time, scratch per thread, and the packed constants, first
 // B's, then A's, whose source is group.buffer_values of the operand's buffer. A constant that the

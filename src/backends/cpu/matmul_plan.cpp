@@ -33,6 +33,8 @@ constexpr int64_t kInPlaceBytes = 32 << 10;
 constexpr int64_t kLongRow = 2048;
 // Fewer panels than this do not pay for packing A.
 constexpr int64_t kPanelsForRows = 16;
+// What tiles take that read long rows where they lie, beside those that read packed ones.
+constexpr double kLongRowsFactor = 1.15;
 
 // Tasks enough for every thread when each packs a part of B of its own.
 constexpr int64_t kTasksPerThread = 4;
@@ -218,17 +220,21 @@ void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
   }
 }
 
-// Packs rows in a step of their own: long ones (on x86 not measured), and those whose k lies apart
-// where several blocks of columns would each copy them.
+// Whether tiles gain where the rows that they read in place are packed. On x86 not measured.
+bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
+  return target.is_aarch64() && p.rows == MatmulPlan::Rows::kInPlace && p.k >= kLongRow &&
+         p.tile_rows > 2 && p.panels >= kPanelsForRows;
+}
+
+// Packs rows in a step of their own: long ones, and those whose k lies apart where several blocks
+// of columns would each copy them.
 void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulPlan& p) {
   using Rows = MatmulPlan::Rows;
   using Weights = MatmulPlan::Weights;
   if (p.of_bytes() || p.tile_rows <= 2) return;
-  const bool long_rows = target.is_aarch64() && p.rows == Rows::kInPlace && p.k >= kLongRow &&
-                         p.panels >= kPanelsForRows;
   const bool copied_again =
       p.rows == Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
-  if (!long_rows && !copied_again) return;
+  if (!has_long_rows(target, p) && !copied_again) return;
   p.rows = Rows::kPackedAtRun;
   const bool b_given = p.weights == Weights::kPackedAhead || p.weights == Weights::kPackedAtRun;
   p.a_slot = static_cast<uint32_t>(group.kernel.buffers.size());
@@ -321,7 +327,7 @@ std::string matmul_rejected(const lower::Group& group, const CodegenTarget& targ
 }
 
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& asked, int threads) {
+                       const CodegenTarget& asked, int threads, bool pack_rows) {
   const lower::Contraction& c = *group.contraction;
   const bool bytes = multiplies_bytes(c);
   const CodegenTarget target = bytes ? byte_target(asked) : asked;
@@ -335,7 +341,7 @@ MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
   choose_tile(target, p);
   choose_rows(group, constants.a, p);
   choose_weights(group, constants.b, std::max(threads, 1), p);
-  gather_rows(group, target, p);
+  if (pack_rows) gather_rows(group, target, p);
   if (bytes) choose_byte_forms(c, p);
   place_weights(c, p);
   place_rows(c, p);
@@ -386,6 +392,7 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double share = rounds / tasks;
   const double bytes = static_cast<double>(group.bytes);
   double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
+  if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
   ns += rounds * kTaskOverheadNs + kStepOverheadNs;
   const auto packing_ns = [&](double elements, bool computed) {
     return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);

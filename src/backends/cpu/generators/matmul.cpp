@@ -64,14 +64,25 @@ class Matmul final : public KernelGenerator {
     const bool bytes = r.group.contraction && multiplies_bytes(*r.group.contraction);
     c.name = bytes ? "i8_matmul" : "f32_matmul";
     c.rejected = matmul_rejected(r.group, r.target);
-    if (c.rejected.empty()) {
-      MatmulPlan plan = plan_matmul(r.group, constants_of(r), r.target, r.threads);
-      c.name = plan.name;
-      c.cost_ns = matmul_cost_ns(r.group, plan, r.target, r.threads);
-      c.needs = matmul_needs(r.group, plan);
-      c.plan = std::make_shared<PlannedMatmul>(std::move(plan));
-    }
-    return {c};
+    if (!c.rejected.empty()) return {c};
+    MatmulPlan plan = plan_matmul(r.group, constants_of(r), r.target, r.threads);
+    MatmulPlan unpacked = plan_matmul(r.group, constants_of(r), r.target, r.threads, false);
+    const bool differ = plan.rows != unpacked.rows;
+    fill(r, std::move(plan), c);
+    if (!differ) return {c};
+    backends::Candidate in_place;
+    fill(r, std::move(unpacked), in_place);
+    in_place.name += "_in_place";
+    if (r.least_memory) c.rejected = "larger_workspace";
+    return {c, in_place};
+  }
+
+ private:
+  static void fill(const GeneratorRequest& r, MatmulPlan plan, backends::Candidate& c) {
+    c.name = plan.name;
+    c.cost_ns = matmul_cost_ns(r.group, plan, r.target, r.threads);
+    c.needs = matmul_needs(r.group, plan);
+    c.plan = std::make_shared<PlannedMatmul>(std::move(plan));
   }
 };
 
