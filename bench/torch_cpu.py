@@ -1,6 +1,6 @@
 """torch.compile with PyC beside eager and inductor on this CPU: modules of the common kinds, then a decoder whose cache grows.
 
-build/venv-python/bin/python bench/torch_cpu.py [--cores 2,3] [--jobs N] [MODEL...] > bench/results/torch_cpu.md
+build/venv-python/bin/python bench/torch_cpu.py [--cores 2,3] [--jobs N] [--patience SECONDS] [MODEL...] > bench/results/torch_cpu.md
 
 First every module is compiled from nothing in a process of its own, N at once: that gives the first calls, and inductor a cache. Then one
 process, alone on the named cores, measures them all with one thread: each round has a turn of each backend.
@@ -29,7 +29,7 @@ import pyc  # noqa: E402
 import torch  # noqa: E402
 import torch_models  # noqa: E402
 
-ROUNDS, SECONDS = 7, 0.1
+ROUNDS, SECONDS = 5, 0.1
 BACKENDS = ("eager", "inductor", "pyc")
 FIRST, LENGTHS = 4, 60  # of the growing cache
 TOLERANCE = 1e-4  # of the largest magnitude that eager gives
@@ -115,9 +115,13 @@ def first_calls(name):
     return found
 
 
-def child(name, cache):
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, __file__, "--first", name], env=environment, capture_output=True, text=True)
+def child(name, patience):
+    """What first_calls says; None when it takes too long."""
+    command = [sys.executable, __file__, "--first", name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience)
+    except subprocess.TimeoutExpired:
+        return None
     if done.returncode:
         raise SystemExit(f"{name}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -139,7 +143,8 @@ def row(name, turns, first):
     ratio, eager = statistics.median(ratios), statistics.median(a / b for a, b in zip(turns["eager"], turns["pyc"]))
     times = " | ".join(f"{min(turns[backend]):.3f}" for backend in BACKENDS)
     spread = f"{ratio:.2f}× ({min(ratios):.2f}–{max(ratios):.2f})"
-    return f"| {name} | {times} | {spread} | {eager:.2f}× | {first['inductor']:.1f} | {first['pyc']:.1f} |", ratio
+    starts = f"{first['inductor']:.1f} | {first['pyc']:.1f}" if first else "not waited for | –"
+    return f"| {name} | {times} | {spread} | {eager:.2f}× | {starts} |", ratio
 
 
 def counted(ratios):
@@ -150,12 +155,13 @@ def counted(ratios):
     return kept
 
 
-def measure(names, jobs, cores):
+def measure(names, jobs, cores, patience):
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         with ThreadPoolExecutor(jobs) as pool:
-            first = dict(zip([*names, "decoder"], pool.map(lambda name: child(name, cache), [*names, "decoder"])))
+            first = dict(zip([*names, "decoder"], pool.map(lambda name: child(name, patience), [*names, "decoder"])))
+        print({name: found for name, found in first.items() if name != "decoder"}, file=sys.stderr, flush=True)
         if cores:
             os.sched_setaffinity(0, cores)
         torch.set_num_threads(1)
@@ -166,7 +172,7 @@ def measure(names, jobs, cores):
                 rows.append(text)
                 print(text, file=sys.stderr, flush=True)
             calls, tokens = decoder()
-            for backend, call in calls.items():
+            for backend, call in calls.items() if first["decoder"] else ():
                 grow(call, tokens)
                 met[backend] = 1e3 * statistics.median(map(min, zip(grow(call, tokens), grow(call, tokens))))
     write(rows, counted(ratios), first["decoder"], met, load)
@@ -183,6 +189,8 @@ def write(rows, ratios, grown, met, load):
     print("|---|---|---|---|---|---|---|---|")
     print("\n".join(rows))
     print(f"\nGeometric mean of inductor / pyc over {', '.join(ratios)}: **{mean:.2f}×**.\n")
+    if grown is None:
+        return
     print(f"A decoder shaped as GPT-2 (2 layers of 64), one token at a time, its cache from {FIRST} to {LENGTHS - 1}; sizes are open after the second length.\n")
     print("| backend | all lengths for the first time, s | median step of it, ms | median step, lengths met before, ms |")
     print("|---|---|---|---|")
@@ -195,6 +203,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cores", help="the processors to measure on: 2,3")
     parser.add_argument("--jobs", type=int, default=1, help="first calls at once")
+    parser.add_argument("--patience", type=float, help="seconds that a first call may take, or it is not waited for")
     parser.add_argument("--first", help=argparse.SUPPRESS)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS))
     given = parser.parse_args()
@@ -203,7 +212,8 @@ def main():
         with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
             print(json.dumps(first_calls(given.first)))
         return
-    measure(given.models or MODELS, given.jobs, {int(c) for c in given.cores.split(",")} if given.cores else None)
+    cores = {int(core) for core in given.cores.split(",")} if given.cores else None
+    measure(given.models or MODELS, given.jobs, cores, given.patience)
 
 
 main()

@@ -12,6 +12,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from .. import _native, errors
 from ..model import option_list
 from .plan import Plan, Planner, WholeGraphEager
+from .reader import Facts
 from .report import LOG, REPORTS, GraphReport
 from .run import Program
 from .table import op_name, supported_ops
@@ -98,6 +99,7 @@ class Compiled:
         self.weights = sorted(_static_inputs()) if self.may_freeze else []
         self.refreezes = 0
         self.plans: OrderedDict[Any, _Bound] = OrderedDict()
+        self.facts: dict[torch.fx.Node, Facts] = {}
         self.lock = threading.Lock()
         self._refuse_other_devices()
 
@@ -134,7 +136,7 @@ class Compiled:
     def _plan(self, args: Sequence[Any]) -> _Bound:
         known = dict(zip(self.placeholders, args))
         frozen = {self.placeholders[i] for i in self.weights}
-        planner = Planner(self.module.graph, known, frozen, self.settings.contract, self.code)
+        planner = Planner(self.module.graph, known, frozen, self.settings.contract, self.code, self.facts)
         plan = planner.plan()
         self.report.shapes += 1
         self.report.compiled = plan.compiled

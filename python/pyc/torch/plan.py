@@ -11,7 +11,7 @@ from .. import _native, errors
 from ..builder import ModelBuilder, Value
 from ..model import Model
 from .errors import UnsupportedTorchError
-from .reader import Missing, Reader, types_of
+from .reader import Facts, Missing, Reader, types_of
 from .report import Break
 from .run import EagerStep, Output, Program
 from .table import DTYPES, TORCH_DTYPES
@@ -52,15 +52,17 @@ class Planner:
         frozen: set[Node],
         options: Mapping[str, Any],
         code: _native.SharedCode | None = None,
+        facts: dict[Node, Facts] | None = None,
     ) -> None:
         self.code = code
+        self.facts = {} if facts is None else facts
         self.nodes = [node for node in graph.nodes if node.op == "call_function"]
         self.known, self.frozen, self.options = known, frozen, options
         (output,) = (node for node in graph.nodes if node.op == "output")
         self.results: list[Any] = list(output.args[0])
         self.breaks: list[Break] = []
         self.eager: set[Node] = set()
-        self.read = Reader(ModelBuilder("torch"))
+        self.read = Reader(ModelBuilder("torch"), self.facts)
 
     def plan(self) -> Plan:
         self._place_inputs(self.read, self.known)
@@ -187,7 +189,7 @@ class Planner:
         return steps, frozen
 
     def _part(self, part: list[Node], wanted: list[Node]) -> tuple[Program, int]:
-        reader = Reader(ModelBuilder("torch"))
+        reader = Reader(ModelBuilder("torch"), self.facts)
         inside = set(part)
         inputs = []
         for node in dict.fromkeys(n for user in part for n in user.all_input_nodes):

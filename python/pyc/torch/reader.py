@@ -76,12 +76,28 @@ def mapped(x: Any, change: Callable[[Any], Any]) -> Any:
     return change(x)
 
 
+class Facts:
+    """What torch says of a node, which is the same at all sizes."""
+
+    def __init__(self, node: Node) -> None:
+        types = types_of(node)
+        self.dtypes = [DTYPES.get(t.dtype) if isinstance(t, torch.Tensor) else None for t in types]
+        # Of outputs that are tensors: dtype and dims, None for those that are open.
+        self.tensors = [
+            (t.dtype, [d if isinstance(d, int) else None for d in t.shape]) if isinstance(t, torch.Tensor) else None
+            for t in types
+        ]
+        self.used = used_outputs(node)
+        self.trace = node.stack_trace
+
+
 class Reader:
     """Reads nodes into one builder. `env` has what was read: Values, numbers, lists of Values, and tensors of torch
     that are constants nobody needed yet."""
 
-    def __init__(self, builder: ModelBuilder) -> None:
+    def __init__(self, builder: ModelBuilder, facts: dict[Node, Facts] | None = None) -> None:
         self.b = builder
+        self.facts = {} if facts is None else facts
         self.env: dict[Node, Any] = {}
         self.constants: dict[int, tuple[torch.Tensor, Value]] = {}
         self.copied_bytes = 0  # of constants: the C ABI takes a copy of each
@@ -137,27 +153,26 @@ class Reader:
         return self._build(node, name, args, kwargs)
 
     def _build(self, node: Node, name: str, args: Any, kwargs: Any) -> Any:
-        types = types_of(node)
-        dtypes = [DTYPES.get(t.dtype) if isinstance(t, torch.Tensor) else None for t in types]
-        for i, t in enumerate(types):
-            if isinstance(t, torch.Tensor) and dtypes[i] is None:
-                raise self.refusal(node, f"outputs of {t.dtype}")
-        call = Call(self.b, name, node.name, source_of(node.stack_trace), dtypes, used_outputs(node))
+        facts = self.facts.get(node)
+        if facts is None:
+            facts = self.facts[node] = Facts(node)
+        for dtype, tensor in zip(facts.dtypes, facts.tensors):
+            if dtype is None and tensor is not None:
+                raise self.refusal(node, f"outputs of {tensor[0]}")
+        call = Call(self.b, name, node.name, facts.trace, facts.dtypes, facts.used)
         made = build(call, node.target, mapped(args, self.value), mapped(kwargs, self.value))
         if name not in _UNTRUE_TYPES:
-            self._check(node, types, made)
+            self._check(node, facts, made)
         if isinstance(made, list):
             return [Missing("an output that PyC does not compute") if x is None else x for x in made]
         return made
 
-    def _check(self, node: Node, types: list[Any], made: Any) -> None:
+    def _check(self, node: Node, facts: Facts, made: Any) -> None:
         """What was built has the dtype and the shape that torch says."""
-        for expected, found in zip(types, made if isinstance(made, list) else [made]):
-            if not isinstance(expected, torch.Tensor) or found is None:
+        for dtype, expected, found in zip(facts.dtypes, facts.tensors, made if isinstance(made, list) else [made]):
+            if expected is None or found is None:
                 continue
-            dims = [d for d in expected.shape]
-            fits = len(dims) == len(found.shape) and all(
-                d == size for d, size in zip(dims, found.shape) if isinstance(d, int)
-            )
-            if not fits or DTYPES.get(expected.dtype) != found.dtype:
-                raise self.refusal(node, f"came out as {found.dtype}{list(found.shape)}, torch says {expected.dtype}{dims}")
+            dims, shape = expected[1], found.shape
+            fits = len(dims) == len(shape) and all(d is None or d == size for d, size in zip(dims, shape))
+            if not fits or dtype != found.dtype:
+                raise self.refusal(node, f"came out as {found.dtype}{list(shape)}, torch says {expected[0]}{dims}")
