@@ -179,6 +179,27 @@ TEST(Differentiate, PutsWhatSlicesSendSideBySide) {
   EXPECT_EQ(bytes(values(run.outputs[1])), bytes({1, 0.0, 5, 0.0, 3, 4}));
 }
 
+// The gradient of a weight that is read turned is one product, not a product and its transpose.
+TEST(Differentiate, MakesTheGradientOfATurnedWeightAsItLies) {
+  const std::string text = R"(graph @turned(%x: f64[2,3], %w: f64[2,3], %s: f64[2,2]) -> (%loss) {
+  %wt = transpose(%w) {perm=[1, 0]} : f64[3,2]
+  %y = matmul(%x, %wt) : f64[2,2]
+  %scaled = mul(%y, %s) : f64[2,2]
+  %loss = reduce_sum(%scaled) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"w"});
+  ASSERT_TRUE(made.ok());
+  const ir::Graph& graph = **made;
+  EXPECT_EQ(graph.nodes[graph.value(graph.outputs[1]).producer].op->name, "matmul");
+  EXPECT_EQ(count(graph, "matmul"), 2);
+  const auto run = passes::run_graph(
+      graph, {},
+      {bytes({1, 2, 3, 4, 5, 6}), bytes(std::vector<double>(6, 1.0)), bytes({1, 10, 100, 1000})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(values(run.outputs[1]), (std::vector<double>{401, 502, 603, 4010, 5020, 6030}));
+}
+
 TEST(Differentiate, AddsWhatOverlappingSlicesSend) {
   const std::string text = R"(graph @pieces(%x: f64[3]) -> (%loss) {
   %a = slice(%x) {starts=[0], ends=[2]} : f64[2]
