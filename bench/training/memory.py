@@ -57,8 +57,6 @@ def main():
                 fcntl.flock(turn, fcntl.LOCK_EX)
             if options.cores:
                 speed.stay_on({int(core) for core in options.cores.split(",")})
-            for part in PARTS:
-                pyc_json([*train, *budgets[part]])  # compiles it
             rounds = [{part: pyc_json([*train, *budgets[part]]) for part in PARTS} for _ in range(options.rounds)]
     print(f"`python3 bench/training/memory.py {options.pyc} --rounds {options.rounds}`, {time.strftime('%Y-%m-%d')}, {os.uname().machine}, "
           f"{speed.THREADS} threads, load {os.getloadavg()[0]:.1f}\n")
