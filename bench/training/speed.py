@@ -1,9 +1,9 @@
-"""speed.py PYC [--rows mlp,cnn,transformer,lstm] [--rounds 3] [--cores 0,1] [--turn FILE] [--kernels]
+"""speed.py PYC [--rows mlp,cnn,transformer,lstm] [--rounds 3] [--who pyc,bf16,eager,compiled] [--cores 0,1] [--turn FILE] [--kernels]
 
 Training steps of PyC, f32 and bf16, beside torch eager and torch.compile on this CPU, two threads each. Both have AdamW and cross entropy over
 the same shapes. In each round every one takes some steps in turn; what counts is the median over the rounds of each time and of each ratio. The floor is
 3 times the forward arithmetic at the rate that `pyc bench` probes, or the bytes of parameters, gradients and kept values at its bandwidth, whichever
-is longer. --cores: what is measured runs on these cores alone. --turn: a file that several such processes lock, so that they compile at once and measure
+is longer. --who: some of them alone. --cores: what is measured runs on these cores alone. --turn: a file that several such processes lock, so that they compile at once and measure
 one after the other. --kernels: the slowest kernels of each step as well. Where torch is not installed the table has PyC's times alone.
 """
 
@@ -95,7 +95,7 @@ ROWS = {
             CNN_PRODUCTS, 113_000),
     # A causal mask leaves half of the products of the scores and the values.
     "transformer": ("transformer 4 layers d 512 s 256, batch 8", models.transformer(BATCH, LENGTH, WIDTH, 8, 4, SYMBOLS),
-                    labels_of(BATCH, LENGTH, classes=SYMBOLS), labels_of(BATCH, LENGTH, classes=SYMBOLS), 2,
+                    labels_of(BATCH, LENGTH, classes=SYMBOLS), labels_of(BATCH, LENGTH, classes=SYMBOLS), 1,
                     BATCH * LENGTH * (4 * (BLOCK_WEIGHTS + LENGTH * WIDTH) + WIDTH * SYMBOLS), 4 * BLOCK_WEIGHTS + 2 * WIDTH * SYMBOLS + LENGTH * WIDTH),
     "lstm": ("LSTM 128-256, 32 steps, batch 32", models.lstm(32, 32, 128, 256, CLASSES), rows_of(32, 32, 128), labels_of(32), 10,
              32 * 32 * LSTM_WEIGHTS, LSTM_WEIGHTS),
@@ -181,29 +181,31 @@ def stay_on(cores):
 
 
 def measure(pyc, torch, folder, name, options):
-    """The line of a row's table."""
+    """Prints a row of the table; its title and, where asked for, its slowest kernels as lines."""
     title, text, x, target, steps, products, parameters = ROWS[name]
     (folder / "model.ir").write_text(text)
     # The first dim counts rows: of the LSTM's x it is the time, which is as long as its batch.
     np.savez(folder / "data.npz", x=x, target=target)
     np.save(folder / "x.npy", x)
     np.save(folder / "target.npy", target)
-    contestants = {"pyc": PycSteps(pyc, folder), "bf16": PycSteps(pyc, folder, "--precision", "bf16")}
+    makers = {"pyc": lambda: PycSteps(pyc, folder), "bf16": lambda: PycSteps(pyc, folder, "--precision", "bf16")}
     if torch is not None:
         make = torch_models(torch)[name]
-        contestants["eager"] = TorchSteps(torch, make, x, target, False)
-        try:
-            contestants["compiled"] = TorchSteps(torch, make, x, target, True)
-        except Exception as error:  # what torch.compile needs may be missing
-            print(f"torch.compile NOT RUN: {type(error).__name__}: {str(error).splitlines()[0][:200]}", file=sys.stderr)
+        makers["eager"] = lambda: TorchSteps(torch, make, x, target, False)
+        makers["compiled"] = lambda: TorchSteps(torch, make, x, target, True)
+    contestants = {who: makers[who]() for who in options.who.split(",") if who in makers}
     with open(options.turn or os.devnull, "a") as turn:
         if options.turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
         if options.cores:
             stay_on({int(core) for core in options.cores.split(",")})
-        rounds = [{who: steps_of.round(steps) for who, steps_of in contestants.items()} for _ in range(options.rounds)]
         gflops, gbytes = probed_roofs(pyc, folder)
-        kernels = slowest_kernels(*bench_step(pyc, folder)) if options.kernels else []
+        rounds = [{who: steps_of.round(steps) for who, steps_of in contestants.items()} for _ in range(options.rounds)]
+        show_row(title, rounds, products, parameters, gflops, gbytes)
+        return title, slowest_kernels(*bench_step(pyc, folder)) if options.kernels else []
+
+
+def show_row(title, rounds, products, parameters, gflops, gbytes):
     floor = max(3 * 2 * products / (gflops * 1e9), FLOATS_PER_PARAMETER * 4 * parameters / (gbytes * 1e9))
 
     def ms(who):
@@ -214,7 +216,6 @@ def measure(pyc, torch, folder, name, options):
     over_floor = statistics.median(r["pyc"] for r in rounds) / floor
     print(f"| {title} | {ms('pyc')} | {ms('eager')} | {ms('compiled')} | {f'{ratio:.2f}' if ratio else '-'} | {1e3 * floor:.1f} at {gflops:.0f} GFLOP/s, "
           f"{gbytes:.0f} GB/s | {over_floor:.2f} | {ms('bf16')} |", flush=True)
-    return title, kernels
 
 
 def main():
@@ -222,6 +223,7 @@ def main():
     parser.add_argument("pyc")
     parser.add_argument("--rows", default=",".join(ROWS))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--who", default="pyc,bf16,eager,compiled")
     parser.add_argument("--cores", default="")
     parser.add_argument("--turn", default="")
     parser.add_argument("--kernels", action="store_true")

@@ -1,6 +1,7 @@
 #include "autograd/join.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <variant>
 
@@ -84,6 +85,16 @@ std::vector<Piece> side_by_side(const ir::Graph& graph, const std::vector<ValueI
   return pieces;
 }
 
+// Whether +0 was added to every element, so that none is −0.
+bool has_no_negative_zero(const ir::Graph& graph, ValueId v) {
+  const ir::Node* node = producer(graph, v);
+  while (node != nullptr && node->op->name == "reshape") node = producer(graph, node->inputs[0]);
+  if (node == nullptr || node->op->name != "add") return false;
+  const auto& zero = graph.value(node->inputs[1]).constant;
+  return zero != nullptr &&
+         std::ranges::all_of(zero->bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
 Result<ValueId> added(ir::GraphBuilder& builder, const std::vector<ValueId>& summands) {
   ValueId sum = summands[0];
   for (size_t i = 1; i < summands.size(); ++i) {
@@ -115,7 +126,10 @@ Result<ValueId> one_value(ir::GraphBuilder& builder, const std::vector<ValueId>&
   }
   PYC_TRY(fill(whole.shape[dim]));
   PYC_ASSIGN(const ValueId all, builder.op("concat", parts, {{"axis", static_cast<int64_t>(dim)}}));
-  return builder.op("add", {all, zero});
+  const bool done = std::ranges::all_of(pieces, [&](const Piece& piece) {
+    return has_no_negative_zero(builder.graph(), piece.value);
+  });
+  return done ? all : builder.op("add", {all, zero});
 }
 
 }  // namespace

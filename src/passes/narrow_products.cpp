@@ -63,7 +63,7 @@ class Narrower {
     const bool adds = traits.adds_input && node.inputs() > factors;
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < (adds ? factors : node.inputs()); ++i) {
-      inputs.push_back(traits.reads_strided ? half_moved(node.input(i)) : half(node.input(i)));
+      inputs.push_back(traits.reads_strided ? half_moved(node.input(i)) : turned(node.input(i)));
     }
     ir::Attrs attrs = node.attrs();
     attrs["to"] = DType::kF32;
@@ -110,6 +110,21 @@ class Narrower {
     const auto& outputs = from.outputs();
     const auto at = std::find(outputs.begin(), outputs.end(), v) - outputs.begin();
     return halves_[v] = first + static_cast<ValueId>(at);
+  }
+
+  // A factor. A matrix that is read turned, as gradients read weights and activations, is rounded
+  // as it lies: forward reads the same halves, and a product turns what it reads for nothing.
+  ValueId turned(ValueId v) {
+    const NodeView from = patch_.producer(v);
+    const bool turns = from && from.op().name == "transpose" && from.type().rank() == 2 &&
+                       patch_.type(v).dtype == DType::kF32;
+    if (!turns || moved_constant(v) != v) return half(v);
+    const ValueId source = from.input(0);
+    const NodeView before = patch_.producer(source);
+    const bool reshaped = before && before.op().name == "reshape";
+    ValueId made = half(reshaped ? before.input(0) : source);
+    if (reshaped) made = patch_.op("reshape", {made}, before.attrs());
+    return patch_.op("transpose", {made}, from.attrs());
   }
 
   // An f32 value as the half type; others as they are. A constant is rounded here and now, also

@@ -179,6 +179,52 @@ TEST(Differentiate, PutsWhatSlicesSendSideBySide) {
   EXPECT_EQ(bytes(values(run.outputs[1])), bytes({1, 0.0, 5, 0.0, 3, 4}));
 }
 
+// Pieces of pieces, as the gates of a recurrence's steps are: +0 is added to the inner ones alone.
+TEST(Differentiate, AddsZeroToPiecesOfPiecesOnce) {
+  const std::string text = R"(graph @pieces(%x: f64[2,2], %w: f64[1,1]) -> (%loss) {
+  %a = slice(%x) {starts=[0], ends=[1], axes=[0]} : f64[1,2]
+  %b = slice(%x) {starts=[1], ends=[2], axes=[0]} : f64[1,2]
+  %a0 = slice(%a) {starts=[0], ends=[1], axes=[1]} : f64[1,1]
+  %a1 = slice(%a) {starts=[1], ends=[2], axes=[1]} : f64[1,1]
+  %b0 = slice(%b) {starts=[0], ends=[1], axes=[1]} : f64[1,1]
+  %b1 = slice(%b) {starts=[1], ends=[2], axes=[1]} : f64[1,1]
+  %left = mul(%a0, %b1) : f64[1,1]
+  %right = mul(%a1, %b0) : f64[1,1]
+  %sum = sub(%left, %right) : f64[1,1]
+  %scaled = mul(%sum, %w) : f64[1,1]
+  %loss = reduce_sum(%scaled) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"x"});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(count(**made, "concat"), 3);
+  EXPECT_EQ(count(**made, "add"), 2);
+  const auto run = passes::run_graph(**made, {}, {bytes({2, 3, 5, -0.0}), bytes({1})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(bytes(values(run.outputs[1])), bytes({0.0, -5, -3, 2}));
+}
+
+// The gradient of a weight that is read turned is one product, not a product and its transpose.
+TEST(Differentiate, MakesTheGradientOfATurnedWeightAsItLies) {
+  const std::string text = R"(graph @turned(%x: f64[2,3], %w: f64[2,3], %s: f64[2,2]) -> (%loss) {
+  %wt = transpose(%w) {perm=[1, 0]} : f64[3,2]
+  %y = matmul(%x, %wt) : f64[2,2]
+  %scaled = mul(%y, %s) : f64[2,2]
+  %loss = reduce_sum(%scaled) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"w"});
+  ASSERT_TRUE(made.ok());
+  const ir::Graph& graph = **made;
+  EXPECT_EQ(graph.nodes[graph.value(graph.outputs[1]).producer].op->name, "matmul");
+  EXPECT_EQ(count(graph, "matmul"), 2);
+  const auto run = passes::run_graph(
+      graph, {},
+      {bytes({1, 2, 3, 4, 5, 6}), bytes(std::vector<double>(6, 1.0)), bytes({1, 10, 100, 1000})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(values(run.outputs[1]), (std::vector<double>{401, 502, 603, 4010, 5020, 6030}));
+}
+
 TEST(Differentiate, AddsWhatOverlappingSlicesSend) {
   const std::string text = R"(graph @pieces(%x: f64[3]) -> (%loss) {
   %a = slice(%x) {starts=[0], ends=[2]} : f64[2]
