@@ -62,6 +62,7 @@ struct MatmulPlan {
   };
 
   std::string name;                 // "f32_matmul__neon_8x8"
+  double slowdown = 1.0;            // estimated, of its tile against that of plan_matmul
   ByteUnit unit = ByteUnit::kNone;  // kNone: f32
   Bytes a_form;
   Bytes b_form;
@@ -140,6 +141,11 @@ struct MatmulConstants {
 // The group must not be rejected. `threads` steers the sizes of tasks.
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
                        const CodegenTarget& target, int threads);
+
+// The same first, then others that may be faster on the machine at hand: a few tiles, and blocks of
+// B of half and twice the size where they differ. All have the same bits.
+std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstants constants,
+                                       const CodegenTarget& target, int threads);
 
 // Workspace for operands packed at run time, scratch per thread, and the packed constants, first
 // B's, then A's, whose source is group.buffer_values of the operand's buffer. A constant that the

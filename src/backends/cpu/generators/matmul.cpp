@@ -2,6 +2,7 @@
 
 #include "backends/cpu/matmul.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
@@ -60,18 +61,23 @@ class Matmul final : public KernelGenerator {
  public:
   std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
     if (!reduces_in_lanes(r.group.kernel) || r.group.attention) return {};
-    backends::Candidate c;
+    backends::Candidate none;
     const bool bytes = r.group.contraction && multiplies_bytes(*r.group.contraction);
-    c.name = bytes ? "i8_matmul" : "f32_matmul";
-    c.rejected = matmul_rejected(r.group, r.target);
-    if (c.rejected.empty()) {
-      MatmulPlan plan = plan_matmul(r.group, constants_of(r), r.target, r.threads);
+    none.name = bytes ? "i8_matmul" : "f32_matmul";
+    none.rejected = matmul_rejected(r.group, r.target);
+    if (!none.rejected.empty()) return {none};
+    std::vector<backends::Candidate> out;
+    for (MatmulPlan& plan : likely_matmuls(r.group, constants_of(r), r.target, r.threads)) {
+      backends::Candidate c;
       c.name = plan.name;
       c.cost_ns = matmul_cost_ns(r.group, plan, r.target, r.threads);
+      // The first is the best that is known without a measurement.
+      if (!out.empty()) c.cost_ns = std::max(c.cost_ns, out.front().cost_ns) * plan.slowdown;
       c.needs = matmul_needs(r.group, plan);
       c.plan = std::make_shared<PlannedMatmul>(std::move(plan));
+      out.push_back(std::move(c));
     }
-    return {c};
+    return out;
   }
 };
 
