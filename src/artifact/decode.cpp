@@ -362,6 +362,7 @@ Status read_decisions(Bytes section, DecisionLog& log) {
       row.name = in.text();
       row.cost_ns = in.number<double>();
       row.rejected = in.text();
+      row.measured_ns = in.number<double>();
       d.alternatives.push_back(std::move(row));
     }
     log.push_back(std::move(d));

@@ -103,7 +103,7 @@ double predicted_ns(const DecisionLog& log) {
       return a.name == d.chosen && a.rejected.empty();
     });
     if (chosen == d.alternatives.end() || chosen->cost_ns <= 0) return -1;
-    sum += chosen->cost_ns;
+    sum += chosen->measured_ns > 0 ? chosen->measured_ns : chosen->cost_ns;
   }
   return sum;
 }

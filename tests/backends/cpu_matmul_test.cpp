@@ -8,7 +8,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "loop/builder.h"
 #include "loop/verify.h"
@@ -182,6 +185,37 @@ void check(const Case& c, std::initializer_list<int> lanes, std::initializer_lis
       if (testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+// What a tuner may choose in place of the first.
+TEST(CpuMatmul, EveryLikelyPlan) {
+  const Case cases[] = {
+      {.m = 49, .n = 96, .k = 300},
+      {.m = 49, .n = 96, .k = 300, .b_constant = false},
+      {.m = 20, .n = 200, .k = 2100},
+      {.m = 3, .n = 100, .k = 33},
+  };
+  size_t seen = 0;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(describe(c));
+    const lower::Group group = GroupMaker(c).make();
+    const Buffers wanted(group.kernel, 1);
+    interpret(group.kernel, wanted);
+    const CodegenTarget target = CodegenTarget::host();
+    std::set<std::string> names;
+    const auto plans = likely_matmuls(group, {.b = c.b_constant}, target, 2);
+    EXPECT_EQ(plans.front().name, plan_matmul(group, {.b = c.b_constant}, target, 2).name);
+    for (const MatmulPlan& plan : plans) {
+      SCOPED_TRACE(plan.name);
+      EXPECT_TRUE(names.insert(plan.name).second);
+      const Buffers found(group.kernel, 1);
+      run_compiled(group, plan, target, 2, found);
+      expect_equal(group.kernel, found, wanted);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    seen += plans.size();
+  }
+  EXPECT_GE(seen, 2 * std::size(cases));
 }
 
 TEST(CpuMatmul, EveryTileSize) {

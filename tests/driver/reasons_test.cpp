@@ -490,6 +490,8 @@ const std::map<std::string, std::string> kElsewhere = {
     {"found", "driver/disk_cache_test.cpp"},
     {"unusable_entry", "driver/disk_cache_test.cpp"},
     {"chosen_by_policy", "policy/policy_test.cpp"},
+    {"tuned", "tune/tune_test.cpp"},
+    {"tuned_kernel_missing", "tune/tune_test.cpp"},
     {"computed_operands", "driver/convolution_test.cpp"},
     {"latency_breach", "rails/controller_test.cpp"},
     {"throughput_breach", "rails/controller_test.cpp"},
