@@ -88,11 +88,6 @@ TEST_F(CudaForms, NormsKeepTheirRows) {
   EXPECT_TRUE(forms.contains("rows of 64"));
 }
 
-TEST_F(CudaForms, ClustersBringTheirNextRow) {
-  const auto forms = expect_equal(taken(ahead_runs()), KernelForm::kAny);
-  EXPECT_TRUE(forms.contains("rows of 576, brought ahead"));
-}
-
 TEST_F(CudaForms, NeighboursOfAThreadAreReadAtOnce) {
   const auto forms = expect_equal(taken(neighbour_runs()), KernelForm::kAny);
   EXPECT_TRUE(forms.contains("flat x8"));

@@ -79,21 +79,6 @@ Result<std::vector<CaseRun>> norm_runs() {
   return runs;
 }
 
-// More rows than clusters, so that each has several and brings the next one meanwhile: whole ones,
-// and some that end within a warp. Of f64, whose rows are few at a time.
-Result<std::vector<CaseRun>> ahead_runs() {
-  std::vector<CaseRun> runs;
-  for (const char* all : {"f64[90,17408]", "f64[83,17000]"}) {
-    PYC_ASSIGN(CaseRun run, interpret_graph(std::string("rows of ") + all,
-                                            std::string("graph @g(%x: ") + all + ", %r: " + all +
-                                                ") -> (%y, %m) {\n  %s = sub(%x, %r)\n"
-                                                "  %m = reduce_sum(%s) {axes=[1], keepdims=true}\n"
-                                                "  %y = mul(%s, %m)\n}\n"));
-    runs.push_back(std::move(run));
-  }
-  return runs;
-}
-
 Result<std::vector<CaseRun>> neighbour_runs() {
   std::vector<CaseRun> runs;
   for (const char* type :
@@ -106,8 +91,7 @@ Result<std::vector<CaseRun>> neighbour_runs() {
 
 Result<std::vector<CaseRun>> shape_runs() {
   std::vector<CaseRun> all;
-  for (auto* part :
-       {tree_runs, super_block_runs, row_runs, norm_runs, ahead_runs, neighbour_runs}) {
+  for (auto* part : {tree_runs, super_block_runs, row_runs, norm_runs, neighbour_runs}) {
     PYC_ASSIGN(std::vector<CaseRun> runs, part());
     std::move(runs.begin(), runs.end(), std::back_inserter(all));
   }

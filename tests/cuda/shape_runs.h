@@ -11,7 +11,6 @@ Result<std::vector<CaseRun>> tree_runs();
 Result<std::vector<CaseRun>> super_block_runs();
 Result<std::vector<CaseRun>> row_runs();
 Result<std::vector<CaseRun>> norm_runs();
-Result<std::vector<CaseRun>> ahead_runs();
 Result<std::vector<CaseRun>> neighbour_runs();
 // All of them.
 Result<std::vector<CaseRun>> shape_runs();

@@ -18,10 +18,11 @@
 //   pyc_shuffle_{down,xor,first}_{u32,u64}                within a warp; pyc_match_u32: a bit for
 //              each thread with the same word; pyc_bit_count
 //   PYC_SHARED_EACH(type, name, count)  an array that each of the blocks that run together has;
-//              pyc_far_put_{u32,u64}(own, at, count, rank, x) writes to that of another one;
-//              pyc_together_arrive, pyc_together_wait: until all their threads have arrived
-//   pyc_bring16(to, from)  copies 16 bytes to `to` of a launch's shared memory, pyc_shared;
-//              pyc_bring_wait: until all that the thread began are there
+//              pyc_together_arrive, pyc_together_wait: until all their threads have arrived;
+//              pyc_tell_{u32,u64}(own, at, count, gate, rank, x) writes to the array of
+//              another one, of `count` words, and counts the bytes at its gate; pyc_gate_make, one
+//              thread, then pyc_gates_made; pyc_gate_expect: one thread, so many bytes to come;
+//              pyc_gate_pass(gate, bytes): until they are there
 //   pyc_wait_for_earlier                                  until the launches before this one are
 //              over and what they wrote is there
 //   pyc_fault(word, value)                                keeps the least value

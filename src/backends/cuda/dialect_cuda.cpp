@@ -156,25 +156,38 @@ PYC_FN u32 pyc_min_pair_i16(u32 a, u32 b) {
   return y;
 }
 PYC_FN void pyc_together_arrive() {
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
 PYC_FN void pyc_together_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
-PYC_FN void pyc_far_put_u32(u32* own, i32 at, i32 count, i32 rank, u32 x) {
-  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\n"
-               "st.shared::cluster.u32 [far], %2;\n}"
-               ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "r"(x) : "memory");
+PYC_FN u32 pyc_near_place(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+PYC_FN void pyc_gate_make(u64* gate) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(pyc_near_place(gate)) : "memory");
 }
-PYC_FN void pyc_far_put_u64(u64* own, i32 at, i32 count, i32 rank, u64 x) {
-  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\n"
-               "st.shared::cluster.u64 [far], %2;\n}"
-               ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "l"(x) : "memory");
+PYC_FN void pyc_gates_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+PYC_FN void pyc_gate_expect(u64* gate, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               ::"r"(pyc_near_place(gate)), "r"(bytes) : "memory");
 }
-extern __shared__ __align__(1024) char pyc_shared[];
-PYC_FN void pyc_bring16(u32 to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-               ::"r"((u32)__cvta_generic_to_shared(pyc_shared) + to), "l"(from) : "memory");
+PYC_FN void pyc_gate_pass(u64* gate, u32 bytes) {
+  u32 open;
+  do {
+    asm volatile("{\n.reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(open) : "r"(pyc_near_place(gate)), "r"(0) : "memory");
+  } while (open == 0);
 }
-PYC_FN void pyc_bring_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#define PYC_TELL(T, REGISTER) \
+  PYC_FN void pyc_tell_##T(T* own, i32 at, i32 count, u64* gate, i32 rank, T x) { \
+    asm volatile("{\n.reg .b32 far, its;\nmapa.shared::cluster.u32 far, %0, %2;\n" \
+                 "mapa.shared::cluster.u32 its, %1, %2;\n" \
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes." #T \
+                 " [far], %3, [its];\n}" \
+                 ::"r"(pyc_near_place(own + at)), "r"(pyc_near_place(gate)), "r"(rank), \
+                 REGISTER(x) : "memory"); \
+  }
+PYC_TELL(u32, "r")
+PYC_TELL(u64, "l")
 #define PYC_SHARED_EACH(type, name, count) __shared__ __align__(16) type name[count]
 #endif
 )";

@@ -27,10 +27,6 @@ constexpr int64_t kMostWarpsOfBlock = 32;
 constexpr int64_t kWarpsBesideOthers = 16;
 constexpr int64_t kWarpsOfPart = 8;
 constexpr int64_t kMostTogether = 8;  // blocks of a cluster on every device
-// Shared memory of a multiprocessor, and what a block takes of it beside what is brought ahead.
-constexpr int64_t kSharedOfAll = int64_t{227} << 10;
-constexpr int64_t kSharedOfBlock = 6 << 10;
-constexpr int64_t kBroughtBytes = 16;  // bytes that a thread brings at a time
 // What a thread reads of rows before it computes: a store in between would hold up what is read
 // behind it, since it may be to the same place.
 constexpr int64_t kBatchBytes = 64;
@@ -174,10 +170,7 @@ int64_t RowEmitter::resident() const {
     if (passes > 1) wanted += rounds_ * kPair * dtype_size(t);
   }
   int64_t beside = std::max<int64_t>(kMostWarpsOfBlock / block_warps_, 1);
-  while (beside > 1 && (wanted > bytes_of_thread(beside) / 2 ||
-                        beside * (ahead_bytes_ + kSharedOfBlock) > kSharedOfAll)) {
-    --beside;
-  }
+  while (beside > 1 && wanted > bytes_of_thread(beside) / 2) --beside;
   return beside;
 }
 
@@ -224,54 +217,9 @@ bool RowEmitter::lies_in_pairs(uint32_t buffer, const Affine& base) const {
                      [](const auto& term) { return term.second % kPair == 0; });
 }
 
-bool RowEmitter::lies_in_moves(const RowLoad& load) const {
-  const int64_t elements = kBroughtBytes / dtype_size(load.dtype);
-  return lies_in_pairs(load.buffer, load.base) && extent_ % elements == 0 &&
-         load.base.constant % elements == 0 &&
-         std::all_of(load.base.terms.begin(), load.base.terms.end(),
-                     [&](const auto& term) { return term.second % elements == 0; });
-}
-
-void RowEmitter::look_ahead() {
-  each_row_load(passes_[0], [&](ExprId, const RowLoad& load) {
-    const int64_t bytes = block_warps_ * loop::kTreeBlock * dtype_size(load.dtype);
-    if (ahead_.contains(load.key()) || !lies_in_moves(load)) return;
-    if (!is_known(from_affine(pool_, load.base))) return;
-    if (ahead_bytes_ + bytes + kSharedOfBlock > kSharedOfAll) return;
-    ahead_[load.key()] = ahead_bytes_;
-    ahead_bytes_ += bytes;
-  });
-  if (ahead_.empty()) return;
-  head_ += fmt::format("const i32 before = (pyc_block() % {}) * {};\n", together_,
-                       block_warps_ * loop::kTreeBlock);
-}
-
-void RowEmitter::bring() {
-  std::set<Key> brought;
-  each_row_load(passes_[0], [&](ExprId, const RowLoad& load) {
-    const auto it = ahead_.find(load.key());
-    if (it == ahead_.end() || !brought.insert(load.key()).second) return;
-    const int64_t size = dtype_size(load.dtype);
-    const int64_t elements = kBroughtBytes / size;
-    const std::string base = value(from_affine(pool_, load.base));
-    line(
-        fmt::format("PYC_UNROLL for (i32 c = 0; c < {0}; ++c) {{\n"
-                    "const i32 e = warp * {1} + (c * {2} + lane) * {3};\n"
-                    "{4}pyc_bring16({5} + (e - before) * {6}, {7} + {8} + e);\n}}",
-                    loop::kTreeBlock / (elements * dialect_.warp), loop::kTreeBlock, dialect_.warp,
-                    elements, is_whole_ ? "" : fmt::format("if (e < {}) ", extent_), it->second,
-                    size, buffer_name(load.buffer), base));
-  });
-}
-
-// The thread's pair of a round, from where it was brought to or from memory.
+// The thread's pair of a round.
 std::string RowEmitter::pair_of(const RowLoad& load) {
-  const int64_t size = dtype_size(load.dtype);
-  if (const auto it = ahead_.find(load.key()); is_brought_ && it != ahead_.end()) {
-    return fmt::format("*(PYC_NEAR pyc_v{}*)(pyc_shared + {} + (j0 - before) * {})", kPair * size,
-                       it->second, size);
-  }
-  return fmt::format("*(PYC_GLOBAL const pyc_v{}*)({})", kPair * size,
+  return fmt::format("*(PYC_GLOBAL const pyc_v{}*)({})", kPair * dtype_size(load.dtype),
                      at_round(pointer(load.buffer, load.base)));
 }
 
@@ -492,28 +440,42 @@ void RowEmitter::join_warp(const loop::Reduction& r) {
   if (tree) join(half, name);
 }
 
-// What each warp has of the reductions, to all threads of the row.
+// What each warp has of the reductions, to where all of the row find it: the block, or every block
+// of a cluster, whose gate knows how many bytes are to come. A cluster has one row, so that each
+// gate opens once and a block has heard all that it is told before it leaves.
 void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
-  if (together_ > 1 && !met_) line("pyc_together_wait();");  // until the others' arrays are there
-  met_ = true;
+  if (together_ == 1) {
+    for (const loop::Reduction& r : reductions) {
+      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n",
+                           memory_type(pool_.var_info(r.result).dtype), name_of(r), warps_);
+      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name_of(r)));
+    }
+    return line("pyc_barrier();");
+  }
+  const std::string gate = name_of(reductions[0]) + "_gate";
+  head_ += fmt::format("PYC_SHARED_EACH(u64, {}, 1);\n", gate);
+  gates_ += fmt::format("if (pyc_thread() == 0) pyc_gate_make({});\n", gate);
+  line(
+      fmt::format("if (pyc_thread() == 0) pyc_gate_expect({}, {});", gate, told_bytes(reductions)));
+  const int64_t count = block_warps_ * together_;
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    const std::string name = name_of(r);
-    if (together_ == 1) {
-      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n", memory_type(t), name, warps_);
-      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name));
-      continue;
-    }
-    const int64_t count = block_warps_ * together_;
-    head_ += fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name, count);
-    line(fmt::format("if (lane < {}) pyc_far_put_{}({}_parts, warp, {}, lane, {});", together_,
-                     word_type(t), name, count, as_word(name, t)));
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name_of(r), count);
+    line(fmt::format("if (lane < {}) pyc_tell_{}({}_parts, warp, {}, {}, lane, {});", together_,
+                     word_type(t), name_of(r), count, gate, as_word(name_of(r), t)));
   }
-  line(together_ == 1 ? "pyc_barrier();" : "pyc_together_arrive();\npyc_together_wait();");
 }
 
-// All parts in the tree's order, by one warp for its block: they are many where blocks are
-// together.
+// That a block hears of the reductions.
+int64_t RowEmitter::told_bytes(const std::vector<loop::Reduction>& reductions) const {
+  int64_t bytes = 0;
+  for (const loop::Reduction& r : reductions) {
+    bytes += word_type(pool_.var_info(r.result).dtype) == "u64" ? 8 : 4;
+  }
+  return bytes * block_warps_ * together_;
+}
+
+// All parts in the tree's order; by one warp for its block where they are many.
 void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
   std::string joins;
   for (const loop::Reduction& r : reductions) {
@@ -529,7 +491,10 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
     joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
   }
   if (together_ == 1) return line(joins);
-  line(fmt::format("if (pyc_thread() < {}) {{\n{}}}\npyc_barrier();", dialect_.warp, joins));
+  line(
+      fmt::format("if (pyc_thread() < {}) {{\npyc_gate_pass({}_gate, {});\n{}}}\n"
+                  "pyc_barrier();",
+                  dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins));
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     line(fmt::format("{} = {};", name_of(r), from_word(name_of(r) + "_all[0]", t)));
@@ -540,6 +505,7 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
 void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) join_warp(r);
   if (warps_ > 1 && !reductions.empty()) {
+    if (together_ > 1 && gates_.empty()) line("pyc_together_wait();");  // for the others' gates
     tell_parts(reductions);
     join_parts(reductions);
   }
@@ -554,14 +520,12 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
   }
 }
 
-void RowEmitter::whole_rows(bool early, bool again, const std::string& next) {
+void RowEmitter::whole_rows(bool early) {
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
     line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype),
                      buffer_name(b), rounds_, kPair));
   }
-  is_brought_ = !ahead_.empty();
-  if (is_brought_) line("pyc_bring_wait();\npyc_warp_barrier();");
   for (const loop::Loop& l : passes_) {
     if (!early) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {
@@ -572,17 +536,13 @@ void RowEmitter::whole_rows(bool early, bool again, const std::string& next) {
     if (s.kind == StmtKind::kStore) store(kernel_.stores[s.index], "if (t == 0) ");
     if (s.kind == StmtKind::kCheck) check(kernel_.checks[s.index], "if (t == 0) ");
     if (s.kind == StmtKind::kLoop) {
-      const loop::Loop& l = kernel_.loops[s.index];
-      pass(l);
-      if (is_brought_) line("pyc_warp_barrier();\n" + next);
-      is_brought_ = false;
-      finish(l.reductions);
+      pass(kernel_.loops[s.index]);
+      finish(kernel_.loops[s.index].reductions);
     }
     end_statement();
   }
   // Before the next row's parts.
   if (together_ == 1 && warps_ > 1) line("pyc_barrier();");
-  if (met_ && together_ > 1 && again) line("pyc_together_arrive();");
 }
 
 void RowEmitter::one_block() {

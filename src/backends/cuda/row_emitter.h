@@ -32,17 +32,12 @@ class RowEmitter : public Emitter {
   int64_t together() const { return together_; }
   int64_t block_warps() const { return block_warps_; }
   int64_t resident() const;
-  bool meets() const { return met_ && together_ > 1; }
+  // Makes the gates by which the blocks of a row hear of each other; "" where they need none.
+  const std::string& gates() const { return gates_; }
   const std::string& head() const { return head_; }
-  // From here on what the first pass reads of a row is brought to shared memory while the row
-  // before is computed, as much of it as there is room for; resident() heeds that.
-  void look_ahead();
-  int64_t ahead_bytes() const { return ahead_bytes_; }  // of a block; 0: nothing is brought
-  // Brings it, for the point whose variables are declared.
-  void bring();
   // All of the kernel, a row at a time. Early: all loads that can begin at once do; else rows that
-  // one pass alone reads are not kept. Again: another row follows; `next` is what brings it.
-  void whole_rows(bool early, bool again, const std::string& next = "");
+  // one pass alone reads are not kept.
+  void whole_rows(bool early);
   // The first pass over one block of a row; then the first thread has the block's reductions under
   // their names.
   void one_block();
@@ -69,7 +64,6 @@ class RowEmitter : public Emitter {
   void each_row_load(const loop::Loop& l, Use use);
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
-  bool lies_in_moves(const RowLoad& load) const;
   std::string pair_of(const RowLoad& load);
   // Rounds of a pass that are read for together, and the text that does so.
   struct Batches {
@@ -91,6 +85,7 @@ class RowEmitter : public Emitter {
                  std::string& after);
   void join_warp(const loop::Reduction& r);
   void tell_parts(const std::vector<loop::Reduction>& reductions);
+  int64_t told_bytes(const std::vector<loop::Reduction>& reductions) const;
   void join_parts(const std::vector<loop::Reduction>& reductions);
   void declare_lanes(const loop::Loop& l);
   void finish(const std::vector<loop::Reduction>& reductions);
@@ -102,7 +97,7 @@ class RowEmitter : public Emitter {
   int64_t rounds_ = 1;
   int64_t together_ = 1;
   int64_t block_warps_ = 1;
-  bool met_ = false;  // the blocks of a row, in it
+  std::string gates_;
   bool is_even_ = false;
   bool is_whole_ = false;  // no thread is past the end
   int64_t kept_bytes_ = 0;
@@ -110,9 +105,6 @@ class RowEmitter : public Emitter {
   std::map<Key, int> passes_with_;  // how many read it
   std::map<Key, std::string> kept_;
   std::map<Key, std::string> pointers_;
-  std::map<Key, int64_t> ahead_;  // where it is brought to
-  int64_t ahead_bytes_ = 0;
-  bool is_brought_ = false;                             // until the first pass has read it
   std::set<std::pair<loop::ExprId, int32_t>> checked_;  // once a row, with their codes
   std::string head_;
 };

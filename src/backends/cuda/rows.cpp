@@ -11,18 +11,11 @@
 namespace pyc::cuda {
 namespace {
 
-constexpr int64_t kMostRowWarps = 32;  // of a block
-constexpr int64_t kTeamsOfRows = 4;    // of a block whose teams are single warps
-// A cluster is within one part of the device; each has at least so many multiprocessors.
-constexpr int64_t kParts = 8;
-constexpr int64_t kMultiprocessorsOfPart = 16;
+constexpr int64_t kMostRowWarps = 32;            // of a block
+constexpr int64_t kTeamsOfRows = 4;              // of a block whose teams are single warps
+constexpr int64_t kMostGrid = int64_t{1} << 30;  // blocks of a launch
 // Rows up to which a launch is short of threads, so that all loads had better begin at once.
 constexpr int64_t kFewRows = 8 * kMultiprocessors;
-
-// Clusters that run at a time.
-int64_t places_of(const RowEmitter& emitter) {
-  return kParts * (kMultiprocessorsOfPart * emitter.resident() / emitter.together());
-}
 
 }  // namespace
 
@@ -37,43 +30,26 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   const int64_t together = emitter.together();
   const int64_t teams =
       emitter.warps() > 1 ? 1 : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
-  int64_t at_once = std::min((points + teams - 1) / teams, kMostBlocks / together);
-  // Clusters have their rows one after the other where the next one can be brought meanwhile.
-  if (together > 1 && points > places_of(emitter)) emitter.look_ahead();
-  std::string bring;
-  if (emitter.ahead_bytes() > 0) {
-    const int64_t rows = (points + places_of(emitter) - 1) / places_of(emitter);
-    at_once = (points + rows - 1) / rows;
-    emitter.open_scope();
-    declare_digits(emitter, "next", type, kernel.parallel, extents);
-    emitter.bring();
-    bring = fmt::format("if (next < {}) {{\n{}}}\n", points, emitter.close_scope());
-  }
-  const bool again = at_once * teams < points;
-  // Blocks that run together are neighbours.
-  const auto of_team = [&](const std::string& number, char sign) {
-    return together == 1 ? number : fmt::format("({} {} {})", number, sign, together);
-  };
-  const std::string begin_at =
-      fmt::format("({}){} * {} + team", type, of_team("pyc_block()", '/'), teams);
-  const std::string stride = fmt::format("({}){} * {}", type, of_team("pyc_blocks()", '/'), teams);
-  const auto brought = [&](const std::string& number) {
-    return fmt::format("{{\nconst {} next = {};\n{}}}\n", type, number, bring);
-  };
+  // A cluster has one row; others take them in turn.
+  const int64_t at_once =
+      together > 1 ? points : std::min((points + teams - 1) / teams, kMostBlocks);
+  if (at_once * together > kMostGrid) return std::nullopt;
   emitter.open_scope();
   declare_digits(emitter, "point", type, kernel.parallel, extents);
-  emitter.whole_rows(points <= kFewRows, again, brought("point + " + stride));
+  emitter.whole_rows(points <= kFewRows);
   const std::string body = emitter.close_scope();
 
   const int64_t block_threads = emitter.block_warps() * dialect.warp;
   KernelText out{.symbol = symbol,
-                 .form = fmt::format("rows of {}{}", block_threads * together,
-                                     bring.empty() ? "" : ", brought ahead"),
+                 .form = fmt::format("rows of {}", block_threads * together),
                  .text = "",
                  .buffers = parameters_of(kernel)};
   out.threads = static_cast<uint32_t>(block_threads * teams);
   out.blocks = static_cast<uint32_t>(at_once * together);
-  out.shared_bytes = static_cast<uint32_t>(emitter.ahead_bytes());
+  // Blocks that run together are neighbours.
+  const auto of_team = [&](const std::string& number, char sign) {
+    return together == 1 ? number : fmt::format("({} {} {})", number, sign, together);
+  };
   const std::string before =
       together == 1 ? "" : of_team("pyc_block()", '%') + fmt::format(" * {} + ", block_threads);
   const std::string head = fmt::format(
@@ -81,16 +57,16 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
       "const i32 warp = t / {1};\nconst i32 lane = t % {1};\n"
       "const i32 first = warp * {2} + lane * {3};\n",
       block_threads, dialect.warp, loop::kTreeBlock, RowEmitter::kPair, before);
-  const std::string loop = fmt::format("for ({} point = {}; point < {}; point += {}) {{\n{}}}",
-                                       type, begin_at, points, stride, body);
+  const std::string loop = fmt::format(
+      "for ({0} point = ({0}){4} * {1} + team; point < {2}; point += ({0}){5} * {1}) {{\n{3}}}",
+      type, teams, points, body, of_team("pyc_block()", '/'), of_team("pyc_blocks()", '/'));
   // What was computed once for all points stands in the emitter's outermost scope.
   const std::string once = emitter.close_scope();
-  // A block that leaves takes its memory along: not before the others have written theirs.
-  const std::string begin = (emitter.meets() ? "pyc_together_arrive();\n" : "") +
-                            (bring.empty() ? "" : brought(begin_at));
-  const std::string end = emitter.meets() && again ? "\npyc_together_wait();" : "";
+  const std::string begin = emitter.gates().empty()
+                                ? ""
+                                : emitter.gates() + "pyc_gates_made();\npyc_together_arrive();\n";
   out.text = emitter.tables() + kernel_head(out, kernel, true, emitter.resident(), together) +
-             " {\n" + head + emitter.head() + once + begin + loop + end + "\n}\n";
+             " {\n" + head + emitter.head() + once + begin + loop + "\n}\n";
   return out;
 }
 
