@@ -39,7 +39,7 @@ struct OneKept {
   }
 };
 
-TEST(Offload, MovesOutWhatCannotBeMadeAgain) {
+TEST(MovingOut, MovesOutWhatCannotBeMadeAgain) {
   const OneKept model;
   EXPECT_EQ(model.plan(4 * kUnit, false).status().code(), Code::kBudgetExceeded);
   const auto plan = model.plan(4 * kUnit, true);
@@ -65,7 +65,7 @@ TEST(Offload, MovesOutWhatCannotBeMadeAgain) {
   EXPECT_EQ(one->reason, "no_room_on_device");
 }
 
-TEST(Offload, IsLeftOutWithinTheBudgetAndWhereLatencyGoesFirst) {
+TEST(MovingOut, IsLeftOutWithinTheBudgetAndWhereLatencyGoesFirst) {
   const OneKept model;
   const auto enough = model.plan(5 * kUnit, true);
   ASSERT_TRUE(enough.ok()) << enough.status().to_string();
@@ -85,7 +85,7 @@ int64_t smallest_of(const Status& status) {
 
 // Every budget is kept or refused, verifiers look at every plan, and the
 // smallest is never above the one without the host.
-TEST(Offload, KeepsOrRefusesBudgetsOfDrawnGraphs) {
+TEST(MovingOut, KeepsOrRefusesBudgetsOfDrawnGraphs) {
   int moved = 0;
   for (size_t index = 0; index < 40; ++index) {
     const SuiteGraph suite = suite_graph(index);
