@@ -51,6 +51,8 @@ struct Capabilities {
   bool states = true;
   // Whether its engines run Copy steps of parameters into the arena (plan/stream.h).
   bool streams = true;
+  // Whether its engines run Copy steps of the arena to the host and back (plan/offload.h).
+  bool offloads = false;
   // Whether one product of many columns takes less time than several that share their rows.
   bool joined_products = false;
   // What dump has besides the stages that all backends share.

@@ -178,6 +178,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                              .effort = effort_of(o),
                              .group_ns = costs_of(selection),
                              .stream = o.stream_parameters && backend->capabilities().streams,
+                             .offload = backend->capabilities().offloads,
                              .states = std::move(states)};
   PYC_TRY(policies.plan(lowered, selection, std::max<int64_t>(0, o.memory_budget), planning, log));
   auto planned = plan::build_plan(lowered, selection.needs, planning);

@@ -524,6 +524,7 @@ const std::map<std::string, std::string> kElsewhere = {
     {"other_output_read", "passes/narrow_products_test.cpp"},
     {"fewer_copied_bytes", "plan/states_test.cpp"},
     {"proven_smallest", "plan/plan_test.cpp"},
+    {"no_room_on_device", "cuda/offload_test.cpp"},
     {"not_a_tensor", "onnx/breaks_test.cpp"},
 };
 
