@@ -114,9 +114,14 @@ class ModelBuilder:
     def input(self, name: str, dtype: object, shape: Sequence[int]) -> Value:
         return Value(self, self.graph.input(name, _dtype(dtype), list(shape)))
 
-    def constant(self, name: str | None, array: object) -> Value:
-        """A copy of an array's elements."""
-        return Value(self, self.graph.constant(name, array))
+    def constant(self, name: str | None, array: object, copy: bool = True) -> Value:
+        """A copy of an array's elements. With copy=False the array itself, where it is row-major: it is kept, and must
+        stay as it is while a model made of it lives."""
+        return Value(self, self.graph.constant(name, array) if copy else self.graph.borrow(name, array))
+
+    def constant_of(self, name: str | None, constant: Value) -> Value:
+        """A constant of another builder: both have it then, and models of both share what is made of it."""
+        return Value(self, self.graph.constant_of(name, constant.builder.graph, constant.id))
 
     def random(self, name: str | None, dtype: object, shape: Sequence[int], seed: int, lo: float, hi: float) -> Value:
         """Elements uniform in [lo, hi), the same for the same seed everywhere."""

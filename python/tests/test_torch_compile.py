@@ -84,6 +84,20 @@ def test_a_growing_cache():
     assert sum(r.shapes for r in reports) == 61
 
 
+def test_plans_share_weights():
+    """A weight and each view of it are constants once, whatever tensor object a reading has for them."""
+    from pyc.torch.reader import Weights
+
+    weight = torch.randn(4, 3)
+    shared = Weights([weight])
+    turned = shared.constant(weight.t())
+    assert turned.shape == (3, 4)
+    assert shared.constant(weight.t()) is turned
+    assert shared.constant(weight) is not turned
+    assert shared.constant(weight.clone()) is None
+    assert len(shared.found) == 2
+
+
 def test_open_dims_and_their_bound():
     module, _ = torch_models.make("mlp")
     run = compiled(module, max_shapes=3)

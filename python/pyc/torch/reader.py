@@ -25,7 +25,7 @@ from .table import DTYPES, Call, build, op_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 _FAMILIES = (activations, attention, images, indexing, nn, pointwise, recurrent, reductions, shapes)
@@ -91,16 +91,38 @@ class Facts:
         self.trace = node.stack_trace
 
 
+class Weights:
+    """Constants that the plans of one graph share: a copy of each weight, and of each view of one that products read."""
+
+    def __init__(self, weights: Iterable[torch.Tensor]) -> None:
+        self.b = ModelBuilder("weights")
+        self.memory = {w.untyped_storage().data_ptr() for w in weights if w.numel()}
+        self.found: dict[Any, tuple[torch.Tensor, Value]] = {}  # the tensor is held, so that its address stays its own
+
+    def constant(self, x: torch.Tensor) -> Value | None:
+        """None for what is no weight's memory, and another at each reading."""
+        if x.untyped_storage().data_ptr() not in self.memory:
+            return None
+        key = (x.data_ptr(), x.dtype, x.shape, x.stride())
+        if key not in self.found:
+            self.found[key] = (x, self.b.constant(None, x.detach().contiguous()))
+        return self.found[key][1]
+
+
 class Reader:
     """Reads nodes into one builder. `env` has what was read: Values, numbers, lists of Values, and tensors of torch
     that are constants nobody needed yet."""
 
-    def __init__(self, builder: ModelBuilder, facts: dict[Node, Facts] | None = None) -> None:
+    def __init__(
+        self, builder: ModelBuilder, facts: dict[Node, Facts] | None = None, weights: Weights | None = None, copy: bool = True
+    ) -> None:
         self.b = builder
         self.facts = {} if facts is None else facts
+        self.weights, self.copy = weights, copy
         self.env: dict[Node, Any] = {}
         self.constants: dict[int, tuple[torch.Tensor, Value]] = {}
-        self.copied_bytes = 0  # of constants: the C ABI takes a copy of each
+        self.constant_bytes = 0
+        self.copied_bytes = 0  # of those
 
     def read(self, node: Node) -> None:
         """One call; UnsupportedTorchError says why not."""
@@ -123,10 +145,24 @@ class Reader:
         if not isinstance(x, torch.Tensor):
             return x
         if id(x) not in self.constants:
-            plain = x.detach().contiguous()
-            self.copied_bytes += plain.nbytes
-            self.constants[id(x)] = (x, self.b.constant(None, plain))
+            self.constants[id(x)] = (x, self._constant(x))
         return self.constants[id(x)][1]
+
+    def _constant(self, x: torch.Tensor) -> Value:
+        self.constant_bytes += x.nbytes
+        shared = self.weights.constant(x) if self.weights is not None else None
+        if shared is not None:
+            return self.b.constant_of(None, shared)
+        if self.copy:
+            self.copied_bytes += x.nbytes
+            return self.b.constant(None, x.detach().contiguous())
+        order = sorted(range(x.dim()), key=lambda i: -x.stride(i))
+        lying = x.detach().permute(order)  # as its memory lies: a product's weight is often a transpose
+        plain = lying.contiguous()
+        if plain.data_ptr() != lying.data_ptr():
+            self.copied_bytes += plain.nbytes
+        value = self.b.constant(None, plain, copy=False)
+        return value if order == sorted(order) else self.b.op("transpose", [value], perm=[order.index(i) for i in range(x.dim())])
 
     def _call(self, node: Node) -> Any:
         args = torch.fx.map_arg(node.args, lambda n: self.env[n])
