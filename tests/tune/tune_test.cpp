@@ -211,6 +211,37 @@ TEST(Tune, AnyKernelOfTheTableHasTheSameBits) {
   }
 }
 
+// Windows, whose rows are evaluated by each task or once: from planes of three colours, and along
+// channels.
+TEST(Tune, AnyKernelOfAConvolutionHasTheSameBits) {
+  auto graph = driver::parse_model(R"(graph @g(%x: f32[1,3,24,24]) -> (%z) {
+  %w = const f32[32,3,5,5] random(seed=1, lo=-1, hi=1)
+  %v = const f32[48,32,3,3] random(seed=2, lo=-1, hi=1)
+  %u = const f32[64,48,3,3] random(seed=3, lo=-1, hi=1)
+  %h = conv(%x, %w) {strides=[2, 2], pads=[2, 2, 2, 2]}
+  %y = relu(%h)
+  %i = conv(%y, %v) {pads=[1, 1, 1, 1]}
+  %j = relu(%i)
+  %k = conv(%j, %u) {strides=[2, 2], pads=[1, 1, 1, 1]}
+  %z = reduce_mean(%k) {axes=[2, 3]}
+}
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  const auto given = ir::verify_graph(std::move(*graph));
+  ASSERT_TRUE(given.ok());
+  const Folder folder;
+  const auto report = tune(*given, folder.options, {});
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_EQ(report->wrong, 0);
+  bool gathered = false;
+  for (const auto& [key, group] : store_of(folder.options.cache_dir).read().groups) {
+    for (const driver::MeasuredKernel& k : group.kernels) {
+      gathered = gathered || k.name.ends_with("_rows");
+    }
+  }
+  EXPECT_TRUE(gathered);
+}
+
 TEST(Tune, AKernelThatIsGoneLeavesTheEstimates) {
   const Folder folder;
   const Made before = compiled(folder.options);

@@ -49,7 +49,7 @@ struct MatmulPlan {
   };
   enum class Rows : uint8_t {
     kPackedAhead,  // a constant, packed by pack_a when the model is compiled
-    kPackedAtRun,  // by their strides, by a step of its own into the workspace
+    kPackedAtRun,  // copied or evaluated by a step of its own into the workspace
     kInPlace,      // k lies together
     kCopied,       // each tile's rows are copied to scratch, by their strides
     kComputed,     // or evaluated into it

@@ -36,6 +36,11 @@ constexpr int64_t kPanelsForRows = 16;
 // What tiles take that read long rows where they lie, beside those that read packed ones.
 constexpr double kLongRowsFactor = 1.15;
 
+// Rows that are evaluated are so once where B is larger than this and they take at most that: the
+// blocks of a B that stays in the cache would each evaluate them anew.
+constexpr int64_t kFarBytes = 1 << 20;
+constexpr int64_t kGatheredBytes = 4 << 20;
+
 // Tiles are offered whose work is at most this much of the least: by so much the count of their
 // operations has been seen to be wrong.
 constexpr double kLikelyWork = 1.25;
@@ -144,12 +149,16 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const int64_t tiles = tiles_of(p.m, std::min<int64_t>(most, p.m));
     const auto rows = static_cast<int>(ceil_div(p.m, tiles));
     const int64_t tall = p.m - tiles * (rows - 1);
+    const int vectors = columns / r.native_lanes;
+    const double least = p.of_bytes() ? r.in_flight : r.least;
+    const double more = p.of_bytes() ? 0.0 : r.per_vector * std::max(0, vectors - 2);
     const auto steps = [&](int tile_rows) {
-      const int vectors = columns / r.native_lanes;
-      return std::max({p.packed_rows(tile_rows) * vectors, r.in_flight, vectors * r.per_cycle});
+      const double fmas = p.packed_rows(tile_rows) * vectors + more;
+      return std::max({fmas, least, static_cast<double>(vectors * r.per_cycle)});
     };
     const double work = static_cast<double>(ceil_div(p.n, columns)) *
-                        static_cast<double>(tall * steps(rows) + (tiles - tall) * steps(rows - 1));
+                        (static_cast<double>(tall) * steps(rows) +
+                         static_cast<double>(tiles - tall) * steps(rows - 1));
     out.push_back({rows, columns, tiles, tall, work});
   }
   return out;
@@ -261,16 +270,18 @@ bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
          p.tile_rows > 2 && p.panels >= kPanelsForRows;
 }
 
-// Packs rows in a step of their own: long ones, and those whose k lies apart where several blocks
-// of columns would each copy them.
-void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulPlan& p) {
-  using Rows = MatmulPlan::Rows;
-  using Weights = MatmulPlan::Weights;
-  if (p.of_bytes() || p.tile_rows <= 2) return;
+// Whether rows are packed by a step of their own: long ones, and those whose k lies apart where
+// several blocks of columns would each copy them.
+bool rows_are_gathered(const CodegenTarget& target, const MatmulPlan& p) {
+  if (p.of_bytes() || p.tile_rows <= 2) return false;
   const bool copied_again =
-      p.rows == Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
-  if (!has_long_rows(target, p) && !copied_again) return;
-  p.rows = Rows::kPackedAtRun;
+      p.rows == MatmulPlan::Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
+  return copied_again || has_long_rows(target, p);
+}
+
+void gather_rows(const lower::Group& group, MatmulPlan& p) {
+  using Weights = MatmulPlan::Weights;
+  p.rows = MatmulPlan::Rows::kPackedAtRun;
   const bool b_given = p.weights == Weights::kPackedAhead || p.weights == Weights::kPackedAtRun;
   p.a_slot = static_cast<uint32_t>(group.kernel.buffers.size());
   if (b_given) p.a_slot = std::max(p.a_slot, p.b_slot + 1);
@@ -384,13 +395,32 @@ class Planner {
 
   std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_); }
 
-  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool pack_rows = true) const {
+  // Whether rows that are evaluated can be so once, and whether they had better be. On x86 not
+  // measured.
+  bool gathers_computed() const {
+    MatmulPlan p = sizes_;
+    choose_rows(group_, constants_.a, p);
+    return p.rows == MatmulPlan::Rows::kComputed && !bytes_;
+  }
+  bool should_gather() const {
+    const bool fits = 4 * sizes_.batch * sizes_.m * sizes_.k <= kGatheredBytes;
+    return target_.is_aarch64() && fits && 4 * sizes_.n * sizes_.k > kFarBytes &&
+           gathers_computed();
+  }
+
+  // `gather`: rows that are evaluated are so once, into the workspace, not by every task. Without
+  // `pack_rows` no rows take workspace.
+  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool gather, bool pack_rows = true) const {
     const lower::Contraction& c = *group_.contraction;
     MatmulPlan p = sizes_;
     take_tile(target_, tile, p);
     choose_rows(group_, constants_.a, p);
     choose_weights(group_, constants_.b, threads_, p);
-    if (pack_rows) gather_rows(group_, target_, p);
+    if (pack_rows && rows_are_gathered(target_, p)) gather_rows(group_, p);
+    if (pack_rows && gather && gathers_computed()) {
+      gather_rows(group_, p);
+      p.name += "_rows";
+    }
     if (bytes_) choose_byte_forms(c, p);
     place_weights(c, p);
     place_rows(c, p);
@@ -416,7 +446,7 @@ class Planner {
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
                        const CodegenTarget& asked, int threads, bool pack_rows) {
   const Planner planner(group, constants, asked, threads);
-  return planner.plan(planner.tiles().front(), kBlockBytes, pack_rows);
+  return planner.plan(planner.tiles().front(), kBlockBytes, planner.should_gather(), pack_rows);
 }
 
 std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstants constants,
@@ -424,15 +454,19 @@ std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstant
   const Planner planner(group, constants, asked, threads);
   std::vector<MatmulPlan> out;
   const std::vector<Tile> tiles = planner.tiles();
+  const bool gather = planner.should_gather();
   for (const Tile& tile : tiles) {
-    out.push_back(planner.plan(tile, kBlockBytes));
+    out.push_back(planner.plan(tile, kBlockBytes, gather));
     out.back().slowdown = std::max(1.0, tile.work / tiles.front().work);
   }
+  if (planner.gathers_computed()) {
+    out.push_back(planner.plan(tiles.front(), kBlockBytes, !gather));
+  }
   for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
-    MatmulPlan p = planner.plan(tiles.front(), bytes);
+    MatmulPlan p = planner.plan(tiles.front(), bytes, gather);
     const bool known = std::ranges::any_of(out, [&](const MatmulPlan& o) {
       return o.tile_columns == p.tile_columns && o.m_blocks == p.m_blocks &&
-             o.n_blocks == p.n_blocks;
+             o.n_blocks == p.n_blocks && o.rows == p.rows;
     });
     if (known) continue;
     p.name += fmt::format("_b{}k", bytes >> 10);
@@ -493,7 +527,8 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
     ns += packing_ns(static_cast<double>(plan.batch) * columns * k, b_computed);
   }
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
-    ns += packing_ns(static_cast<double>(plan.a_bytes) / 4, false) + kStepOverheadNs;
+    const bool a_computed = !is_linear(group.contraction->a);
+    ns += packing_ns(static_cast<double>(plan.a_bytes) / 4, a_computed) + kStepOverheadNs;
   }
   if (plan.rows == MatmulPlan::Rows::kComputed) {
     ns += packing_ns(static_cast<double>(plan.batch * plan.n_blocks) * rows * k, true);
@@ -513,21 +548,25 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
   const Operand rows{Operand::Kind::kWorkspace, ir::kNoId, plan.a_workspace, 0};
   std::vector<MatmulStep> steps;
   const lower::Contraction& c = *group.contraction;
+  // What a step that evaluates an operand is given: the buffers that it reads in their places.
+  const auto operands_of = [&](loop::ExprId read_by, const Operand& to) {
+    std::vector<Operand> out;
+    for (uint32_t i = 0; i < group.buffer_values.size(); ++i) {
+      out.push_back(Reads(c.kernel->pool, i).in(read_by) ? value(i) : to);
+    }
+    out.push_back(to);
+    return out;
+  };
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
-    steps.push_back(
-        {symbol + "_rows", {value(c.a.buffer), rows}, plan.a_matrices * plan.row_tiles});
+    MatmulStep pack{symbol + "_rows", {}, plan.a_matrices * plan.row_tiles};
+    pack.operands = is_linear(c.a) ? std::vector<Operand>{value(c.a.buffer), rows}
+                                   : operands_of(c.a.value, rows);
+    steps.push_back(std::move(pack));
   }
   if (plan.weights == Weights::kPackedAtRun) {
     MatmulStep pack{symbol + "_pack", {}, plan.b_matrices * plan.panels};
-    if (is_linear(c.b)) {
-      pack.operands = {value(c.b.buffer)};
-    } else {
-      for (uint32_t i = 0; i < group.buffer_values.size(); ++i) {
-        const bool read = Reads(c.kernel->pool, i).in(c.b.value);
-        pack.operands.push_back(read ? value(i) : workspace);
-      }
-    }
-    pack.operands.push_back(workspace);
+    pack.operands = is_linear(c.b) ? std::vector<Operand>{value(c.b.buffer), workspace}
+                                   : operands_of(c.b.value, workspace);
     steps.push_back(std::move(pack));
   }
   MatmulStep multiply{symbol, {}, plan.tasks()};
