@@ -162,6 +162,49 @@ class Joiner {
   std::map<std::vector<ValueId>, ValueId> rows_;  // joined, by their parts
 };
 
+// Roundings of attention's rows that nobody reads unrounded, behind moves or not: attention stores
+// them rounded.
+class Rounder {
+ public:
+  Rounder(ir::Patch& patch, const PassContext& context)
+      : patch_(patch), context_(context), readers_(count_readers(patch.graph())) {}
+
+  void visit(ir::NodeId n) {
+    const NodeView cast = patch_.node(n);
+    std::vector<NodeView> moves;
+    ValueId v = cast.input(0);
+    NodeView from = patch_.producer(v);
+    for (; readers_[v] == 1 && from && from.op().traits.moves_data && from.inputs() == 1 &&
+           from.outputs().size() == 1;
+         from = patch_.producer(v)) {
+      moves.push_back(from);
+      v = from.input(0);
+    }
+    if (readers_[v] != 1 || !from || !from.is("attend") || from.outputs()[0] != v) return;
+    const DType to = cast.type().dtype;
+    if (!is_half(to) || from.input_type(0).dtype != to || from.attrs().contains("to")) return;
+    for (size_t i = 1; i < from.outputs().size(); ++i) {
+      if (readers_[from.outputs()[i]] > 0) return;
+    }
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < from.inputs(); ++i) inputs.push_back(from.input(i));
+    ir::Attrs attrs = from.attrs();
+    attrs["to"] = to;
+    patch_.at(n);
+    ValueId rounded = patch_.op("attend", std::move(inputs), std::move(attrs));
+    for (size_t i = moves.size(); i-- > 0;) {
+      rounded = patch_.op(moves[i].op().name, {rounded}, moves[i].attrs());
+    }
+    patch_.replace(cast.outputs()[0], rounded);
+    context_.count("attention_rounding");
+  }
+
+ private:
+  ir::Patch& patch_;
+  const PassContext& context_;
+  std::vector<int> readers_;
+};
+
 }  // namespace
 
 Result<bool> join_products(ir::Graph& graph, const PassContext& context) {
@@ -172,7 +215,14 @@ Result<bool> join_products(ir::Graph& graph, const PassContext& context) {
     const NodeView node = patch.node(n);
     if (node.is("attention") || node.is("attend")) joiner.visit(node);
   }
-  return patch.apply();
+  PYC_ASSIGN(const bool joined, patch.apply());
+  ir::Patch rounding(graph, context.ops);
+  Rounder rounder(rounding, context);
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
+    if (rounding.node(n).is("cast")) rounder.visit(n);
+  }
+  PYC_ASSIGN(const bool rounded, rounding.apply());
+  return joined || rounded;
 }
 
 }  // namespace pyc::passes

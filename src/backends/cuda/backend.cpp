@@ -74,6 +74,7 @@ class CudaBackend final : public Backend {
     return {.targets = {kTarget},
             .states = false,
             .streams = false,
+            .offloads = true,
             .joined_products = true,
             .stages = {"cuda", "ptx", "sass"}};
   }
