@@ -23,6 +23,7 @@ struct MatmulSource {
 
   const lower::Contraction& contraction() const { return *group.contraction; }
   const loop::Kernel& kernel() const { return *contraction().kernel; }
+  bool linear_rows() const { return contraction().a.form == lower::Contraction::Form::kLinear; }
   // Elements between two rows and between two steps of `unroll` k, as the tiles read A.
   int64_t a_row_stride(int rows) const {
     return plan.a_packed() ? plan.unroll : (rows > 1 ? contraction().a.row_stride : 0);
@@ -66,8 +67,10 @@ llvm::Function* emit_pack_byte_panels(const MatmulSource& source, llvm::Module& 
 void emit_pack_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
                     llvm::Function* pack_panels);
 
-// The step that packs all of a linear A: one parallel point per matrix and tile.
-void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol);
+// The step that packs all of A, one that is not linear with parts.pack_rows: one parallel point per
+// matrix and tile.
+void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
+                    const MatmulParts& parts);
 
 // Copies `rows` rows of a linear A as the tiles read them: [step][row][unroll], the rest of k in a
 // step of its own.

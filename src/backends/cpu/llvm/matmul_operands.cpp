@@ -160,7 +160,9 @@ llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& modul
 
 namespace {
 
-// Rows of A whose runs of k fill whole steps of `unroll`: a run lies together more often than not.
+// Rows of A in runs of k: a run lies together more often than not, and whether it is inside of a
+// window's input is asked once. Runs that fill no whole steps of `unroll` (three colours, each in a
+// plane of its own) are written to a row on the stack first.
 class RunWriter {
  public:
   RunWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split, int rows)
@@ -168,47 +170,69 @@ class RunWriter {
         c_(source.contraction()),
         split_(std::move(split)),
         rows_(rows),
+        in_steps_(split_.digit % p_.unroll == 0),
         b_(&function->getEntryBlock()),
         flow_(b_),
         ex_(split_.kernel, source.traits, b_, function),
         f_(function) {}
 
+  // Whether it is worth it for the split.
+  static bool takes(const SplitOperand& split, const MatmulPlan& p) {
+    if (split.digit % p.unroll == 0) return true;
+    return split.digit > 1 && split.digit <= kShortRun && split.runs > 1 && p.k <= kLongestRow;
+  }
+
   void run();
 
  private:
+  static constexpr int64_t kShortRun = 8;
+  static constexpr int64_t kLongestRow = 4096;  // 16 KB of stack
+
   void row(Value* to);
   // One run at `to`: its elements, or +0 where the guard is known to be false.
   void steps(Value* to, bool inside);
+  void elements(Value* to, bool inside);
+  // The row on the stack as the tiles read it.
+  void spread(Value* to);
 
   const MatmulPlan& p_;
   const lower::Contraction& c_;
   const SplitOperand split_;
   const int rows_;
+  const bool in_steps_;
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
   ExprEmitter ex_;
   llvm::Function* f_;
+  Value* stack_ = nullptr;
 };
 
 void RunWriter::run() {
+  if (!in_steps_) {
+    stack_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getFloatTy(), static_cast<uint64_t>(p_.k)));
+  }
   begin_packer(c_, f_, 3, b_, ex_);
   flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
     Value* number = b_.CreateAdd(f_->getArg(2), i);
     Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
     ex_.scoped([&] {
       if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
-      row(to);
+      row(in_steps_ ? to : stack_);
     });
+    if (!in_steps_) spread(to);
   });
   b_.CreateRetVoid();
 }
 
 void RunWriter::row(Value* to) {
+  const auto write = [&](Value* at, bool inside) {
+    in_steps_ ? steps(at, inside) : elements(at, inside);
+  };
   flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
              [&](Value* high, const FlowBuilder::State& at) {
                ex_.scoped([&] {
                  ex_.bind(split_.high, high);
-                 if (split_.guard == kNone) return steps(at[0], true);
+                 if (split_.guard == kNone) return write(at[0], true);
                  Value* guard = ex_.eval(split_.guard);
                  ex_.here();
                  const auto known = [&](bool inside) {
@@ -216,14 +240,41 @@ void RunWriter::row(Value* to) {
                      // Bound again, so that what follows from the guard belongs to this scope.
                      ex_.bind(split_.high, high);
                      if (inside) ex_.assume(split_.guard, true);
-                     steps(at[0], inside);
+                     write(at[0], inside);
                    });
                  };
                  flow_.when(
                      guard, [&] { known(true); }, [&] { known(false); });
                });
-               return FlowBuilder::State{flow_.at(at[0], split_.digit * rows_)};
+               return FlowBuilder::State{flow_.at(at[0], split_.digit * (in_steps_ ? rows_ : 1))};
              });
+}
+
+void RunWriter::elements(Value* to, bool inside) {
+  for (int64_t low = 0; low < split_.digit; ++low) {
+    ex_.scoped([&] {
+      ex_.bind(split_.low, flow_.index(low));
+      Value* x = inside ? ex_.eval(split_.value) : llvm::ConstantFP::get(b_.getFloatTy(), 0.0);
+      ex_.here();
+      b_.CreateAlignedStore(x, flow_.at(to, low), llvm::Align(4));
+    });
+  }
+}
+
+void RunWriter::spread(Value* to) {
+  const int64_t whole = p_.k / p_.unroll * p_.unroll;
+  const auto over = [&](int64_t from, int64_t end, int width, int64_t stride) {
+    if (from == end) return;
+    llvm::Type* type = b_.getFloatTy();
+    if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
+    flow_.loop(flow_.index(from), flow_.index(end), width, true, [&](Value* k) {
+      Value* x = b_.CreateAlignedLoad(type, flow_.at(stack_, k), llvm::Align(4));
+      Value* past = b_.CreateMul(b_.CreateSub(k, flow_.index(from)), flow_.index(stride));
+      b_.CreateAlignedStore(x, flow_.at(flow_.at(to, from * rows_), past), llvm::Align(4));
+    });
+  };
+  over(0, whole, p_.unroll, rows_);
+  over(whole, p_.k, 1, 1);
 }
 
 void RunWriter::steps(Value* to, bool inside) {
@@ -256,7 +307,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   const MatmulPlan& p = source.plan;
   llvm::Function* f =
       new_packer(source, module, "pack_rows_" + std::to_string(rows), 1 + c.batch_vars.size());
-  if (SplitOperand split(c, c.a.value); split.digit % p.unroll == 0) {
+  if (SplitOperand split(c, c.a.value); RunWriter::takes(split, p)) {
     RunWriter(source, f, std::move(split), rows).run();
     return f;
   }
@@ -292,53 +343,83 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   return f;
 }
 
+namespace {
+
+// Vectors of one element for each row, one for each k, as [row][k]; their number is a power of two.
+Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
+  for (int group = 1; columns.size() > 1; group *= 2) {
+    std::vector<int> mask;
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < group; ++j) mask.push_back(i * group + j);
+      for (int j = 0; j < group; ++j) mask.push_back((rows + i) * group + j);
+    }
+    std::vector<Value*> joined;
+    for (size_t i = 0; i < columns.size(); i += 2) {
+      joined.push_back(b.CreateShuffleVector(columns[i], columns[i + 1], mask));
+    }
+    columns = std::move(joined);
+  }
+  return columns[0];
+}
+
+}  // namespace
+
 void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, Value* from,
                    Value* to) {
   const lower::Contraction::Operand& a = source.contraction().a;
   const MatmulPlan& p = source.plan;
   FlowBuilder flow(b);
-  const auto copy = [&](llvm::Type* type, Value* source_at, Value* target) {
-    b.CreateAlignedStore(b.CreateAlignedLoad(type, source_at, llvm::Align(4)), target,
-                         llvm::Align(4));
+  const auto load = [&](int elements, Value* at) {
+    auto* type = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(elements));
+    return b.CreateAlignedLoad(type, at, llvm::Align(4));
   };
-  auto* together = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(p.unroll));
-  const auto ends =
-      flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
-                [&](Value*, const FlowBuilder::State& at) {
-                  for (int i = 0; i < rows; ++i) {
-                    Value* source_at = flow.at(at[0], i * a.row_stride);
-                    Value* target = flow.at(at[1], i * p.unroll);
-                    if (a.k_stride == 1) {
-                      copy(together, source_at, target);
-                      continue;
-                    }
-                    for (int k = 0; k < p.unroll; ++k) {
-                      copy(b.getFloatTy(), flow.at(source_at, k * a.k_stride), flow.at(target, k));
-                    }
-                  }
-                  return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
-                                            flow.at(at[1], p.unroll * rows)};
-                });
+  const auto step = [&](Value* source_at, Value* target) {
+    if (a.row_stride == 1 && rows > 1) {
+      std::vector<Value*> columns;
+      for (int k = 0; k < p.unroll; ++k) {
+        columns.push_back(load(rows, flow.at(source_at, k * a.k_stride)));
+      }
+      b.CreateAlignedStore(turned(b, std::move(columns), rows), target, llvm::Align(4));
+      return;
+    }
+    for (int i = 0; i < rows; ++i) {
+      Value* row = flow.at(source_at, i * a.row_stride);
+      const int together = a.k_stride == 1 ? p.unroll : 1;
+      for (int k = 0; k < p.unroll; k += together) {
+        b.CreateAlignedStore(load(together, flow.at(row, k * a.k_stride)),
+                             flow.at(target, i * p.unroll + k), llvm::Align(4));
+      }
+    }
+  };
+  const auto ends = flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
+                              [&](Value*, const FlowBuilder::State& at) {
+                                step(at[0], at[1]);
+                                return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
+                                                          flow.at(at[1], p.unroll * rows)};
+                              });
   if (p.k % p.unroll == 0) return;
   flow.loop(flow.index(0), flow.index(p.k % p.unroll), 1, true, [&](Value* k) {
     for (int i = 0; i < rows; ++i) {
       Value* along = b.CreateMul(k, flow.index(a.k_stride));
-      copy(b.getFloatTy(), flow.at(ends[0], b.CreateAdd(along, flow.index(i * a.row_stride))),
-           flow.at(ends[1], b.CreateAdd(k, flow.index(i * p.unroll))));
+      Value* at = flow.at(ends[0], b.CreateAdd(along, flow.index(i * a.row_stride)));
+      b.CreateAlignedStore(load(1, at), flow.at(ends[1], b.CreateAdd(k, flow.index(i * p.unroll))),
+                           llvm::Align(4));
     }
   });
 }
 
-void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol) {
+void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
+                    const MatmulParts& parts) {
   const lower::Contraction& c = source.contraction();
   const MatmulPlan& p = source.plan;
   llvm::Function* f = new_step(module, symbol);
   llvm::IRBuilder<> b(&f->getEntryBlock());
   FlowBuilder flow(b, source.traits.numbers);
   const StepTable table(b, f);
-  Value* a = table.slot(b, 0);
-  a = flow.any_size() ? flow.at(a, flow.number(c.a.base)) : flow.at(a, c.a.base);
-  Value* workspace = table.slot(b, 1);
+  const bool linear = source.linear_rows();
+  Value* workspace = table.slot(b, linear ? 1 : source.kernel().buffers.size());
+  Value* a = linear ? table.slot(b, 0) : nullptr;
+  if (linear) a = flow.any_size() ? flow.at(a, flow.number(c.a.base)) : flow.at(a, c.a.base);
   flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
     Value* tiles = flow.number(p.row_tiles);
     Value* tile = b.CreateURem(number, tiles);
@@ -348,19 +429,32 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
                              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow.index(0)));
     Value* place = b.CreateAdd(b.CreateMul(matrix, flow.number(p.m)), row);
     Value* to = flow.at(workspace, b.CreateMul(place, flow.index(p.padded_k())));
-    Value* from = flow.at(a, b.CreateMul(row, flow.index(c.a.row_stride)));
+    std::vector<Value*> batch(c.batch.size(), flow.index(0));
     for (size_t i = c.batch.size(); i-- > 0;) {
       if (p.a_batch_strides[i] == 0) continue;
       Value* extent = flow.number(c.batch[i]);
-      Value* at = b.CreateURem(matrix, extent);
+      batch[i] = b.CreateURem(matrix, extent);
       matrix = b.CreateUDiv(matrix, extent);
-      from = flow.at(from, b.CreateMul(at, flow.number(c.a.batch_strides[i])));
     }
-    const auto copy = [&](int rows) { emit_row_copy(source, b, rows, from, to); };
-    if (!source.has_low_tiles()) return copy(p.tile_rows);
+    const auto fill = [&](int rows) {
+      if (!linear) {
+        std::vector<Value*> args = {table.pointer, to, row};
+        args.insert(args.end(), batch.begin(), batch.end());
+        add_dims_argument(source.traits.numbers, f, args);
+        b.CreateCall(parts.pack_rows[rows == p.tile_rows ? 0 : 1], args);
+        return;
+      }
+      Value* from = flow.at(a, b.CreateMul(row, flow.index(c.a.row_stride)));
+      for (size_t i = c.batch.size(); i-- > 0;) {
+        if (p.a_batch_strides[i] == 0) continue;
+        from = flow.at(from, b.CreateMul(batch[i], flow.number(c.a.batch_strides[i])));
+      }
+      emit_row_copy(source, b, rows, from, to);
+    };
+    if (!source.has_low_tiles()) return fill(p.tile_rows);
     flow.when(
-        b.CreateICmpSLT(low, flow.index(0)), [&] { copy(p.tile_rows); },
-        [&] { copy(p.tile_rows - 1); });
+        b.CreateICmpSLT(low, flow.index(0)), [&] { fill(p.tile_rows); },
+        [&] { fill(p.tile_rows - 1); });
   });
   b.CreateRetVoid();
 }

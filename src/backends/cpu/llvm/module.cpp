@@ -16,7 +16,8 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
   MatmulParts parts;
   for (int i = 0; i < kinds; ++i) {
     parts.tiles[i] = emit_matmul_tile(source, module, plan.tile_rows - i);
-    if (plan.rows != MatmulPlan::Rows::kComputed) continue;
+    const bool placed = plan.rows == MatmulPlan::Rows::kPackedAtRun && !source.linear_rows();
+    if (plan.rows != MatmulPlan::Rows::kComputed && !placed) continue;
     parts.pack_rows[i] = (plan.of_bytes() ? emit_pack_byte_rows : emit_pack_rows)(
         source, module, plan.tile_rows - i);
   }
@@ -29,7 +30,7 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
   }
   emit_matmul_driver(source, module, symbol, parts);
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
-    emit_rows_step(source, module, symbol + "_rows");
+    emit_rows_step(source, module, symbol + "_rows", parts);
   }
   if (!at_run) return;
   if (linear) {

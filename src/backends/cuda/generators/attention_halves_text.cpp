@@ -12,7 +12,6 @@
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "base/convert.h"
-#include "loop/function.h"
 #include "loop/renamed.h"
 
 namespace pyc::cuda {
@@ -741,7 +740,6 @@ std::string attention_halves_obstacle(const lower::Group& group) {
     return "result_not_by_16_bytes";
   }
   if (!group.kernel.checks.empty()) return "has_checks";
-  if (loop::inlined_operations(group.kernel.pool) > loop::kMaxInlined) return "too_many_operations";
   if (std::max({a.batch_size(), a.queries, a.keys}) >= kMostRows ||
       static_cast<double>(a.batch_size()) * static_cast<double>(a.queries) / 64.0 >= 1e9) {
     return "too_many_rows";
