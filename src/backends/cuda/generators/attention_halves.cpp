@@ -20,12 +20,14 @@ constexpr double kIssueClocks = 1100.0;      // of instructions that groups take
 constexpr double kCopiedPerClock = 32.0;     // bytes of keys and values, from the cache of all
 constexpr double kQueryTileClocks = 3500.0;  // before the first block of keys and after the last
 constexpr double kLoneTileClocks = 12000.0;  // the same where nothing else runs meanwhile
-constexpr double kNextTileClocks = 6000.0;   // and where its first keys were on their way before
+constexpr double kNextTileClocks = 6000.0;   // and of a further one, if tiles are not alike
 constexpr int64_t kTurns = 4;
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_t resident) {
+// Turns even out what limits of keys make unequal; tiles that are alike gain nothing by them.
+double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_t resident,
+                      bool limited) {
   const int64_t tiles = a.batch_size() * parts_of(parts_of(a.queries, cut.rows()), cut.turns);
   const int64_t together = std::min(resident, parts_of(tiles, kMultiprocessors));
   const auto waves = static_cast<double>(parts_of(tiles, kMultiprocessors * together));
@@ -35,7 +37,7 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
       std::max({kAloneClocks, static_cast<double>(together * cut.groups) * kIssueClocks,
                 bytes / kCopiedPerClock});
   const double first = together == 1 ? kLoneTileClocks : kQueryTileClocks;
-  const double next = together == 1 ? kNextTileClocks : kQueryTileClocks;
+  const double next = together == 1 && limited ? kNextTileClocks : first;
   const double all =
       first + blocks * block + static_cast<double>(cut.turns - 1) * (next + blocks * block);
   return kLaunchNs + waves * all / kHalvesClocksPerNs;
@@ -57,6 +59,7 @@ class AttentionHalves final : public KernelGenerator {
       return {c};
     }
     std::vector<backends::Candidate> out;
+    const bool limited = attention_halves_limited(group);
     for (const int64_t groups : {1, 2, 3}) {
       for (const int64_t turns : {int64_t{1}, kTurns}) {
         const AttentionCut cut{groups, turns};
@@ -66,7 +69,7 @@ class AttentionHalves final : public KernelGenerator {
         c.name = fmt::format("{}__{}x{}", name, cut.rows(), group.attention->block);
         if (turns > 1) c.name += fmt::format("x{}", turns);
         c.order = group.order;
-        c.cost_ns = halves_cost_ns(*group.attention, cut, resident);
+        c.cost_ns = halves_cost_ns(*group.attention, cut, resident, limited);
         auto plan = std::make_shared<CudaPlan>();
         plan->parts.push_back(
             make_part(attention_halves_text(group, cut, kUnitSymbol), group.kernel, group));

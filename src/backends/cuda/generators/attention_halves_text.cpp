@@ -265,11 +265,14 @@ void HalvesWriter::find_quotient() {
   }
 }
 
-// Where the block and the thread are.
+// Where the block and the thread are. Told that a warp's threads are of one group, the compiler
+// does better in some cuts, and worse in others: as measured.
 std::string HalvesWriter::head() const {
-  std::string text = in(R"(const i32 thread = pyc_thread();
-  const i32 group = thread / 128;
-  const i32 in_group = thread % 128;
+  const bool told = z_.threads == kGroupThreads || z_.turns > 1;
+  std::string text = "const i32 thread = pyc_thread();\n";
+  text += told ? "const i32 group = (i32)pyc_shuffle_first_u32((u32)thread / 128u);\n"
+               : "const i32 group = thread / 128;\n";
+  text += in(R"(  const i32 in_group = thread % 128;
   const i32 lane = thread % 32;
   const i32 quad = lane % 4;
   const i32 part = pyc_block() % {PARTS};
@@ -742,6 +745,12 @@ std::string attention_halves_obstacle(const lower::Group& group) {
     return "too_many_rows";
   }
   return "";
+}
+
+bool attention_halves_limited(const lower::Group& group) {
+  const AttentionFormulas formulas(group, "");
+  const Attention& a = *group.attention;
+  return !key_limits(formulas.kernel().pool, a, formulas.written(a.score)).all.empty();
 }
 
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {

@@ -28,6 +28,9 @@ struct AttentionCut {
 // How many blocks of threads a multiprocessor has room for; 0: none, there is no such text.
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut);
 
+// Whether queries attend to keys up to a limit (causal attention, a window).
+bool attention_halves_limited(const lower::Group& group);
+
 KernelText attention_halves_text(const lower::Group& group, const AttentionCut& cut,
                                  const std::string& symbol);
 
