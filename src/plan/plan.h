@@ -39,8 +39,9 @@ struct PlanOptions {
 // Orders the groups' steps, assigns offsets and accounts for every byte. A plan that is over the
 // budget gets the order of kMemoryFirst, then steps that run again (recompute.h), then parameters
 // that stay in a file (stream.h) or temporaries that wait on the host (offload.h). One that is
-// still over it is refused with the smallest budget that was found to do; that one does. `needs[i]` is what the candidate chosen for group i asks
-// for. The result passed verify_schedule, verify_allocation and check_budgets.
+// still over it is refused with the smallest budget that was found to do; that one does. `needs[i]`
+// is what the candidate chosen for group i asks for. The result passed verify_schedule,
+// verify_allocation and check_budgets.
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                                  std::span<const lower::KernelNeeds> needs,
                                  const PlanOptions& options);

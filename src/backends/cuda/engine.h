@@ -9,7 +9,8 @@
 // so that a run of host tensors is one copy to the device, one graph, one copy back and one wait.
 // Tensors on the device are taken where they lie, and a run of them is the graph and the wait; the
 // launches that name them are changed when they move. Kernels reach the fault word where it is:
-// only a check that fails pays for the way.
+// only a check that fails pays for the way. Where values of the arena wait on the host
+// (Where::kShelf) the steps are started one by one, copies among them.
 
 #include <memory>
 #include <span>
