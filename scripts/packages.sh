@@ -26,5 +26,7 @@ packages_lint=(git clang-format-16 clang-tidy-16)
 packages_bench=(libopenblas-dev libbenchmark-dev)
 # A virtual environment for what PyC is compared with (scripts/oracles.txt).
 packages_oracles=(python3-venv)
+# A clean system that packages are tried in.
+packages_clean=(mmdebstrap)
 # Python's headers, for the native module of the package in python/.
 packages_python=(python3-dev)
