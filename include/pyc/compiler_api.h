@@ -185,6 +185,7 @@ typedef struct pyc_alternative {
   const char* name;
   const char* rejected; /* why it was not applicable; "" when it was */
   double cost_ns;       /* estimated; of applicable ones only */
+  double measured_ns;   /* of one run, by pyc_tune; 0: nobody measured it */
 } pyc_alternative;
 /* The decision log of the compile, in the order the decisions were made. That of an open model
  * grows with its runs. */

@@ -74,6 +74,7 @@ typedef struct pyc_kernel_info {
   double cost_ns;       /* estimated; of applicable ones only */
   int32_t chosen;
   int32_t reserved;
+  double measured_ns; /* of one run, by pyc_tune; 0: nobody measured it */
 } pyc_kernel_info;
 PYC_API size_t pyc_model_kernel_count(const pyc_model* model);
 PYC_API pyc_status pyc_model_kernel(const pyc_model* model, size_t index, pyc_kernel_info* info,

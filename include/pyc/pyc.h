@@ -17,5 +17,6 @@
 #include "pyc/runtime_allocator.h"
 #include "pyc/trace.h"
 #include "pyc/train.h"
+#include "pyc/tune.h"
 
 #endif

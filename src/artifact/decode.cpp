@@ -279,7 +279,7 @@ class ProgramReader {
 
   Status read_ref(runtime::BufferRef& ref, size_t buffer, size_t step) {
     const auto where = in_.number<uint8_t>();
-    if (where > static_cast<uint8_t>(runtime::Where::kState)) {
+    if (where > static_cast<uint8_t>(runtime::Where::kShelf)) {
       return damaged(fmt::format("buffer {} of step {}", buffer, step));
     }
     ref.where = static_cast<runtime::Where>(where);
@@ -362,6 +362,7 @@ Status read_decisions(Bytes section, DecisionLog& log) {
       row.name = in.text();
       row.cost_ns = in.number<double>();
       row.rejected = in.text();
+      row.measured_ns = in.number<double>();
       d.alternatives.push_back(std::move(row));
     }
     log.push_back(std::move(d));

@@ -142,6 +142,7 @@ struct Sections {
         out.text(a.name);
         out.number(a.cost_ns);
         out.text(a.rejected);
+        out.number(a.measured_ns);
       }
     }
     blobs[kDecisions].add(out.take());

@@ -22,7 +22,7 @@ namespace pyc::artifact {
 
 // Like PNG's: line-end conversion and text tools destroy it visibly.
 inline constexpr std::string_view kMark = "\x89PYCM\r\n\x1a";
-inline constexpr uint32_t kFormat = 6;
+inline constexpr uint32_t kFormat = 7;
 
 // "open": of a model that is not one program, its graph and where its stored tensors (in "weights")
 // and its programs (artefacts inside of this one, in "code") are; else no bytes.

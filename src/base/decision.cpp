@@ -10,6 +10,7 @@ std::string Decision::to_string() const {
   for (const Alternative& a : alternatives) {
     if (a.rejected.empty()) {
       text += fmt::format("\n    candidate {} cost {:.0f} ns", a.name, a.cost_ns);
+      if (a.measured_ns > 0) text += fmt::format(", measured {:.0f} ns", a.measured_ns);
     } else {
       text += fmt::format("\n    candidate {} not applicable: {}", a.name, a.rejected);
     }

@@ -9,7 +9,8 @@ namespace pyc {
 struct Alternative {
   std::string name;
   double cost_ns = 0.0;
-  std::string rejected;  // empty: it was applicable
+  std::string rejected = {};  // empty: it was applicable
+  double measured_ns = 0.0;   // of one run on this machine; 0: nobody measured it
 };
 
 // A choice the compiler or the runtime made, and why. Nothing is chosen without one.

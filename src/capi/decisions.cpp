@@ -1,5 +1,6 @@
 // The decision log: entry by entry, and as one JSON document.
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ using namespace pyc::capi;
 
 namespace {
 
+// The struct of the first version.
+constexpr size_t kFirstAlternative = offsetof(pyc_alternative, measured_ns);
+
 void write(JsonWriter& json, const Decision& d) {
   json.begin_object();
   json.key("what").text(d.what);
@@ -29,6 +33,7 @@ void write(JsonWriter& json, const Decision& d) {
     json.key("name").text(a.name);
     if (a.rejected.empty()) {
       json.key("cost_ns").number(a.cost_ns);
+      if (a.measured_ns > 0) json.key("measured_ns").number(a.measured_ns);
     } else {
       json.key("rejected").text(a.rejected);
     }
@@ -176,7 +181,7 @@ pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t
                                  pyc_alternative* alternative, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    PYC_TRY(check_out_struct(alternative, "pyc_alternative", sizeof(pyc_alternative)));
+    PYC_TRY(check_out_struct(alternative, "pyc_alternative", kFirstAlternative));
     PYC_TRY(require_index(decision, model->session->log().size(), "decision"));
     const auto& rows = model->session->log().at(decision).alternatives;
     PYC_TRY(require_index(index, rows.size(), "alternative"));
@@ -184,6 +189,7 @@ pyc_status pyc_model_alternative(const pyc_model* model, size_t decision, size_t
     out.name = rows[index].name.c_str();
     out.rejected = rows[index].rejected.c_str();
     out.cost_ns = rows[index].cost_ns;
+    out.measured_ns = rows[index].measured_ns;
     write_struct(alternative, out);
     return {};
   });

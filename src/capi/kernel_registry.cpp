@@ -42,6 +42,9 @@ Result<size_t> find_op(const char* name) {
                             ir::did_you_mean(tooling::known_ops().suggest(name))));
 }
 
+// The struct of the first version.
+constexpr size_t kFirstKernelInfo = offsetof(pyc_kernel_info, measured_ns);
+
 // The candidates of all groups, counted through.
 template <class Visit>
 void for_each_kernel(const pyc_model& model, Visit visit) {
@@ -173,7 +176,7 @@ pyc_status pyc_model_kernel(const pyc_model* model, size_t index, pyc_kernel_inf
                             pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(model, "model"));
-    PYC_TRY(check_out_struct(info, "pyc_kernel_info", sizeof(pyc_kernel_info)));
+    PYC_TRY(check_out_struct(info, "pyc_kernel_info", kFirstKernelInfo));
     PYC_TRY(require_index(index, pyc_model_kernel_count(model), "kernel"));
     size_t at = 0;
     for_each_kernel(*model, [&](const Decision& d, const Alternative& a) {
@@ -184,6 +187,7 @@ pyc_status pyc_model_kernel(const pyc_model* model, size_t index, pyc_kernel_inf
       out.rejected = a.rejected.c_str();
       out.cost_ns = a.cost_ns;
       out.chosen = a.name == d.chosen ? 1 : 0;
+      out.measured_ns = a.measured_ns;
       write_struct(info, out);
     });
     return {};

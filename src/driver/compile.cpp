@@ -18,6 +18,7 @@
 #include "driver/states.h"
 #include "driver/stream_file.h"
 #include "driver/targets.h"
+#include "driver/tuning.h"
 #include "lower/lower.h"
 #include "ops/registry.h"
 #include "passes/pipeline.h"
@@ -44,7 +45,12 @@ Effort effort_of(const CompileOptions& o) {
 
 std::vector<double> costs_of(const Selection& selection) {
   std::vector<double> costs;
-  for (const backends::Candidate& c : selection.chosen) costs.push_back(c.cost_ns);
+  for (size_t g = 0; g < selection.chosen.size(); ++g) {
+    const Decision& d = selection.decisions[g];
+    const auto row = std::ranges::find(d.alternatives, d.chosen, &Alternative::name);
+    const bool measured = row != d.alternatives.end() && row->measured_ns > 0;
+    costs.push_back(measured ? row->measured_ns : selection.chosen[g].cost_ns);
+  }
   return costs;
 }
 
@@ -101,6 +107,46 @@ std::function<void(int64_t)> after_kernel(const CompileOptions& o) {
 
 }  // namespace
 
+Result<Grouped> group_graph(const ir::VerifiedGraph& given, const CompileOptions& o,
+                            const TimeLimit& limit, const Policies& policies, DecisionLog& log,
+                            runtime::CompileBreakdown& times) {
+  PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
+  backends::BackendOptions backend_options{.threads = thread_count(o),
+                                           .lanes = o.lanes,
+                                           .target = o.target,
+                                           .store = o.store.get(),
+                                           .effort = effort_of(o),
+                                           .least_memory = o.mode == kMemoryFirst,
+                                           .trace = o.trace.get(),
+                                           .before_kernel = [limit] { return limit.check("code"); },
+                                           .after_kernel = after_kernel(o)};
+  Lap lap(o.trace.get());
+  PYC_ASSIGN(ir::VerifiedGraph canonical,
+             passes::run_pipeline(given, ops::all_ops(),
+                                  {.off = o.passes_off,
+                                   .precision = o.precision,
+                                   .join_products = backend->capabilities().joined_products},
+                                  &log));
+  times.passes_ns = lap("passes");
+  PYC_TRY(limit.check("passes"));
+  PYC_ASSIGN(lower::LowerOptions lowering, options_of(o, *backend, backend_options));
+  PYC_TRY(policies.form_groups(*canonical, lowering));
+  PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
+  times.lower_ns = lap("lower");
+  PYC_TRY(limit.check("lower"));
+  PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,
+                                                 o.determinism == Determinism::kFast));
+  if (o.tuning != nullptr) apply_tuning(*o.tuning, lowered, *backend, backend_options, selection);
+  PYC_TRY(policies.choose_kernels(lowered, *backend, backend_options, selection));
+  times.select_ns = lap("select");
+  PYC_TRY(limit.check("select"));
+  return Grouped{.canonical = std::move(canonical),
+                 .lowered = std::move(lowered),
+                 .selection = std::move(selection),
+                 .backend = backend,
+                 .backend_options = std::move(backend_options)};
+}
+
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const TimeLimit& limit) {
   DecisionLog log;
   PYC_ASSIGN(const backends::Backend* backend, find_backend(o.device));
@@ -119,44 +165,20 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                     "the option, or choose the device cpu",
                     o.device));
   }
-  const backends::BackendOptions backend_options{
-      .threads = thread_count(o),
-      .lanes = o.lanes,
-      .target = o.target,
-      .store = o.store.get(),
-      .effort = effort_of(o),
-      .trace = o.trace.get(),
-      .before_kernel = [limit] { return limit.check("code"); },
-      .after_kernel = after_kernel(o)};
-
   PYC_ASSIGN(const Policies policies, Policies::of(o, log));
   runtime::CompileBreakdown times;
+  PYC_ASSIGN(Grouped grouped, group_graph(given, o, limit, policies, log, times));
+  lower::LoweredGraph& lowered = grouped.lowered;
+  Selection& selection = grouped.selection;
   Lap lap(o.trace.get());
-  PYC_ASSIGN(ir::VerifiedGraph canonical,
-             passes::run_pipeline(given, ops::all_ops(),
-                                  {.off = o.passes_off,
-                                   .precision = o.precision,
-                                   .join_products = backend->capabilities().joined_products},
-                                  &log));
-  times.passes_ns = lap("passes");
-  PYC_TRY(limit.check("passes"));
-  PYC_ASSIGN(lower::LowerOptions lowering, options_of(o, *backend, backend_options));
-  PYC_TRY(policies.form_groups(*canonical, lowering));
-  PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
-  times.lower_ns = lap("lower");
-  PYC_TRY(limit.check("lower"));
-  PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,
-                                                 o.determinism == Determinism::kFast));
-  PYC_TRY(policies.choose_kernels(lowered, *backend, backend_options, selection));
-  times.select_ns = lap("select");
-  PYC_TRY(limit.check("select"));
-  plan::PlanOptions planning{.threads = backend_options.threads,
+  plan::PlanOptions planning{.threads = grouped.backend_options.threads,
                              .memory_budget = budget_or_none(o),
                              .reuse = o.reuse,
                              .mode = mode_of(o),
                              .effort = effort_of(o),
                              .group_ns = costs_of(selection),
                              .stream = o.stream_parameters && backend->capabilities().streams,
+                             .offload = backend->capabilities().offloads,
                              .states = std::move(states)};
   PYC_TRY(policies.plan(lowered, selection, std::max<int64_t>(0, o.memory_budget), planning, log));
   auto planned = plan::build_plan(lowered, selection.needs, planning);
@@ -177,12 +199,12 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
     part->clear();
   }
   return Front{.given = std::move(given),
-               .canonical = std::move(canonical),
+               .canonical = std::move(grouped.canonical),
                .lowered = std::move(lowered),
                .selection = std::move(selection),
                .plan = std::move(plan),
                .backend = backend,
-               .backend_options = backend_options,
+               .backend_options = std::move(grouped.backend_options),
                .log = std::move(log),
                .times = times};
 }

@@ -25,6 +25,8 @@ struct CodeStore;
 
 namespace pyc::driver {
 
+struct TuningTable;
+
 enum class Determinism : uint8_t { kStrict, kBalanced, kFast };
 // "strict", "balanced", "fast".
 std::string_view determinism_name(Determinism level);
@@ -69,6 +71,8 @@ struct CompileOptions {
   std::vector<ContractClause> clauses = {};
   // Where compiles and the runs of what they make are recorded; null: nowhere.
   std::shared_ptr<TraceLog> trace = {};
+  // What was measured on this machine (driver/tuning.h); null: nothing is known.
+  std::shared_ptr<const TuningTable> tuning = {};
   // Told after each kernel that was made how many of how many that are, by any thread.
   std::function<void(int64_t done, int64_t all)> progress = {};
 };

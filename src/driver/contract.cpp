@@ -95,7 +95,8 @@ Status add_contract(CompileOptions& options, std::string_view text) {
 double predicted_ns(const DecisionLog& log) {
   double sum = 0;
   for (const Decision& d : log) {
-    constexpr std::array<std::string_view, 3> kCosting = {"kernel:", "recompute:", "stream:"};
+    constexpr std::array<std::string_view, 4> kCosting = {
+        "kernel:", "recompute:", "stream:", "offload:"};
     if (std::ranges::none_of(kCosting, [&](std::string_view p) { return d.what.starts_with(p); })) {
       continue;
     }
@@ -103,7 +104,7 @@ double predicted_ns(const DecisionLog& log) {
       return a.name == d.chosen && a.rejected.empty();
     });
     if (chosen == d.alternatives.end() || chosen->cost_ns <= 0) return -1;
-    sum += chosen->cost_ns;
+    sum += chosen->measured_ns > 0 ? chosen->measured_ns : chosen->cost_ns;
   }
   return sum;
 }

@@ -20,6 +20,17 @@
 
 namespace pyc::driver {
 
+class Policies;
+
+// The graph as groups, each with the kernel that was chosen for it.
+struct Grouped {
+  ir::VerifiedGraph canonical;
+  lower::LoweredGraph lowered;
+  Selection selection;
+  const backends::Backend* backend;
+  backends::BackendOptions backend_options;
+};
+
 struct Front {
   ir::VerifiedGraph given;
   ir::VerifiedGraph canonical;
@@ -67,6 +78,9 @@ class TimeLimit {
   int64_t start_ = now_ns();
 };
 
+Result<Grouped> group_graph(const ir::VerifiedGraph& given, const CompileOptions& o,
+                            const TimeLimit& limit, const Policies& policies, DecisionLog& log,
+                            runtime::CompileBreakdown& times);
 Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const TimeLimit& limit);
 
 }  // namespace pyc::driver

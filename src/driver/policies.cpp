@@ -138,13 +138,7 @@ Status Policies::choose_kernels(const lower::LoweredGraph& lowered,
     Decision& decision = selection.decisions[g];
     decision.reason = kChosenByPolicy;
     if (groups[g].candidates[at].name == decision.chosen) continue;
-    std::vector<backends::Candidate> again =
-        backend.candidates(*lowered.graph, lowered.groups[g], options);
-    PYC_CHECK(at < again.size() && again[at].name == groups[g].candidates[at].name,
-              "a backend offers other candidates when it is asked again");
-    decision.chosen = again[at].name;
-    selection.needs[g] = again[at].needs;
-    selection.chosen[g] = std::move(again[at]);
+    take_candidate(at, lowered, g, backend, options, selection);
   }
   return {};
 }

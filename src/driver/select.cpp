@@ -36,7 +36,8 @@ Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
         c.rejected = "excluded_by_caller";
       }
       if (c.rejected.empty() && c.order != group.order && !any_order) c.rejected = "other_order";
-      decision.alternatives.push_back({c.name, c.cost_ns, c.rejected});
+      decision.alternatives.push_back(
+          {.name = c.name, .cost_ns = c.cost_ns, .rejected = c.rejected});
       if (!c.rejected.empty()) continue;
       ++applicable;
       if (best == nullptr || c.cost_ns < best->cost_ns) best = &c;
@@ -54,6 +55,20 @@ Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
     out.chosen.push_back(std::move(*best));
   }
   return out;
+}
+
+void take_candidate(size_t alternative, const lower::LoweredGraph& lowered, size_t g,
+                    const backends::Backend& backend, const backends::BackendOptions& options,
+                    Selection& selection) {
+  std::vector<backends::Candidate> again =
+      backend.candidates(*lowered.graph, lowered.groups[g], options);
+  Decision& decision = selection.decisions[g];
+  PYC_CHECK(alternative < again.size() &&
+                again[alternative].name == decision.alternatives[alternative].name,
+            "a backend offers other candidates when it is asked again");
+  decision.chosen = again[alternative].name;
+  selection.needs[g] = again[alternative].needs;
+  selection.chosen[g] = std::move(again[alternative]);
 }
 
 }  // namespace pyc::driver

@@ -26,4 +26,9 @@ Result<Selection> select_kernels(const lower::LoweredGraph& lowered,
                                  const backends::BackendOptions& options,
                                  std::span<const std::string> excluded, bool any_order);
 
+// Chooses for group g another of its decision's alternatives, which is applicable.
+void take_candidate(size_t alternative, const lower::LoweredGraph& lowered, size_t g,
+                    const backends::Backend& backend, const backends::BackendOptions& options,
+                    Selection& selection);
+
 }  // namespace pyc::driver

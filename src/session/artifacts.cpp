@@ -8,6 +8,7 @@
 #include "driver/devices.h"
 #include "driver/fallback.h"
 #include "session/cache.h"
+#include "session/model.h"
 
 namespace pyc::session {
 namespace {
@@ -65,6 +66,7 @@ Result<artifact::Artifact> make_artifact(ir::VerifiedGraph given, driver::Compil
       return Status(Code::kUnsupported, "this machine runs none of the named targets: name one");
     }
   }
+  PYC_TRY(read_tuning(options));
   artifact::Artifact out;
   out.fingerprint = ir::fingerprint(*given).hex();
   out.determinism = driver::determinism_name(options.determinism);

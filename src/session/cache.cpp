@@ -6,8 +6,11 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 
+#include "base/hash.h"
 #include "base/numerics.h"
+#include "driver/tuning.h"
 
 namespace pyc::session {
 namespace {
@@ -55,7 +58,13 @@ class PieceCount {
 
 std::string program_key(driver::CompileOptions options) {
   options.threads = driver::thread_count(options);
-  return fmt::format("numerics={} {}", kNumericsVersion, driver::options_key(options));
+  std::string key = fmt::format("numerics={} {}", kNumericsVersion, driver::options_key(options));
+  if (options.tuning != nullptr) {
+    // Any group of the table may be one of the program's.
+    const std::string table = options.tuning->print();
+    key += fmt::format("tuning={} ", hash128(std::as_bytes(std::span(table))).hex());
+  }
+  return key;
 }
 
 std::string cache_key(const ir::Graph& graph, const driver::CompileOptions& options) {

@@ -12,6 +12,7 @@
 #include "driver/contract.h"
 #include "driver/devices.h"
 #include "driver/fallback.h"
+#include "driver/tuning.h"
 #include "session/artifacts.h"
 #include "session/cache.h"
 
@@ -91,9 +92,9 @@ Result<Compiled> build_or_load(ir::VerifiedGraph given, CompileOptions o) {
 }
 
 // `why` is what is to be known about the choice of the device.
-Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given,
-                                                    const CompileOptions& o, const DecisionLog& why,
-                                                    int64_t start) {
+Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given, CompileOptions o,
+                                                    const DecisionLog& why, int64_t start) {
+  PYC_TRY(read_tuning(o));
   const bool kept = o.cache && o.policy.empty();  // a policy's library may be another one by now
   const std::string key = kept ? cache_key(*given, o) : "";
   std::shared_ptr<const Compiled> compiled = kept ? cache_find(key) : nullptr;
@@ -125,6 +126,18 @@ Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given,
 std::string default_cache_folder() {
   const char* named = std::getenv("PYC_CACHE_DIR");
   return named == nullptr ? "" : named;
+}
+
+Status read_tuning(CompileOptions& o) {
+  const std::string folder = o.cache_dir.empty() ? default_cache_folder() : o.cache_dir;
+  if (folder.empty() || o.tuning != nullptr) return {};
+  PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(o.device));
+  if (!o.target.empty() && o.target != backend->native_target()) return {};
+  const driver::TuningStore store(Store(folder), *backend, artifact::version());
+  driver::TuningTable table = store.read();
+  if (table.groups.empty()) return {};
+  o.tuning = std::make_shared<const driver::TuningTable>(std::move(table));
+  return {};
 }
 
 Result<std::unique_ptr<runtime::Model>> compile(ir::VerifiedGraph given, const CompileOptions& o) {

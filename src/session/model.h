@@ -29,4 +29,8 @@ inline Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph,
 // from.
 std::string default_cache_folder();
 
+// Puts into the options what the tuner measured on this machine, as the folder of their programs
+// has it; nothing where there is no folder, or the code is for another machine.
+Status read_tuning(driver::CompileOptions& options);
+
 }  // namespace pyc::session

@@ -321,7 +321,7 @@ TEST(Artifact, EachKindOfRefusalSaysWhatItIs) {
             std::string::npos);
   other[kFormatAt] = std::byte{3};  // before programs had states
   EXPECT_EQ(message_of(other, Code::kUnsupported),
-            "the artefact has format 3, this PyC reads format 6: compile the model again");
+            "the artefact has format 3, this PyC reads format 7: compile the model again");
   other = file;
   put_text(other, kVersionAt, kVersionBytes, "99.1.2");
   EXPECT_NE(message_of(other, Code::kUnsupported).find("made by PyC 99.1.2"), std::string::npos);

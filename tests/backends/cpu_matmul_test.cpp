@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "loop/builder.h"
 #include "loop/verify.h"
@@ -183,6 +187,37 @@ void check(const Case& c, std::initializer_list<int> lanes, std::initializer_lis
   }
 }
 
+// What a tuner may choose in place of the first.
+TEST(CpuMatmul, EveryLikelyPlan) {
+  const Case cases[] = {
+      {.m = 49, .n = 96, .k = 300},
+      {.m = 49, .n = 96, .k = 300, .b_constant = false},
+      {.m = 20, .n = 200, .k = 2100},
+      {.m = 3, .n = 100, .k = 33},
+  };
+  size_t seen = 0;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(describe(c));
+    const lower::Group group = GroupMaker(c).make();
+    const Buffers wanted(group.kernel, 1);
+    interpret(group.kernel, wanted);
+    const CodegenTarget target = CodegenTarget::host();
+    std::set<std::string> names;
+    const auto plans = likely_matmuls(group, {.b = c.b_constant}, target, 2);
+    EXPECT_EQ(plans.front().name, plan_matmul(group, {.b = c.b_constant}, target, 2).name);
+    for (const MatmulPlan& plan : plans) {
+      SCOPED_TRACE(plan.name);
+      EXPECT_TRUE(names.insert(plan.name).second);
+      const Buffers found(group.kernel, 1);
+      run_compiled(group, plan, target, 2, found);
+      expect_equal(group.kernel, found, wanted);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    seen += plans.size();
+  }
+  EXPECT_GE(seen, 2 * std::size(cases));
+}
+
 TEST(CpuMatmul, EveryTileSize) {
   for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33}) {
     for (const int64_t n : {8, 13}) check({.m = m, .n = n, .k = 21}, {4}, {1});
@@ -323,6 +358,28 @@ TEST(CpuMatmul, TransposedRowsArePackedOnce) {
               Rows::kPackedAtRun);
     EXPECT_EQ(rows({.m = 9, .n = 260, .k = 64, .a_transposed = true}, target), Rows::kCopied);
     EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048, .a_transposed = true}, target), Rows::kInPlace);
+  }
+}
+
+// Where memory goes first they are read where they lie: the same bits, and no workspace.
+TEST(CpuMatmul, LongRowsAreReadInPlaceWhenAsked) {
+  const Case c{.m = 9, .n = 260, .k = 2051, .epilogue = Epilogue::kBias};
+  const lower::Group group = GroupMaker(c).make();
+  const CodegenTarget target = CodegenTarget::aarch64_neon();
+  const MatmulPlan packed = plan_matmul(group, {.b = true}, target, 2);
+  const MatmulPlan plan = plan_matmul(group, {.b = true}, target, 2, false);
+  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kInPlace);
+  EXPECT_GT(matmul_needs(group, packed).workspace_bytes, 9 * 2051 * 4);
+  EXPECT_EQ(matmul_needs(group, plan).workspace_bytes, 0);
+  EXPECT_GT(matmul_cost_ns(group, plan, target, 2), matmul_cost_ns(group, packed, target, 2));
+  if (!CodegenTarget::host().is_aarch64()) GTEST_SKIP() << "code for aarch64";
+  const Buffers first(group.kernel, 7);
+  const Buffers second(group.kernel, 7);
+  run_compiled(group, packed, target, 2, first);
+  run_compiled(group, plan, target, 2, second);
+  for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+    const auto bytes = static_cast<size_t>(group.kernel.buffers[b].elements) * sizeof(float);
+    EXPECT_EQ(std::memcmp(first.pointers()[b], second.pointers()[b], bytes), 0) << b;
   }
 }
 

@@ -94,6 +94,7 @@ std::unique_ptr<Command> make_run();
 std::unique_ptr<Command> make_train();
 std::unique_ptr<Command> make_bench();
 std::unique_ptr<Command> make_compile();
+std::unique_ptr<Command> make_tune();
 std::unique_ptr<Command> make_cache();
 std::unique_ptr<Command> make_explain();
 std::unique_ptr<Command> make_report();

@@ -11,10 +11,11 @@ namespace {
 
 using Maker = std::unique_ptr<Command> (*)();
 constexpr Maker kCommands[] = {
-    make_run,     make_train,   make_bench,        make_compile,     make_explain,    make_report,
-    make_what_if, make_inspect, make_compare,      make_dump,        make_opt,        make_export,
-    make_reduce,  make_ops,     make_options,      make_errors,      make_reasons,    make_replay,
-    make_doctor,  make_cache,   make_capabilities, make_conformance, make_completion, make_man};
+    make_run,     make_train,        make_bench,       make_compile,    make_tune,
+    make_explain, make_report,       make_what_if,     make_inspect,    make_compare,
+    make_dump,    make_opt,          make_export,      make_reduce,     make_ops,
+    make_options, make_errors,       make_reasons,     make_replay,     make_doctor,
+    make_cache,   make_capabilities, make_conformance, make_completion, make_man};
 
 void print_overview() {
   say("PyC {}: compiles and runs machine-learning models\n\nUsage: pyc COMMAND …\n\n",

@@ -48,6 +48,7 @@ Json all_reasons() {
 Json alternative_schema() {
   Json out = object_of({{"name", type("string")}});
   out["properties"]["cost_ns"] = or_null("number");
+  out["properties"]["measured_ns"] = type("number");
   out["properties"]["rejected"] = reference("reason");
   return out;
 }

@@ -163,10 +163,13 @@ std::string decision_text(const pyc_decision& d, const std::vector<pyc_alternati
       fmt::format("{} -> {} [{}]", printable(d.what), printable(d.chosen), printable(d.reason));
   if (*d.detail != '\0') text += fmt::format(" {}", printable(d.detail));
   for (const pyc_alternative& a : alternatives) {
-    text += *a.rejected == '\0'
-                ? fmt::format("\n    candidate {} cost {:.0f} ns", printable(a.name), a.cost_ns)
-                : fmt::format("\n    candidate {} not applicable: {}", printable(a.name),
-                              printable(a.rejected));
+    if (*a.rejected != '\0') {
+      text += fmt::format("\n    candidate {} not applicable: {}", printable(a.name),
+                          printable(a.rejected));
+      continue;
+    }
+    text += fmt::format("\n    candidate {} cost {:.0f} ns", printable(a.name), a.cost_ns);
+    if (a.measured_ns > 0) text += fmt::format(", measured {:.0f} ns", a.measured_ns);
   }
   return text;
 }

@@ -63,6 +63,7 @@ struct MatmulPlan {
   };
 
   std::string name;                 // "f32_matmul__neon_8x8"
+  double slowdown = 1.0;            // estimated, of its tile against that of plan_matmul
   ByteUnit unit = ByteUnit::kNone;  // kNone: f32
   Bytes a_form;
   Bytes b_form;
@@ -138,9 +139,15 @@ struct MatmulConstants {
   bool b = false;
 };
 
-// The group must not be rejected. `threads` steers the sizes of tasks.
+// The group must not be rejected. `threads` steers the sizes of tasks. Long rows are packed into a
+// workspace, unless `pack_rows` is false: then tiles read them where they lie.
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& target, int threads);
+                       const CodegenTarget& target, int threads, bool pack_rows = true);
+
+// The same first, then others that may be faster on the machine at hand: a few tiles, and blocks of
+// B of half and twice the size where they differ. All have the same bits.
+std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstants constants,
+                                       const CodegenTarget& target, int threads);
 
 // Workspace for operands packed at run time, scratch per thread, and the packed constants, first
 // B's, then A's, whose source is group.buffer_values of the operand's buffer. A constant that the

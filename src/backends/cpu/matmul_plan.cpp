@@ -33,6 +33,13 @@ constexpr int64_t kInPlaceBytes = 32 << 10;
 constexpr int64_t kLongRow = 2048;
 // Fewer panels than this do not pay for packing A.
 constexpr int64_t kPanelsForRows = 16;
+// What tiles take that read long rows where they lie, beside those that read packed ones.
+constexpr double kLongRowsFactor = 1.15;
+
+// Tiles are offered whose work is at most this much of the least: by so much the count of their
+// operations has been seen to be wrong.
+constexpr double kLikelyWork = 1.25;
+constexpr size_t kLikelyTiles = 3;
 
 // Tasks enough for every thread when each packs a part of B of its own.
 constexpr int64_t kTasksPerThread = 4;
@@ -114,18 +121,25 @@ int64_t tiles_of(int64_t m, int64_t most) {
   return ceil_div(m, most);
 }
 
-// The tile with the least work over all of m and n: each takes as long as its fmas, their latency,
-// or its part of B to come from the second-level cache, about one vector a cycle.
-void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
+struct Tile {
+  int rows = 0;  // of the tall ones
+  int columns = 0;
+  int64_t tiles = 0;
+  int64_t tall = 0;
+  double work = 0.0;
+};
+
+// The tiles that fit the registers, with their work over all of m and n: each takes as long as its
+// fmas, their latency, or its part of B to come from the second-level cache, about one vector a
+// cycle.
+std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& p) {
   const Registers r = registers_of(target);
   const bool in_twos = p.unit == ByteUnit::kMmla;
-  p.lanes = target.lanes;
-  p.a_by_lanes = target.is_aarch64();
-  const int unit = std::max(r.native_lanes, p.lanes);
-  double best = std::numeric_limits<double>::max();
+  const int unit = std::max(r.native_lanes, target.lanes);
+  std::vector<Tile> out;
   for (const int units : {2, 1, 3, 16, 8, 4}) {
     const int columns = units * unit;
-    const int most = in_twos ? most_byte_rows(columns) : most_rows(r, p.a_by_lanes, columns);
+    const int most = in_twos ? most_byte_rows(columns) : most_rows(r, target.is_aarch64(), columns);
     if (most < 1) continue;
     const int64_t tiles = tiles_of(p.m, std::min<int64_t>(most, p.m));
     const auto rows = static_cast<int>(ceil_div(p.m, tiles));
@@ -136,13 +150,36 @@ void choose_tile(const CodegenTarget& target, MatmulPlan& p) {
     };
     const double work = static_cast<double>(ceil_div(p.n, columns)) *
                         static_cast<double>(tall * steps(rows) + (tiles - tall) * steps(rows - 1));
-    if (work >= best * 0.97) continue;
-    best = work;
-    p.tile_rows = rows;
-    p.tile_columns = columns;
-    p.row_tiles = tiles;
-    p.tall_tiles = tall;
+    out.push_back({rows, columns, tiles, tall, work});
   }
+  return out;
+}
+
+// The tile with the least work first; then those that may be faster on the machine, by their work.
+std::vector<Tile> likely_tiles(const CodegenTarget& target, const MatmulPlan& p) {
+  std::vector<Tile> tiles = possible_tiles(target, p);
+  size_t best = 0;
+  for (size_t i = 1; i < tiles.size(); ++i) {
+    if (tiles[i].work < tiles[best].work * 0.97) best = i;
+  }
+  std::rotate(tiles.begin(), tiles.begin() + static_cast<std::ptrdiff_t>(best),
+              tiles.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  std::stable_sort(tiles.begin() + 1, tiles.end(),
+                   [](const Tile& a, const Tile& b) { return a.work < b.work; });
+  const double most = tiles.front().work * kLikelyWork;
+  std::erase_if(tiles, [&](const Tile& t) { return t.work > most; });
+  if (tiles.size() > kLikelyTiles) tiles.resize(kLikelyTiles);
+  return tiles;
+}
+
+void take_tile(const CodegenTarget& target, const Tile& tile, MatmulPlan& p) {
+  const Registers r = registers_of(target);
+  p.lanes = target.lanes;
+  p.a_by_lanes = target.is_aarch64();
+  p.tile_rows = tile.rows;
+  p.tile_columns = tile.columns;
+  p.row_tiles = tile.tiles;
+  p.tall_tiles = tile.tall;
   p.panels = ceil_div(p.n, p.tile_columns);
   if (p.of_bytes()) {
     p.name = fmt::format("i8_matmul__{}_{}x{}", byte_unit_name(p), p.tile_rows, p.tile_columns);
@@ -218,17 +255,21 @@ void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
   }
 }
 
-// Packs rows in a step of their own: long ones (on x86 not measured), and those whose k lies apart
-// where several blocks of columns would each copy them.
+// Whether tiles gain where the rows that they read in place are packed. On x86 not measured.
+bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
+  return target.is_aarch64() && p.rows == MatmulPlan::Rows::kInPlace && p.k >= kLongRow &&
+         p.tile_rows > 2 && p.panels >= kPanelsForRows;
+}
+
+// Packs rows in a step of their own: long ones, and those whose k lies apart where several blocks
+// of columns would each copy them.
 void gather_rows(const lower::Group& group, const CodegenTarget& target, MatmulPlan& p) {
   using Rows = MatmulPlan::Rows;
   using Weights = MatmulPlan::Weights;
   if (p.of_bytes() || p.tile_rows <= 2) return;
-  const bool long_rows = target.is_aarch64() && p.rows == Rows::kInPlace && p.k >= kLongRow &&
-                         p.panels >= kPanelsForRows;
   const bool copied_again =
       p.rows == Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
-  if (!long_rows && !copied_again) return;
+  if (!has_long_rows(target, p) && !copied_again) return;
   p.rows = Rows::kPackedAtRun;
   const bool b_given = p.weights == Weights::kPackedAhead || p.weights == Weights::kPackedAtRun;
   p.a_slot = static_cast<uint32_t>(group.kernel.buffers.size());
@@ -245,9 +286,9 @@ void choose_scratch(MatmulPlan& p) {
 }
 
 // The number of blocks in m and n whose busiest thread has least to do.
-void choose_blocks(int threads, MatmulPlan& p) {
+void choose_blocks(int threads, int64_t block_bytes, MatmulPlan& p) {
   const int64_t panel_bytes = p.k * p.tile_columns * 4;
-  const int64_t panels_per_block = std::max<int64_t>(1, kBlockBytes / panel_bytes);
+  const int64_t panels_per_block = std::max<int64_t>(1, block_bytes / panel_bytes);
   // Rows that every block of columns evaluates anew had better have one with more of B than fits.
   const bool computed = p.rows == MatmulPlan::Rows::kComputed;
   const int64_t fewest = computed ? 1 : ceil_div(p.panels, panels_per_block);
@@ -320,31 +361,84 @@ std::string matmul_rejected(const lower::Group& group, const CodegenTarget& targ
   return "";
 }
 
+namespace {
+
+// What the plans of one group have in common, and one of them for a tile.
+class Planner {
+ public:
+  Planner(const lower::Group& group, MatmulConstants constants, const CodegenTarget& asked,
+          int threads)
+      : group_(group),
+        constants_(constants),
+        bytes_(multiplies_bytes(*group.contraction)),
+        target_(bytes_ ? byte_target(asked) : asked),
+        threads_(std::max(threads, 1)) {
+    const lower::Contraction& c = *group.contraction;
+    sizes_.m = c.m;
+    sizes_.n = c.n;
+    sizes_.k = c.k;
+    sizes_.batch = c.batch_size();
+    sizes_.segments = bytes_ ? 1 : ceil_div(c.k, kMatmulSegment);
+    if (bytes_) begin_bytes(c, target_, sizes_);
+  }
+
+  std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_); }
+
+  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool pack_rows = true) const {
+    const lower::Contraction& c = *group_.contraction;
+    MatmulPlan p = sizes_;
+    take_tile(target_, tile, p);
+    choose_rows(group_, constants_.a, p);
+    choose_weights(group_, constants_.b, threads_, p);
+    if (pack_rows) gather_rows(group_, target_, p);
+    if (bytes_) choose_byte_forms(c, p);
+    place_weights(c, p);
+    place_rows(c, p);
+    choose_blocks(threads_, block_bytes, p);
+    choose_scratch(p);
+    // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
+    p.fetch_b = !target_.is_aarch64() && p.weights == MatmulPlan::Weights::kPackedAhead &&
+                p.packed_bytes > kLargeBytes && p.row_tiles >= 2 * p.m_blocks;
+    return p;
+  }
+
+ private:
+  const lower::Group& group_;
+  MatmulConstants constants_;
+  bool bytes_;
+  CodegenTarget target_;
+  int threads_;
+  MatmulPlan sizes_;
+};
+
+}  // namespace
+
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& asked, int threads) {
-  const lower::Contraction& c = *group.contraction;
-  const bool bytes = multiplies_bytes(c);
-  const CodegenTarget target = bytes ? byte_target(asked) : asked;
-  MatmulPlan p;
-  p.m = c.m;
-  p.n = c.n;
-  p.k = c.k;
-  p.batch = c.batch_size();
-  p.segments = bytes ? 1 : ceil_div(c.k, kMatmulSegment);
-  if (bytes) begin_bytes(c, target, p);
-  choose_tile(target, p);
-  choose_rows(group, constants.a, p);
-  choose_weights(group, constants.b, std::max(threads, 1), p);
-  gather_rows(group, target, p);
-  if (bytes) choose_byte_forms(c, p);
-  place_weights(c, p);
-  place_rows(c, p);
-  choose_blocks(std::max(threads, 1), p);
-  choose_scratch(p);
-  // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
-  p.fetch_b = !target.is_aarch64() && p.weights == MatmulPlan::Weights::kPackedAhead &&
-              p.packed_bytes > kLargeBytes && p.row_tiles >= 2 * p.m_blocks;
-  return p;
+                       const CodegenTarget& asked, int threads, bool pack_rows) {
+  const Planner planner(group, constants, asked, threads);
+  return planner.plan(planner.tiles().front(), kBlockBytes, pack_rows);
+}
+
+std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstants constants,
+                                       const CodegenTarget& asked, int threads) {
+  const Planner planner(group, constants, asked, threads);
+  std::vector<MatmulPlan> out;
+  const std::vector<Tile> tiles = planner.tiles();
+  for (const Tile& tile : tiles) {
+    out.push_back(planner.plan(tile, kBlockBytes));
+    out.back().slowdown = std::max(1.0, tile.work / tiles.front().work);
+  }
+  for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
+    MatmulPlan p = planner.plan(tiles.front(), bytes);
+    const bool known = std::ranges::any_of(out, [&](const MatmulPlan& o) {
+      return o.tile_columns == p.tile_columns && o.m_blocks == p.m_blocks &&
+             o.n_blocks == p.n_blocks;
+    });
+    if (known) continue;
+    p.name += fmt::format("_b{}k", bytes >> 10);
+    out.push_back(std::move(p));
+  }
+  return out;
 }
 
 lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& plan) {
@@ -386,6 +480,7 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double share = rounds / tasks;
   const double bytes = static_cast<double>(group.bytes);
   double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
+  if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
   ns += rounds * kTaskOverheadNs + kStepOverheadNs;
   const auto packing_ns = [&](double elements, bool computed) {
     return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);

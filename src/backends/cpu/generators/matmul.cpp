@@ -2,6 +2,7 @@
 
 #include "backends/cpu/matmul.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
@@ -60,18 +61,37 @@ class Matmul final : public KernelGenerator {
  public:
   std::vector<backends::Candidate> candidates(const GeneratorRequest& r) const override {
     if (!reduces_in_lanes(r.group.kernel) || r.group.attention) return {};
-    backends::Candidate c;
+    backends::Candidate none;
     const bool bytes = r.group.contraction && multiplies_bytes(*r.group.contraction);
-    c.name = bytes ? "i8_matmul" : "f32_matmul";
-    c.rejected = matmul_rejected(r.group, r.target);
-    if (c.rejected.empty()) {
-      MatmulPlan plan = plan_matmul(r.group, constants_of(r), r.target, r.threads);
+    none.name = bytes ? "i8_matmul" : "f32_matmul";
+    none.rejected = matmul_rejected(r.group, r.target);
+    if (!none.rejected.empty()) return {none};
+    const auto made = [&](MatmulPlan plan, double at_least) {
+      backends::Candidate c;
       c.name = plan.name;
-      c.cost_ns = matmul_cost_ns(r.group, plan, r.target, r.threads);
+      c.cost_ns = std::max(matmul_cost_ns(r.group, plan, r.target, r.threads), at_least);
       c.needs = matmul_needs(r.group, plan);
       c.plan = std::make_shared<PlannedMatmul>(std::move(plan));
+      return c;
+    };
+    MatmulPlan unpacked = plan_matmul(r.group, constants_of(r), r.target, r.threads, false);
+    const MatmulPlan::Rows rows = unpacked.rows;
+    bool differ = false;
+    std::vector<backends::Candidate> out;
+    for (MatmulPlan& plan : likely_matmuls(r.group, constants_of(r), r.target, r.threads)) {
+      const double slowdown = plan.slowdown;
+      const bool packs = plan.rows != rows;
+      differ = differ || (packs && out.empty());
+      // The first is the best that is known without a measurement.
+      out.push_back(made(std::move(plan), out.empty() ? 0.0 : out.front().cost_ns));
+      if (out.size() > 1) out.back().cost_ns *= slowdown;
+      if (packs && r.least_memory) out.back().rejected = "larger_workspace";
     }
-    return {c};
+    if (differ) {
+      out.push_back(made(std::move(unpacked), out.front().cost_ns));
+      out.back().name += "_in_place";
+    }
+    return out;
   }
 };
 
