@@ -1,13 +1,18 @@
-"""speed.py PYC [ROUNDS]: training steps of PyC beside torch eager, on this CPU, in turn, two threads each.
+"""speed.py PYC [--rows mlp,cnn,transformer,lstm] [--rounds 3] [--who pyc,bf16,eager,compiled] [--cores 0,1] [--turn FILE] [--kernels]
 
-A round is some steps of torch, then as many of `pyc train`; the best round of each counts. Both have AdamW and cross entropy over the same
-shapes. Behind the table: the program of each step, its slowest kernels by `pyc bench` with their share of the time, and what bounds each.
-Where torch is not installed the table has PyC's times alone.
+Training steps of PyC, f32 and bf16, beside torch eager and torch.compile on this CPU, two threads each. Both have AdamW and cross entropy over
+the same shapes. In each round every one takes some steps in turn; what counts is the median over the rounds of each time and of each ratio. The floor is
+3 times the forward arithmetic at the rate that `pyc bench` probes, or the bytes of parameters, gradients and kept values at its bandwidth, whichever
+is longer. --who: some of them alone. --cores: what is measured runs on these cores alone. --turn: a file that several such processes lock, so that they compile at once and measure
+one after the other. --kernels: the slowest kernels of each step as well. Where torch is not installed the table has PyC's times alone.
 """
 
+import argparse
+import fcntl
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -62,10 +67,10 @@ def torch_models(torch):
         return [nn.Conv2d(inside, outside, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
 
     return {
-        "MLP 512-4096-4096-10, batch 64": lambda: nn.Sequential(nn.Linear(512, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, CLASSES)),
-        "CNN 3-32-64-128 on 32×32, batch 32": lambda: nn.Sequential(*conv(3, 32), *conv(32, 64), *conv(64, 128), nn.Flatten(), nn.Linear(2048, CLASSES)),
-        "transformer 4 layers d 512 s 256, batch 8": Transformer,
-        "LSTM 128-256, 32 steps, batch 32": Lstm,
+        "mlp": lambda: nn.Sequential(nn.Linear(512, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, CLASSES)),
+        "cnn": lambda: nn.Sequential(*conv(3, 32), *conv(32, 64), *conv(64, 128), nn.Flatten(), nn.Linear(2048, CLASSES)),
+        "transformer": Transformer,
+        "lstm": Lstm,
     }
 
 
@@ -77,49 +82,82 @@ def labels_of(*shape, classes=CLASSES):
     return np.random.default_rng(2).integers(0, classes, shape)
 
 
-# Name, PyC's text, one batch of x and target, steps of a round.
-ROWS = [
-    ("MLP 512-4096-4096-10, batch 64", models.mlp(64, 512, 4096, 4096, CLASSES), rows_of(64, 512), labels_of(64), 5),
-    ("CNN 3-32-64-128 on 32×32, batch 32", models.cnn(32, 32, (3, 32, 64, 128), CLASSES), rows_of(32, 3, 32, 32), labels_of(32), 5),
-    ("transformer 4 layers d 512 s 256, batch 8", models.transformer(BATCH, LENGTH, WIDTH, 8, 4, SYMBOLS),
-     labels_of(BATCH, LENGTH, classes=SYMBOLS), labels_of(BATCH, LENGTH, classes=SYMBOLS), 2),
-    ("LSTM 128-256, 32 steps, batch 32", models.lstm(32, 32, 128, 256, CLASSES), rows_of(32, 32, 128), labels_of(32), 10),
-]
+MLP_WEIGHTS = 512 * 4096 + 4096 * 4096 + 4096 * CLASSES
+CNN_PRODUCTS = 32 * (32 * 32 * 27 * 32 + 16 * 16 * 288 * 64 + 8 * 8 * 576 * 128 + 2048 * CLASSES)
+BLOCK_WEIGHTS = 12 * WIDTH * WIDTH
+LSTM_WEIGHTS = 4 * 256 * (128 + 256)
+
+# By name: title, PyC's text, one batch of x and target, steps of a round, multiplications forward, parameters.
+ROWS = {
+    "mlp": ("MLP 512-4096-4096-10, batch 64", models.mlp(64, 512, 4096, 4096, CLASSES), rows_of(64, 512), labels_of(64), 5,
+            64 * MLP_WEIGHTS, MLP_WEIGHTS),
+    "cnn": ("CNN 3-32-64-128 on 32×32, batch 32", models.cnn(32, 32, (3, 32, 64, 128), CLASSES), rows_of(32, 3, 32, 32), labels_of(32), 10,
+            CNN_PRODUCTS, 113_000),
+    # A causal mask leaves half of the products of the scores and the values.
+    "transformer": ("transformer 4 layers d 512 s 256, batch 8", models.transformer(BATCH, LENGTH, WIDTH, 8, 4, SYMBOLS),
+                    labels_of(BATCH, LENGTH, classes=SYMBOLS), labels_of(BATCH, LENGTH, classes=SYMBOLS), 1,
+                    BATCH * LENGTH * (4 * (BLOCK_WEIGHTS + LENGTH * WIDTH) + WIDTH * SYMBOLS), 4 * BLOCK_WEIGHTS + 2 * WIDTH * SYMBOLS + LENGTH * WIDTH),
+    "lstm": ("LSTM 128-256, 32 steps, batch 32", models.lstm(32, 32, 128, 256, CLASSES), rows_of(32, 32, 128), labels_of(32), 10,
+             32 * 32 * LSTM_WEIGHTS, LSTM_WEIGHTS),
+}
+# Of a parameter: read forward and back, its gradient written, then that, the parameter and two kept values read and the last three written.
+FLOATS_PER_PARAMETER = 10
 
 
-def torch_round(torch, module, optimizer, x, target, steps):
-    begin = time.perf_counter()
-    for _ in range(steps):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(module(x), target).backward()
-        optimizer.step()
-    return (time.perf_counter() - begin) / steps
+class TorchSteps:
+    def __init__(self, torch, make, x, target, compiled):
+        self.torch, self.x, self.target = torch, torch.from_numpy(x), torch.from_numpy(target)
+        self.module = make()
+        self.optimizer = torch.optim.AdamW(self.module.parameters(), lr=0.0001, weight_decay=0.0)
+        self.loss = self.loss_of
+        if compiled:
+            self.loss = torch.compile(self.loss_of)
+        self.round(2)
+
+    def loss_of(self, x, target):
+        return self.torch.nn.functional.cross_entropy(self.module(x), target)
+
+    def round(self, steps):
+        times = []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            self.optimizer.zero_grad()
+            self.loss(self.x, self.target).backward()
+            self.optimizer.step()
+            times.append(time.perf_counter() - begin)
+        return statistics.median(times)
 
 
-def pyc_command(pyc, folder):
-    return [pyc, "train", folder / "model.ir", "--loss", "cross_entropy", "--optimizer", "adamw", "--lr", "0.0001", "--threads", str(THREADS)]
+class PycSteps:
+    def __init__(self, pyc, folder, *more):
+        self.command = [pyc, "train", folder / "model.ir", "--loss", "cross_entropy", "--optimizer", "adamw", "--lr", "0.0001", "--threads", str(THREADS),
+                        "--data", folder / "data.npz", "--cache-dir", folder / "cache", "--json", "--metrics", folder / "m.jsonl", *more]
+        self.round(1)
+
+    def round(self, steps):
+        done = subprocess.run([*self.command, "--steps", str(steps + 1)], stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(done.stdout)["step_ms"] / 1e3
 
 
-def pyc_round(pyc, folder, steps, *more):
-    done = subprocess.run([*pyc_command(pyc, folder), "--data", folder / "data.npz", "--steps", str(steps + 2), "--cache-dir", folder / "cache", "--json",
-                           "--metrics", folder / "m.jsonl", *more], stdout=subprocess.PIPE, text=True, check=True)
-    return 1 / json.loads(done.stdout)["steps_per_second"]
-
-
-def slowest_kernels(pyc, folder):
-    """The step as a model of its own, timed kernel by kernel: the slowest five as lines."""
-    subprocess.run([*pyc_command(pyc, folder), "--write-step", folder / "step.ir"], stdout=subprocess.PIPE, check=True)
+def bench_step(pyc, folder):
+    """The step as a model of its own: what `pyc bench` says of it, and the ops of each kernel."""
+    subprocess.run([pyc, "train", folder / "model.ir", "--loss", "cross_entropy", "--optimizer", "adamw", "--lr", "0.0001", "--write-step",
+                    folder / "step.ir"], stdout=subprocess.PIPE, check=True)
     text = (folder / "step.ir").read_text()
     states = [word for pair in re.findall(r"^# (--state) (\S+)$", text, re.M) for word in pair]
     options = [folder / "step.ir", "--threads", str(THREADS), *states]
     inputs = ["--input", f"x={folder / 'x.npy'}", "--input", f"target={folder / 'target.npy'}"]
-    timed = subprocess.run([pyc, "bench", *options, *inputs, "--runs", "3", "--warmup", "1", "--json"], stdout=subprocess.PIPE, text=True, check=True)
+    timed = subprocess.run([pyc, "bench", *options, *inputs, "--runs", "1", "--warmup", "1", "--json"], stdout=subprocess.PIPE, text=True, check=True)
     groups = subprocess.run([pyc, "dump", *options, "--stage", "groups"], stdout=subprocess.PIPE, text=True, check=True).stdout
     ops = {name: re.findall(r"^  %\S+ = (\w+)", body, re.M) for name, body in re.findall(r"^group (\S+) .*?{\n(.*?)^}", groups, re.M | re.S)}
-    steps = json.loads(timed.stdout)["steps"]
+    return json.loads(timed.stdout), ops
+
+
+def slowest_kernels(timed, ops):
+    steps = timed["steps"]
     total = sum(step["ns"] for step in steps)
     lines = [f"{len(steps)} kernels, {total / 1e6:.1f} ms in all"]
-    for step in sorted(steps, key=lambda step: -step["ns"])[:5]:
+    for step in sorted(steps, key=lambda step: -step["ns"])[:10]:
         made_of = ops.get(step["name"], [])
         shown = ", ".join(made_of[:6]) + (f" and {len(made_of) - 6} more" if len(made_of) > 6 else "")
         lines.append(f"{100 * step['ns'] / total:.0f} % {step['name']} ({shown}): {step['ns'] / 1e6:.2f} ms, {step['flops'] / step['ns']:.1f} GFLOP/s, "
@@ -127,10 +165,69 @@ def slowest_kernels(pyc, folder):
     return lines
 
 
+def probed_roofs(pyc, folder):
+    """GFLOP/s and GB/s of both threads, as `pyc bench` probes them."""
+    (folder / "small.ir").write_text("graph @g(%x: f32[4]) -> (%y) {\n  %y = neg(%x)\n}\n")
+    done = subprocess.run([pyc, "bench", folder / "small.ir", "--threads", str(THREADS), "--runs", "1", "--json"], stdout=subprocess.PIPE, text=True,
+                          check=True)
+    roofs = json.loads(done.stdout)["roofs"]
+    return roofs["gflops"], roofs["gbytes_per_second"]
+
+
+def stay_on(cores):
+    """All threads of this process, and what it starts, run on these cores alone."""
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), cores)
+
+
+def measure(pyc, torch, folder, name, options):
+    """Prints a row of the table; its title and, where asked for, its slowest kernels as lines."""
+    title, text, x, target, steps, products, parameters = ROWS[name]
+    (folder / "model.ir").write_text(text)
+    # The first dim counts rows: of the LSTM's x it is the time, which is as long as its batch.
+    np.savez(folder / "data.npz", x=x, target=target)
+    np.save(folder / "x.npy", x)
+    np.save(folder / "target.npy", target)
+    makers = {"pyc": lambda: PycSteps(pyc, folder), "bf16": lambda: PycSteps(pyc, folder, "--precision", "bf16")}
+    if torch is not None:
+        make = torch_models(torch)[name]
+        makers["eager"] = lambda: TorchSteps(torch, make, x, target, False)
+        makers["compiled"] = lambda: TorchSteps(torch, make, x, target, True)
+    contestants = {who: makers[who]() for who in options.who.split(",") if who in makers}
+    with open(options.turn or os.devnull, "a") as turn:
+        if options.turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+        if options.cores:
+            stay_on({int(core) for core in options.cores.split(",")})
+        gflops, gbytes = probed_roofs(pyc, folder)
+        rounds = [{who: steps_of.round(steps) for who, steps_of in contestants.items()} for _ in range(options.rounds)]
+        show_row(title, rounds, products, parameters, gflops, gbytes)
+        return title, slowest_kernels(*bench_step(pyc, folder)) if options.kernels else []
+
+
+def show_row(title, rounds, products, parameters, gflops, gbytes):
+    floor = max(3 * 2 * products / (gflops * 1e9), FLOATS_PER_PARAMETER * 4 * parameters / (gbytes * 1e9))
+
+    def ms(who):
+        return f"{1e3 * statistics.median(r[who] for r in rounds):.1f}" if who in rounds[0] else "-"
+
+    beside = [who for who in ("eager", "compiled") if who in rounds[0]]
+    ratio = statistics.median(min(r[who] for who in beside) / r["pyc"] for r in rounds) if beside else None
+    over_floor = statistics.median(r["pyc"] for r in rounds) / floor
+    print(f"| {title} | {ms('pyc')} | {ms('eager')} | {ms('compiled')} | {f'{ratio:.2f}' if ratio else '-'} | {1e3 * floor:.1f} at {gflops:.0f} GFLOP/s, "
+          f"{gbytes:.0f} GB/s | {over_floor:.2f} | {ms('bf16')} |", flush=True)
+
+
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__.strip())
-    pyc, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) == 3 else 3
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("pyc")
+    parser.add_argument("--rows", default=",".join(ROWS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--who", default="pyc,bf16,eager,compiled")
+    parser.add_argument("--cores", default="")
+    parser.add_argument("--turn", default="")
+    parser.add_argument("--kernels", action="store_true")
+    options = parser.parse_args()
     try:
         import torch
         torch.set_num_threads(THREADS)
@@ -138,36 +235,18 @@ def main():
     except ImportError:
         torch, version = None, "torch NOT RUN: not installed"
     stamp = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
-    print(f"`python3 bench/training/speed.py {sys.argv[1]} {rounds}`, {time.strftime('%Y-%m-%d')}, commit {stamp}, {os.uname().machine}, {THREADS} threads, "
+    print(f"`python3 bench/training/speed.py {' '.join(sys.argv[1:])}`, {time.strftime('%Y-%m-%d')}, commit {stamp}, {os.uname().machine}, {THREADS} threads, "
           f"load {os.getloadavg()[0]:.1f}, {version}\n")
-    print("| step | PyC ms | torch eager ms | torch / PyC | PyC bf16 ms |\n|---|---|---|---|---|")
-    tables = []
-    with tempfile.TemporaryDirectory(prefix="pyc_speed_") as name:
-        folder = Path(name)
-        for row, text, x, target, steps in ROWS:
-            (folder / "model.ir").write_text(text)
-            # The first dim counts rows: of the LSTM's x it is the time, which is as long as its batch.
-            np.savez(folder / "data.npz", x=x, target=target)
-            np.save(folder / "x.npy", x)
-            np.save(folder / "target.npy", target)
-            best = {}
-            if torch is not None:
-                module = torch_models(torch)[row]()
-                optimizer = torch.optim.AdamW(module.parameters(), lr=0.0001, weight_decay=0.0)
-                batch = torch.from_numpy(x), torch.from_numpy(target)
-                torch_round(torch, module, optimizer, *batch, 2)
-            for _ in range(rounds):
-                if torch is not None:
-                    best["torch"] = min(best.get("torch", 1e9), torch_round(torch, module, optimizer, *batch, steps))
-                best["pyc"] = min(best.get("pyc", 1e9), pyc_round(pyc, folder, steps))
-                best["bf16"] = min(best.get("bf16", 1e9), pyc_round(pyc, folder, steps, "--precision", "bf16"))
-            beside = f"{1e3 * best['torch']:.1f} | {best['torch'] / best['pyc']:.2f}" if "torch" in best else "- | -"
-            print(f"| {row} | {1e3 * best['pyc']:.1f} | {beside} | {1e3 * best['bf16']:.1f} |", flush=True)
-            tables.append((row, slowest_kernels(pyc, folder)))
-    for row, lines in tables:
-        print(f"\n{row}: {lines[0]}\n")
-        for line in lines[1:]:
-            print(f"- {line}")
+    print("| step | PyC ms | torch eager ms | torch.compile ms | the better of them / PyC | floor ms | PyC / floor | PyC bf16 ms |\n|---|---|---|---|---|---|---|---|",
+          flush=True)
+    with tempfile.TemporaryDirectory(prefix="pyc_speed_") as folder:
+        tables = []
+        for name in options.rows.split(","):
+            (Path(folder) / name).mkdir()
+            tables.append(measure(os.path.abspath(options.pyc), torch, Path(folder) / name, name, options))
+    for title, lines in tables:
+        for i, line in enumerate(lines):
+            print(f"\n{title}: {line}\n" if i == 0 else f"- {line}")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* Raised when something is added; nothing is ever removed or changed. */
-#define PYC_ABI_VERSION 6
+#define PYC_ABI_VERSION 7
 PYC_API int32_t pyc_abi_version(void);
 /* "0.1.0" */
 PYC_API const char* pyc_version(void);

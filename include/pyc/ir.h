@@ -34,6 +34,18 @@ PYC_API pyc_status pyc_graph_input(pyc_graph* graph, const char* name, pyc_dtype
 PYC_API pyc_status pyc_graph_constant(pyc_graph* graph, const char* name, pyc_dtype dtype,
                                       const int64_t* shape, int64_t rank, const void* data,
                                       size_t bytes, pyc_value* value, pyc_error** error);
+/* The same without a copy: the elements stay where they are, unchanged, until nothing made of the
+ * graph reads them any more; then `release`, if not NULL, is called with `user`, by whichever
+ * thread it is. It is called at once when the constant is refused. */
+PYC_API pyc_status pyc_graph_constant_borrowed(pyc_graph* graph, const char* name, pyc_dtype dtype,
+                                               const int64_t* shape, int64_t rank, const void* data,
+                                               size_t bytes, void* user,
+                                               void (*release)(void* user), pyc_value* value,
+                                               pyc_error** error);
+/* A constant of another graph, which both have then: what is made of its elements for programs is
+ * made once for all of them. */
+PYC_API pyc_status pyc_graph_constant_of(pyc_graph* graph, const char* name, const pyc_graph* other,
+                                         pyc_value constant, pyc_value* value, pyc_error** error);
 /* A constant of rank 0. */
 PYC_API pyc_status pyc_graph_scalar(pyc_graph* graph, pyc_dtype dtype, double number,
                                     pyc_value* value, pyc_error** error);

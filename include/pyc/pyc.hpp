@@ -600,6 +600,13 @@ class ModelBuilder {
                                 static_cast<size_t>(t.bytes), v, e);
     });
   }
+  // A constant of another builder: both have it then, and models of both share what is made of it.
+  Value constant_of(const std::string& name, const Value& constant) {
+    return make([&](pyc_value* v, pyc_error** e) {
+      return pyc_graph_constant_of(graph_.get(), name.c_str(), constant.builder().graph_.get(),
+                                   constant.id(), v, e);
+    });
+  }
   Value random(const std::string& name, pyc_dtype dtype, const Shape& shape, uint64_t seed,
                double lo, double hi) {
     return make([&](pyc_value* v, pyc_error** e) {

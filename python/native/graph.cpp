@@ -45,6 +45,41 @@ pyc_value add_constant(Graph& graph, const Name& name, nb::handle array) {
   });
 }
 
+bool is_row_major(const pyc_tensor_view& view) {
+  int64_t expected = 1;
+  for (int64_t i = view.rank; view.strides != nullptr && i-- > 0;) {
+    if (view.shape[i] != 1 && view.strides[i] != expected) return false;
+    expected *= view.shape[i];
+  }
+  return true;
+}
+
+// The array itself, as long as something reads the constant: it is row-major, or copied.
+pyc_value borrow_constant(Graph& graph, const Name& name, nb::handle array) {
+  auto held = std::make_unique<Borrowed>(array, PYC_DTYPE_ANY, Access::kRead);
+  const pyc_tensor_view& view = held->view();
+  if (!is_row_major(view)) return add_constant(graph, name, array);
+  const auto release = [](void* user) {
+    if (Py_IsInitialized() == 0) return;  // too late to let go of anything
+    const nb::gil_scoped_acquire gil;
+    delete static_cast<Borrowed*>(user);
+  };
+  size_t bytes = static_cast<size_t>(pyc_dtype_size(view.dtype));
+  for (int64_t i = 0; i < view.rank; ++i) bytes *= static_cast<size_t>(view.shape[i]);
+  Borrowed* const user = held.release();  // refused or not, it is released
+  return make_value([&](pyc_value* v, pyc_error** e) {
+    return pyc_graph_constant_borrowed(
+        graph.get(), text_or_null(name), view.dtype, view.shape, view.rank,
+        static_cast<const char*>(view.data) + view.byte_offset, bytes, user, release, v, e);
+  });
+}
+
+pyc_value constant_of(Graph& graph, const Name& name, const Graph& other, pyc_value constant) {
+  return make_value([&](pyc_value* v, pyc_error** e) {
+    return pyc_graph_constant_of(graph.get(), text_or_null(name), other.get(), constant, v, e);
+  });
+}
+
 pyc_value add_scalar(Graph& graph, const std::string& dtype, double number) {
   return make_value([&](pyc_value* v, pyc_error** e) {
     return pyc_graph_scalar(graph.get(), dtype_named(dtype), number, v, e);
@@ -184,6 +219,9 @@ void bind_graph(nb::module_& module) {
       .def_static("parse", [](const std::string& text) { return Graph::parse(text); })
       .def("input", add_input)
       .def("constant", add_constant, nb::arg("name").none(), nb::arg("array"))
+      .def("borrow", borrow_constant, nb::arg("name").none(), nb::arg("array"))
+      .def("constant_of", constant_of, nb::arg("name").none(), nb::arg("other"),
+           nb::arg("constant"))
       .def("scalar", add_scalar)
       .def("random", add_random, nb::arg("name").none(), nb::arg("dtype"), nb::arg("shape"),
            nb::arg("seed"), nb::arg("lo"), nb::arg("hi"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from . import _native
 from .errors import InvalidArgumentError, UnknownOpError
 from .ort_types import dtype_name, numpy_names
@@ -16,24 +18,30 @@ if TYPE_CHECKING:
 class Value:
     """A value of a graph under construction; + - * / @ and - build nodes, numbers become constants of its dtype."""
 
-    __slots__ = ("builder", "id")
+    __slots__ = ("_type", "builder", "id")
     __array_ufunc__ = None  # so that numpy leaves `array + value` to us, who refuse it
 
     def __init__(self, builder: ModelBuilder, id: int) -> None:
         self.builder = builder
         self.id = id
+        self._type: tuple[str, str, tuple[int, ...]] | None = None  # asked for once: it never changes
+
+    def _known(self) -> tuple[str, str, tuple[int, ...]]:
+        if self._type is None:
+            self._type = self.builder.graph.value_type(self.id)
+        return self._type
 
     @property
     def name(self) -> str:
-        return self.builder.graph.value_type(self.id)[0]
+        return self._known()[0]
 
     @property
     def dtype(self) -> str:
-        return self.builder.graph.value_type(self.id)[1]
+        return self._known()[1]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.builder.graph.value_type(self.id)[2]
+        return self._known()[2]
 
     def __repr__(self) -> str:
         return f"<pyc.Value {self.name}: {self.dtype}{list(self.shape)}>"
@@ -84,6 +92,12 @@ def _dtype(dtype: object) -> str:
     return dtype_name(dtype)
 
 
+@functools.cache
+def _kinds(op: str) -> dict[str, str]:
+    """Of each attribute of an op what kind it is."""
+    return dict(_native.op_info(op)[1])
+
+
 class ModelBuilder:
     """Builds a graph. Every op of docs/ops.md is a method: values by position, then attributes in the order of that
     page or by name; `name` names the output.
@@ -100,9 +114,14 @@ class ModelBuilder:
     def input(self, name: str, dtype: object, shape: Sequence[int]) -> Value:
         return Value(self, self.graph.input(name, _dtype(dtype), list(shape)))
 
-    def constant(self, name: str | None, array: object) -> Value:
-        """A copy of an array's elements."""
-        return Value(self, self.graph.constant(name, array))
+    def constant(self, name: str | None, array: object, copy: bool = True) -> Value:
+        """A copy of an array's elements. With copy=False the array itself, where it is row-major: it is kept, and must
+        stay as it is while a model made of it lives."""
+        return Value(self, self.graph.constant(name, array) if copy else self.graph.borrow(name, array))
+
+    def constant_of(self, name: str | None, constant: Value) -> Value:
+        """A constant of another builder: both have it then, and models of both share what is made of it."""
+        return Value(self, self.graph.constant_of(name, constant.builder.graph, constant.id))
 
     def random(self, name: str | None, dtype: object, shape: Sequence[int], seed: int, lo: float, hi: float) -> Value:
         """Elements uniform in [lo, hi), the same for the same seed everywhere."""
@@ -119,7 +138,7 @@ class ModelBuilder:
         """Any op; returns all its outputs."""
         if any(value.builder is not self for value in inputs):
             raise InvalidArgumentError(f"{op}: an input is of another builder", op)
-        kinds = dict(_native.op_info(op)[1])
+        kinds = _kinds(op)
         for key in attributes:
             if key not in kinds:
                 near = _native.closest_name(key, list(kinds))

@@ -62,16 +62,17 @@ def test_lstm_is_eager_for_dynamo_and_whole_when_let_in():
 
 def test_a_growing_cache():
     """One length compiles a graph of its own, the next an open one; each length is a plan of that, and from the third
-    on they find all code with those before."""
+    on they find all code with those before: what attends to the cache is attention, which takes its length as an
+    argument. A product whose sums have that length would be made for each."""
     torch.manual_seed(0)
     module = torch_models.Decoder().eval()
     run = compiled(module)
-    tokens = torch.randint(0, 100, (1, 12))
+    tokens = torch.randint(0, 100, (1, 64))
     right, cache = module(tokens[:, :4])
     found, mine = run(tokens[:, :4])
     assert_parity(right, found)
     generated = []
-    for i in range(4, 12):
+    for i in range(4, 64):
         right, cache = module(tokens[:, i : i + 1], cache)
         found, mine = run(tokens[:, i : i + 1], mine)
         assert_parity((right, cache), (found, mine))
@@ -80,7 +81,21 @@ def test_a_growing_cache():
     reports = pyc.torch_report()
     assert whole(reports)
     assert len(reports) <= 4
-    assert sum(r.shapes for r in reports) == 9
+    assert sum(r.shapes for r in reports) == 61
+
+
+def test_plans_share_weights():
+    """A weight and each view of it are constants once, whatever tensor object a reading has for them."""
+    from pyc.torch.reader import Weights
+
+    weight = torch.randn(4, 3)
+    shared = Weights([weight])
+    turned = shared.constant(weight.t())
+    assert turned.shape == (3, 4)
+    assert shared.constant(weight.t()) is turned
+    assert shared.constant(weight) is not turned
+    assert shared.constant(weight.clone()) is None
+    assert len(shared.found) == 2
 
 
 def test_open_dims_and_their_bound():

@@ -279,7 +279,7 @@ class ProgramReader {
 
   Status read_ref(runtime::BufferRef& ref, size_t buffer, size_t step) {
     const auto where = in_.number<uint8_t>();
-    if (where > static_cast<uint8_t>(runtime::Where::kState)) {
+    if (where > static_cast<uint8_t>(runtime::Where::kShelf)) {
       return damaged(fmt::format("buffer {} of step {}", buffer, step));
     }
     ref.where = static_cast<runtime::Where>(where);

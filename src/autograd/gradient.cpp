@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/join.h"
 #include "autograd/prune.h"
 
 namespace pyc::autograd {
@@ -153,14 +154,16 @@ class ReverseWalk {
     return walk(begin, end);
   }
 
-  // Products wait for the next one.
+  // What can be joined with others of its kind waits for the next one.
   Status add(ValueId v, ValueId grad) {
-    if (is_thin_product(grad)) {
-      products_[v].push_back(grad);
-      return {};
+    const Summand kind = summand(graph(), grad);
+    const auto found = waiting_.find(v);
+    if (found != waiting_.end() && kind != summand(graph(), found->second[0])) {
+      PYC_TRY(settle(v));
     }
-    PYC_TRY(settle(v));
-    return add_to_sum(v, grad);
+    if (kind == Summand::kPlain) return add_to_sum(v, grad);
+    waiting_[v].push_back(grad);
+    return {};
   }
 
   Status add_to_sum(ValueId v, ValueId grad) {
@@ -173,50 +176,15 @@ class ReverseWalk {
     return {};
   }
 
-  const ir::Node* producer(ValueId v) const {
-    const NodeId n = graph().value(v).producer;
-    return n == kNoId ? nullptr : &graph().nodes[n];
-  }
-
-  // aᵀ·g with so few rows that to add its elements to others of the kind takes longer than to copy
-  // a and g: what the steps of a recurrence send to their weights.
-  bool is_thin_product(ValueId v) const {
-    const ir::Node* product = producer(v);
-    if (product == nullptr || product->op->name != "matmul") return false;
-    const ir::Node* turned = producer(product->inputs[0]);
-    if (turned == nullptr || turned->op->name != "transpose" || graph().type(v).rank() != 2) {
-      return false;
-    }
-    const ir::Shape& a = graph().type(turned->inputs[0]).shape;
-    const ir::Shape& g = graph().type(product->inputs[1]).shape;
-    return a.size() == 2 && g.size() == 2 && a[0] * (a[1] + g[1]) <= a[1] * g[1];
-  }
-
-  // The sum of products aᵀ·g as one, over the rows of all: the rows in the order they were sent.
-  Result<ValueId> joined(const std::vector<ValueId>& products) {
-    std::vector<ValueId> left;
-    std::vector<ValueId> right;
-    for (const ValueId v : products) {
-      left.push_back(producer(producer(v)->inputs[0])->inputs[0]);
-      right.push_back(producer(v)->inputs[1]);
-    }
-    const ir::Attrs rows{{"axis", int64_t{0}}};
-    PYC_ASSIGN(const ValueId a, builder_.op("concat", left, rows));
-    PYC_ASSIGN(const ValueId g, builder_.op("concat", right, rows));
-    PYC_ASSIGN(const ValueId turned,
-               builder_.op("transpose", {a}, {{"perm", std::vector<int64_t>{1, 0}}}));
-    return builder_.op("matmul", {turned, g});
-  }
-
-  // Adds the products that wait.
+  // Adds what waits.
   Status settle(ValueId v) {
-    const auto found = products_.find(v);
-    if (found == products_.end()) return {};
-    const std::vector<ValueId> products = std::move(found->second);
-    products_.erase(found);
-    ValueId sum = products[0];
-    if (products.size() > 1) {
-      PYC_ASSIGN(sum, joined(products));
+    const auto found = waiting_.find(v);
+    if (found == waiting_.end()) return {};
+    const std::vector<ValueId> summands = std::move(found->second);
+    waiting_.erase(found);
+    ValueId sum = summands[0];
+    if (summands.size() > 1) {
+      PYC_ASSIGN(sum, joined(builder_, summands));
     }
     grow();
     return add_to_sum(v, sum);
@@ -231,7 +199,8 @@ class ReverseWalk {
   ir::GraphBuilder builder_;
   std::vector<bool> depends_;   // by value: on a wanted one, as a float
   std::vector<ValueId> grads_;  // by value: what was sent back so far, or kNoId
-  std::map<ValueId, std::vector<ValueId>> products_;  // by value: sent one after the other
+  // By value: summands of one kind, sent one after the other.
+  std::map<ValueId, std::vector<ValueId>> waiting_;
   std::set<ValueId> named_;
 };
 

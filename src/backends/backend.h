@@ -33,6 +33,7 @@ struct BackendOptions {
   std::string target;          // what code is made for, by name; "": this machine
   CodeStore* store = nullptr;  // of the graph's other programs; null: the program stands alone
   Effort effort = Effort::kBalanced;
+  bool least_memory = false;  // of two ways, the one with the smaller workspace
   TraceLog* trace = nullptr;  // where the kernels that are made are recorded; null: nowhere
   // Asked before each kernel is made; what it refuses ends the compile. Threads share it.
   std::function<Status()> before_kernel = {};
@@ -50,6 +51,8 @@ struct Capabilities {
   bool states = true;
   // Whether its engines run Copy steps of parameters into the arena (plan/stream.h).
   bool streams = true;
+  // Whether its engines run Copy steps of the arena to the host and back (plan/offload.h).
+  bool offloads = false;
   // Whether one product of many columns takes less time than several that share their rows.
   bool joined_products = false;
   // What dump has besides the stages that all backends share.

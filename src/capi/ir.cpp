@@ -57,6 +57,17 @@ pyc_status set_list(pyc_attrs* attrs, const char* name, const T* values, size_t 
   return status == PYC_STATUS_OK ? set_attr(attrs, name, std::move(list), error) : status;
 }
 
+// A constant's type, which is that of so many bytes.
+Result<ir::TensorType> constant_type(const char* name, pyc_dtype dtype, const int64_t* shape,
+                                     int64_t rank, size_t bytes) {
+  PYC_ASSIGN(ir::TensorType type, to_type(dtype, shape, rank));
+  if (static_cast<size_t>(type.bytes()) == bytes) return type;
+  return Status(Code::kSizeMismatch,
+                fmt::format("constant '{}': expected {} bytes for {}, found {}", to_text(name),
+                            type.bytes(), type.to_string(), bytes))
+      .with_node(to_text(name));
+}
+
 Status check_new_value(const pyc_graph* graph, const pyc_value* value) {
   PYC_TRY(require(graph, "graph"));
   return require(value, "value");
@@ -127,18 +138,48 @@ pyc_status pyc_graph_constant(pyc_graph* graph, const char* name, pyc_dtype dtyp
   return guard(error, [&]() -> Status {
     PYC_TRY(check_new_value(graph, value));
     PYC_TRY(require_list(data, bytes, "data"));
-    PYC_ASSIGN(ir::TensorType type, to_type(dtype, shape, rank));
-    if (static_cast<size_t>(type.bytes()) != bytes) {
-      return Status(Code::kSizeMismatch,
-                    fmt::format("constant '{}': expected {} bytes for {}, found {}", to_text(name),
-                                type.bytes(), type.to_string(), bytes))
-          .with_node(to_text(name));
-    }
+    PYC_ASSIGN(ir::TensorType type, constant_type(name, dtype, shape, rank, bytes));
     const auto* first = static_cast<const std::byte*>(data);
     std::vector<std::byte> copy(first, first + bytes);
     return give_value(graph->builder.constant(std::move(type), ir::dense_data(std::move(copy)),
                                               to_text(name)),
                       value)
+        .with_node(to_text(name));
+  });
+}
+
+pyc_status pyc_graph_constant_borrowed(pyc_graph* graph, const char* name, pyc_dtype dtype,
+                                       const int64_t* shape, int64_t rank, const void* data,
+                                       size_t bytes, void* user, void (*release)(void* user),
+                                       pyc_value* value, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    // Owns nothing itself; its end is the elements' release.
+    const std::shared_ptr<const void> owner(user, [release](void* held) {
+      if (release != nullptr) release(held);
+    });
+    PYC_TRY(check_new_value(graph, value));
+    PYC_TRY(require_list(data, bytes, "data"));
+    PYC_ASSIGN(ir::TensorType type, constant_type(name, dtype, shape, rank, bytes));
+    SharedBytes elements(owner, {static_cast<const std::byte*>(data), bytes});
+    return give_value(graph->builder.constant(std::move(type), ir::dense_data(std::move(elements)),
+                                              to_text(name)),
+                      value)
+        .with_node(to_text(name));
+  });
+}
+
+pyc_status pyc_graph_constant_of(pyc_graph* graph, const char* name, const pyc_graph* other,
+                                 pyc_value constant, pyc_value* value, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(check_new_value(graph, value));
+    PYC_TRY(require(other, "other"));
+    const ir::Graph& source = other->graph();
+    if (constant >= source.values.size() || source.value(constant).constant == nullptr) {
+      return Status(Code::kInvalidArgument,
+                    fmt::format("value {} is no constant of the other graph", constant));
+    }
+    const ir::Value& found = source.value(constant);
+    return give_value(graph->builder.constant(found.type, found.constant, to_text(name)), value)
         .with_node(to_text(name));
   });
 }

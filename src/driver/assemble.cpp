@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/in_place.h"
+#include "plan/offload.h"
 #include "plan/recompute.h"
 
 namespace pyc::driver {
@@ -157,7 +158,7 @@ class Assembler {
       case BufferClass::kWorkspace:
         break;
     }
-    return {runtime::Where::kArena, 0, b.offset};
+    return {b.place == plan::kShelf ? runtime::Where::kShelf : runtime::Where::kArena, 0, b.offset};
   }
 
   runtime::BufferRef resolve(const plan::Step& step, const backends::CompiledGroup& compiled,

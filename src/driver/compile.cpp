@@ -116,6 +116,7 @@ Result<Grouped> group_graph(const ir::VerifiedGraph& given, const CompileOptions
                                            .target = o.target,
                                            .store = o.store.get(),
                                            .effort = effort_of(o),
+                                           .least_memory = o.mode == kMemoryFirst,
                                            .trace = o.trace.get(),
                                            .before_kernel = [limit] { return limit.check("code"); },
                                            .after_kernel = after_kernel(o)};
@@ -177,6 +178,7 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
                              .effort = effort_of(o),
                              .group_ns = costs_of(selection),
                              .stream = o.stream_parameters && backend->capabilities().streams,
+                             .offload = backend->capabilities().offloads,
                              .states = std::move(states)};
   PYC_TRY(policies.plan(lowered, selection, std::max<int64_t>(0, o.memory_budget), planning, log));
   auto planned = plan::build_plan(lowered, selection.needs, planning);

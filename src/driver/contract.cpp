@@ -95,7 +95,8 @@ Status add_contract(CompileOptions& options, std::string_view text) {
 double predicted_ns(const DecisionLog& log) {
   double sum = 0;
   for (const Decision& d : log) {
-    constexpr std::array<std::string_view, 3> kCosting = {"kernel:", "recompute:", "stream:"};
+    constexpr std::array<std::string_view, 4> kCosting = {
+        "kernel:", "recompute:", "stream:", "offload:"};
     if (std::ranges::none_of(kCosting, [&](std::string_view p) { return d.what.starts_with(p); })) {
       continue;
     }

@@ -21,12 +21,14 @@ Result<Prediction> predict(ir::VerifiedGraph given, CompileOptions o, bool small
   if (smallest) o.memory_budget = plan::kSmallestBudget;
   PYC_ASSIGN(const Front front, plan_graph(std::move(given), o, TimeLimit(o)));
   PYC_TRY(check_latency(o, front.log));
+  int64_t copied = 0;
+  for (const plan::Place& place : front.plan.places) copied += place.metrics.copied_bytes;
   return Prediction{.peak_bytes = front.plan.host().peak_bytes,
                     .arena_bytes = front.plan.host().arena_bytes,
                     .steps = static_cast<int64_t>(front.plan.steps.size()),
                     .recomputed_steps = std::ranges::count(plan::runs_again(front.plan), true),
                     .run_ns = predicted_ns(front.log),
-                    .copied_bytes = front.plan.host().copied_bytes};
+                    .copied_bytes = copied};
 }
 
 }  // namespace pyc::driver

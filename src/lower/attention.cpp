@@ -91,7 +91,7 @@ class Writer {
 };
 
 Attention Writer::run() {
-  t_ = c_.output_type(0).dtype;
+  t_ = c_.output_type(1).dtype;  // the rows may be stored rounded
   a_.dtype = t_;
   a_.factors = c_.input_type(0).dtype;
   a_.batch = f_.batch;
@@ -247,7 +247,7 @@ void Writer::store_row(Row row) {
   at = at * c_.index(f_.queries) + query_;
   c_.each(f_.columns, Order::kVector, [&](Expr e) {
     c_.store(a_.outputs[0].buffer, at * c_.index(f_.columns) + e,
-             result(c_.load(sums_, e), row.l, row.m));
+             convert(result(c_.load(sums_, e), row.l, row.m), c_.output_type(0).dtype));
   });
   c_.store(a_.outputs[1].buffer, at, row.m);
   c_.store(a_.outputs[2].buffer, at, row.l);
@@ -262,8 +262,9 @@ void Writer::describe() {
   const Expr l = variable(a_.l, "l");
   a_.weight = weight(s, m).id;
   a_.factor = factor(before, m).id;
-  const Expr values[] = {result(o, l, m), m, l};
-  a_.result = values[0].id;
+  const Expr row = result(o, l, m);
+  const Expr values[] = {convert(row, c_.output_type(0).dtype), m, l};
+  a_.result = row.id;
   for (size_t i = 0; i < 3; ++i) {
     Attention::Output& out = a_.outputs[i];
     if (out.buffer != kNone) out.value = builder_.as_stored(out.buffer, values[i]).id;

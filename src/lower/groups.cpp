@@ -271,22 +271,38 @@ class Former {
           if (spoils_product(outputs[o], elements, through)) return true;
           continue;
         }
-        if (plain.domain() <= elements || !strided_product(plain)) continue;
-        if (!strided_product(probe(consumer, static_cast<int>(o), through))) return true;
+        if (plain.domain() <= elements || !strided_product(plain, false)) continue;
+        const bool in_runs = !options_.unit.empty() && is_half(graph_.type(v).dtype);
+        if (!strided_product(probe(consumer, static_cast<int>(o), through), in_runs)) return true;
       }
     }
     return false;
   }
 
-  // A chain of products whose operands' places are sums of multiples of the indices.
-  static bool strided_product(const Probe& p) {
+  // A chain of products whose operands' places are sums of multiples of the indices or, for a unit
+  // whose kernels copy neighbours in runs, of what runs of indices are cut into, as heads that lie
+  // apart.
+  static bool strided_product(const Probe& p, bool in_runs) {
     const bool chain = p.reductions.size() == 1 && p.reductions[0].kind == loop::ReduceKind::kChain;
     return chain && std::all_of(p.reads.begin(), p.reads.end(), [&](const ProbeRead& r) {
-             const loop::Affine at = loop::affine_of(*p.pool, r.offset);
-             return !r.guarded && std::all_of(at.terms.begin(), at.terms.end(), [&](const auto& t) {
-               return p.pool->node(t.first).op == loop::Op::kVar;
-             });
+             return !r.guarded && is_strided(*p.pool, loop::affine_of(*p.pool, r.offset), in_runs);
            });
+  }
+  static bool is_strided(const loop::Pool& pool, const loop::Affine& at, bool in_runs) {
+    constexpr int64_t kRun = 8;
+    bool is_cut = false;
+    bool has_neighbours = false;
+    for (const auto& [term, factor] : at.terms) {
+      const loop::ExprNode& n = pool.node(term);
+      has_neighbours = has_neighbours || factor == 1;
+      if (n.op == loop::Op::kVar) continue;
+      is_cut = true;
+      if (n.op != loop::Op::kFloorDiv && n.op != loop::Op::kFloorMod) return false;
+      const loop::ExprNode& by = pool.node(n.b);
+      if (pool.node(n.a).op != loop::Op::kVar || by.op != loop::Op::kConst) return false;
+      if (static_cast<int64_t>(by.word) % kRun != 0) return false;
+    }
+    return !is_cut || (in_runs && has_neighbours);
   }
 
   void mark_inlined(ir::ValueId v, int depth, std::string reason) {

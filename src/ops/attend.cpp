@@ -7,6 +7,7 @@
 #include "ops/support/draws.h"
 #include "ops/support/infer.h"
 #include "ops/support/operands.h"
+#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -50,9 +51,13 @@ Types infer_attend(const InferArgs& args) {
                     lengths);
     }
   }
+  const DType stored = args.has("to") ? args.attr_dtype("to") : wide;
+  if (stored != wide && stored != q.dtype) {
+    return refuse(Code::kDtypeMismatch, "to must be ", wide, " or ", q.dtype, ", found ", stored);
+  }
   const Shape rows{q.shape[0], q.shape[1], q.shape[2]};
   const Shape y{q.shape[0], q.shape[1], q.shape[2], v.shape[3]};
-  return std::vector<TensorType>{{wide, y}, {wide, rows}, {wide, rows}};
+  return std::vector<TensorType>{{stored, y}, {wide, rows}, {wide, rows}};
 }
 
 // Reads the operands of one attend node and forms its scores.
@@ -62,7 +67,7 @@ class Attend {
       : c_(context),
         mask_(operand_at(context.node().attrs, kTensors, "mask")),
         lengths_(operand_at(context.node().attrs, kTensors, "lengths")),
-        wide_(context.output_type(0).dtype) {}
+        wide_(context.output_type(1).dtype) {}
 
   void write() {
     const Shape& q = c_.input_type(0).shape;
@@ -289,13 +294,14 @@ const ir::OpDef& op_attend() {
       .name = "attend",
       .summary =
           "Attention over keys in blocks of 128 with a running maximum: the rows, their maxima and "
-          "their sums, in f32 (f64 for f64).",
+          "their sums, in f32 (f64 for f64); the rows rounded to `to` if that is given.",
       .min_inputs = 3,
       .max_inputs = 5,
       .outputs = 3,
       .attrs = {with_attr(), required("scale", ir::AttrKind::kFloat), optional("softcap", 0.0),
                 optional("causal", false), optional("left_window", int64_t{-1}),
-                optional("right_window", int64_t{-1}), optional("past", int64_t{0})},
+                optional("right_window", int64_t{-1}), optional("past", int64_t{0}),
+                wide_result_attr()},
       .infer = infer_attend,
       .kernel = kernel_attend,
       .traits = {.reads_strided = true},

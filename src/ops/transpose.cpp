@@ -84,12 +84,34 @@ ValueId simplify_transpose(Patch& patch, const NodeView& node) {
                   patch.op("transpose", {inner.input(0)}, {{"perm", joined}}));
 }
 
-ValueId gradient_transpose(Backward& b) {
+// The node that made v, if it is of that op and gives a matrix.
+const ir::Node* matrix_by(const ir::Graph& graph, ValueId v, std::string_view op) {
+  const ir::NodeId n = graph.value(v).producer;
+  if (n == ir::kNoId || graph.nodes[n].op->name != op || graph.type(v).rank() != 2) return nullptr;
+  return &graph.nodes[n];
+}
+
+// (aᵀ·g)ᵀ, what a weight that is read turned gets, is gᵀ·a: the same products in the same order,
+// and elements of the result lie as those of the weight do.
+Grads gradient_transpose(ir::GraphBuilder& builder, const ir::Node& node,
+                         std::span<const ValueId> grads) {
+  Backward b(builder, node, grads);
   const Ints perm = permutation(b.attrs().attr_ints("perm"), b.input_type(0).rank());
   Ints back(perm.size());
   for (size_t i = 0; i < perm.size(); ++i)
     back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-  return b.transpose(b.g(), back);
+  const ir::Graph& graph = builder.graph();
+  const ValueId arrived = b.g();
+  const ir::Node* product = matrix_by(graph, arrived, "matmul");
+  const ir::Node* turned =
+      product != nullptr ? matrix_by(graph, product->inputs[0], "transpose") : nullptr;
+  if (turned != nullptr && perm == Ints{1, 0} && graph.type(product->inputs[1]).rank() == 2) {
+    const ValueId rows = turned->inputs[0];
+    const ir::Attrs attrs = product->attrs;
+    const ValueId columns = b.transpose(product->inputs[1], {1, 0});
+    return b.outputs({b.stored(b.op("matmul", {columns, rows}, attrs), 0)});
+  }
+  return b.outputs({b.stored(b.transpose(arrived, back), 0)});
 }
 
 Result<ValueId> draw_transpose(Draw& d, DType t) {
@@ -111,7 +133,7 @@ const ir::OpDef& op_transpose() {
       .traits = {.moves_data = true},
       .canonical_attrs = canonical_perm,
       .simplify = simplify_transpose,
-      .gradient = gradient_of_one<gradient_transpose>,
+      .gradient = gradient_transpose,
       .onnx = {.name = "Transpose", .attrs = "perm", .small = true},
       .draw = {.node = draw_transpose},
   };

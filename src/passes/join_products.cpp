@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -96,6 +97,13 @@ class Joiner {
            (a.bias == kNoId) == (b.bias == kNoId);
   }
 
+  // The rows side by side: once, since no pass that joins equal constants comes behind.
+  ValueId one_row(const std::vector<ValueId>& parts) {
+    const auto [it, is_new] = rows_.try_emplace(parts, kNoId);
+    if (is_new) it->second = side_by_side(parts, 0);
+    return it->second;
+  }
+
   // The matrices, or rows, side by side.
   ValueId side_by_side(const std::vector<ValueId>& parts, int64_t rows) {
     const DType dtype = patch_.type(parts[0]).dtype;
@@ -129,7 +137,7 @@ class Joiner {
     if (k == 0) return;
     ValueId all =
         patch_.op("matmul", {product.input(0), side_by_side(weights, k)}, product.attrs());
-    if (branches[0].bias != kNoId) all = patch_.op("add", {all, side_by_side(rows, 0)});
+    if (branches[0].bias != kNoId) all = patch_.op("add", {all, one_row(rows)});
     if (branches[0].cast) all = patch_.op("cast", {all}, {{"to", *branches[0].cast}});
     int64_t from = 0;
     for (const Branch& b : branches) {
@@ -151,6 +159,50 @@ class Joiner {
   ir::Patch& patch_;
   const PassContext& context_;
   std::vector<int> readers_;
+  std::map<std::vector<ValueId>, ValueId> rows_;  // joined, by their parts
+};
+
+// Roundings of attention's rows that nobody reads unrounded, behind moves or not: attention stores
+// them rounded.
+class Rounder {
+ public:
+  Rounder(ir::Patch& patch, const PassContext& context)
+      : patch_(patch), context_(context), readers_(count_readers(patch.graph())) {}
+
+  void visit(ir::NodeId n) {
+    const NodeView cast = patch_.node(n);
+    std::vector<NodeView> moves;
+    ValueId v = cast.input(0);
+    NodeView from = patch_.producer(v);
+    for (; readers_[v] == 1 && from && from.op().traits.moves_data && from.inputs() == 1 &&
+           from.outputs().size() == 1;
+         from = patch_.producer(v)) {
+      moves.push_back(from);
+      v = from.input(0);
+    }
+    if (readers_[v] != 1 || !from || !from.is("attend") || from.outputs()[0] != v) return;
+    const DType to = cast.type().dtype;
+    if (!is_half(to) || from.input_type(0).dtype != to || from.attrs().contains("to")) return;
+    for (size_t i = 1; i < from.outputs().size(); ++i) {
+      if (readers_[from.outputs()[i]] > 0) return;
+    }
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < from.inputs(); ++i) inputs.push_back(from.input(i));
+    ir::Attrs attrs = from.attrs();
+    attrs["to"] = to;
+    patch_.at(n);
+    ValueId rounded = patch_.op("attend", std::move(inputs), std::move(attrs));
+    for (size_t i = moves.size(); i-- > 0;) {
+      rounded = patch_.op(moves[i].op().name, {rounded}, moves[i].attrs());
+    }
+    patch_.replace(cast.outputs()[0], rounded);
+    context_.count("attention_rounding");
+  }
+
+ private:
+  ir::Patch& patch_;
+  const PassContext& context_;
+  std::vector<int> readers_;
 };
 
 }  // namespace
@@ -163,7 +215,14 @@ Result<bool> join_products(ir::Graph& graph, const PassContext& context) {
     const NodeView node = patch.node(n);
     if (node.is("attention") || node.is("attend")) joiner.visit(node);
   }
-  return patch.apply();
+  PYC_ASSIGN(const bool joined, patch.apply());
+  ir::Patch rounding(graph, context.ops);
+  Rounder rounder(rounding, context);
+  for (ir::NodeId n = 0; n < graph.nodes.size(); ++n) {
+    if (rounding.node(n).is("cast")) rounder.visit(n);
+  }
+  PYC_ASSIGN(const bool rounded, rounding.apply());
+  return joined || rounded;
 }
 
 }  // namespace pyc::passes

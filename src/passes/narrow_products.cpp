@@ -52,7 +52,7 @@ class Narrower {
     }
     // What is not multiplied, as a mask, may be as low as it likes.
     for (size_t i = 0; i < node.inputs() && i < factors; ++i) {
-      if (overflows(node.input(i))) return "constant_overflows";
+      if (overflows(moved_constant(node.input(i)))) return "constant_overflows";
     }
     return "";
   }
@@ -63,7 +63,7 @@ class Narrower {
     const bool adds = traits.adds_input && node.inputs() > factors;
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < (adds ? factors : node.inputs()); ++i) {
-      inputs.push_back(traits.reads_strided ? half_moved(node.input(i)) : half(node.input(i)));
+      inputs.push_back(traits.reads_strided ? half_moved(node.input(i)) : turned(node.input(i)));
     }
     ir::Attrs attrs = node.attrs();
     attrs["to"] = DType::kF32;
@@ -85,6 +85,16 @@ class Narrower {
     return patch_.op("reshape", {node.input(i)}, {{"shape", column}});
   }
 
+  // The constant that moves alone made `v` of, each of one value; `v` itself if there is none.
+  ValueId moved_constant(ValueId v) {
+    ValueId at = v;
+    for (NodeView from = patch_.producer(at); from; from = patch_.producer(at)) {
+      if (!from.op().traits.moves_data || from.inputs() != 1) return v;
+      at = from.input(0);
+    }
+    return patch_.constant(at) != nullptr ? at : v;
+  }
+
   // The half type of a value, rounded before its elements are moved: the node reads where they lie,
   // so what made them can store halves.
   ValueId half_moved(ValueId v) {
@@ -102,9 +112,26 @@ class Narrower {
     return halves_[v] = first + static_cast<ValueId>(at);
   }
 
-  // An f32 value as the half type; others as they are.
+  // A factor. A matrix that is read turned, as gradients read weights and activations, is rounded
+  // as it lies: forward reads the same halves, and a product turns what it reads for nothing.
+  ValueId turned(ValueId v) {
+    const NodeView from = patch_.producer(v);
+    const bool turns = from && from.op().name == "transpose" && from.type().rank() == 2 &&
+                       patch_.type(v).dtype == DType::kF32;
+    if (!turns || moved_constant(v) != v) return half(v);
+    const ValueId source = from.input(0);
+    const NodeView before = patch_.producer(source);
+    const bool reshaped = before && before.op().name == "reshape";
+    ValueId made = half(reshaped ? before.input(0) : source);
+    if (reshaped) made = patch_.op("reshape", {made}, before.attrs());
+    return patch_.op("transpose", {made}, from.attrs());
+  }
+
+  // An f32 value as the half type; others as they are. A constant is rounded here and now, also
+  // where it lies another way: a product packs it from there.
   ValueId half(ValueId v) {
     if (patch_.type(v).dtype != DType::kF32) return v;
+    if (moved_constant(v) != v) return half_moved(v);
     if (const auto found = halves_.find(v); found != halves_.end()) return found->second;
     const ValueId made = patch_.constant(v) != nullptr
                              ? constant_half(v)

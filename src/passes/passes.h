@@ -79,7 +79,7 @@ Result<bool> cse(ir::Graph& graph, const PassContext& context);
 
 // Products of one value with constant weights whose results attention reads (q, k and v) become one
 // product, of which attention reads slices. Columns of a product do not depend on each other, so no
-// bit changes.
+// bit changes. Rows of attention that are only read rounded to halves are stored so.
 Result<bool> join_products(ir::Graph& graph, const PassContext& context);
 
 // Gives every model output a node result of its own: inputs, constants and values that are an

@@ -62,7 +62,8 @@ constexpr Pass kPasses[] = {
      .repeated = true,
      .run = cse},
     {.name = "join_products",
-     .summary = "Products that share an input before attention become one.",
+     .summary = "Products that share an input before attention become one, and roundings behind it "
+                "part of it.",
      .run = join_products},
     {.name = "isolate_outputs",
      .summary = "Every output becomes a node result of its own.",

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "passes/look.h"
 #include "passes/passes.h"
@@ -29,7 +32,31 @@ struct Parts {
   bool drops = false;
   double fill = 0.0;  // stands where they are not kept
   double scale = 1.0;
+  ir::Shape scores;  // what the mask is said for
 };
+
+// Whether two shapes are stacks of equal matrices.
+bool same_matrix(const ir::Shape& a, const ir::Shape& b) {
+  return a.size() >= 2 && b.size() >= 2 && std::equal(a.end() - 2, a.end(), b.end() - 2);
+}
+
+// How many matrices a stack has.
+int64_t matrices(const ir::Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end() - 2, int64_t{1}, std::multiplies<>());
+}
+
+// The shape of an operand with the scores' batch and heads, which torch makes one dim before a
+// product; keys that all heads share keep their 1. Nothing when it has other matrices.
+std::optional<ir::Shape> with_batch_of(const ir::Shape& scores, const ir::Shape& operand) {
+  const size_t batch = scores.size() - 2;
+  const bool shared = batch > 0 && operand.size() == scores.size() && operand[batch - 1] == 1 &&
+                      std::equal(operand.begin(), operand.end() - 3, scores.begin());
+  if (shared) return operand;
+  ir::Shape shape(scores.begin(), scores.end() - 2);
+  shape.insert(shape.end(), operand.end() - 2, operand.end());
+  if (matrices(shape) != matrices(operand)) return std::nullopt;
+  return shape;
+}
 
 // Looks at one product and says what it is.
 class Match {
@@ -47,7 +74,7 @@ class Match {
     dtype_ = product.type().dtype;
     absorb_factors();
     check_axis(softmax);
-    if (product.input_type(0).shape != scores_) refuse("scores_reshaped");
+    if (!same_matrix(product.input_type(0).shape, parts_.scores)) refuse("scores_reshaped");
     check_shapes();
     return true;
   }
@@ -59,14 +86,15 @@ class Match {
     if (why_not_.empty()) why_not_ = reason;
   }
 
-  // What `v` is made by, through copies and casts between floats, and where `rows` are all that
-  // matters, through reshapes that keep them. What lies on the way is inside the pattern: nothing
-  // else may read it.
-  NodeView inner(ValueId v, bool rows = false) {
+  using Kept = bool (*)(const ir::Shape&, const ir::Shape&);
+
+  // What `v` is made by, through copies, casts between floats, and reshapes that keep what matters.
+  // What lies on the way is inside the pattern: nothing else may read it.
+  NodeView inner(ValueId v, Kept kept) {
     for (;;) {
       only_reader(v);
       const NodeView node = patch_.producer(v);
-      if (rows && node.is("reshape") && same_rows(node.input_type(0), node.type())) {
+      if (node.is("reshape") && kept(node.input_type(0).shape, node.type().shape)) {
         v = node.input(0);
         continue;
       }
@@ -77,8 +105,8 @@ class Match {
     }
   }
 
-  static bool same_rows(const ir::TensorType& a, const ir::TensorType& b) {
-    return a.rank() > 0 && b.rank() > 0 && a.shape.back() == b.shape.back();
+  static bool same_rows(const ir::Shape& a, const ir::Shape& b) {
+    return !a.empty() && !b.empty() && a.back() == b.back();
   }
 
   void only_reader(ValueId v) {
@@ -87,7 +115,7 @@ class Match {
 
   // Exporters guard against rows without a key: where(is_nan(p), 0, p). The op gives 0 there.
   NodeView softmax_of(ValueId v) {
-    const NodeView node = inner(v, true);
+    const NodeView node = inner(v, same_rows);
     if (node.is("softmax")) return node;
     if (!node.is("where") || patch_.current(node.input(2)) >= readers_.size()) return {};
     const NodeView guard = patch_.producer(node.input(0));
@@ -100,9 +128,9 @@ class Match {
 
   // The scores below an optional mask.
   bool find_scores(ValueId v) {
-    const NodeView node = inner(v, true);
+    const NodeView node = inner(v, same_rows);
     if (!node) return false;
-    scores_ = node.type().shape;
+    parts_.scores = node.type().shape;
     if (node.is("add")) {
       for (size_t i : {0, 1}) {
         if (!find_product(node.input(i))) continue;
@@ -130,7 +158,7 @@ class Match {
   bool find_product(ValueId v) {
     const std::string before = why_not_;
     double scale = 1.0;
-    for (NodeView node = inner(v);; node = inner(v)) {
+    for (NodeView node = inner(v, same_matrix);; node = inner(v, same_matrix)) {
       if (node.is("matmul")) {
         parts_.q = node.input(0);
         parts_.k_transposed = node.input(1);
@@ -199,21 +227,25 @@ class Match {
     const ir::TensorType& v = patch_.type(parts_.v);
     if (q.dtype != dtype_ || k.dtype != dtype_ || v.dtype != dtype_) return refuse("dtypes_differ");
     if (parts_.mask != kNoId && patch_.type(parts_.mask).dtype != dtype_) refuse("mask_dtype");
-    if (q.rank() < 2 || q.rank() > kRank || k.rank() != q.rank() || v.rank() != q.rank()) {
+    if (!std::isfinite(parts_.scale) || parts_.scale == 0.0) refuse("scale_not_finite");
+    const auto rank = static_cast<int64_t>(parts_.scores.size());
+    if (rank < 2 || rank > kRank || q.rank() < 2 || k.rank() < 2 || v.rank() < 2) {
       return refuse("rank");
     }
-    if (!std::isfinite(parts_.scale) || parts_.scale == 0.0) refuse("scale_not_finite");
-    const auto batch = static_cast<size_t>(q.rank() - 2);
-    for (size_t d = 0; d < batch; ++d) {
-      const bool heads = d + 1 == batch && k.shape[d] == 1;  // shared by all
-      if (k.shape[d] != v.shape[d] || (k.shape[d] != q.shape[d] && !heads)) refuse("batch_differs");
+    const auto rows = with_batch_of(parts_.scores, q.shape);
+    const auto keys = with_batch_of(parts_.scores, k.shape);
+    const auto values = with_batch_of(parts_.scores, v.shape);
+    const auto batch = rank - 2;
+    if (!rows || !keys || !values ||
+        !std::equal(keys->begin(), keys->begin() + batch, values->begin()) ||
+        !std::equal(rows->begin(), rows->begin() + batch, parts_.scores.begin())) {
+      refuse("batch_differs");
     }
   }
 
   const ir::Patch& patch_;
   const std::vector<int>& readers_;
   Parts parts_;
-  ir::Shape scores_;
   DType dtype_ = DType::kF32;
   std::string why_not_;
 };
@@ -226,9 +258,9 @@ class Raise {
   Raise(ir::Patch& patch, const Parts& parts) : patch_(patch), parts_(parts) {}
 
   ValueId build(const ir::TensorType& type) {
-    const ValueId q = rank4(parts_.q);
-    ValueId k = rank4(untransposed(parts_.k_transposed));
-    ValueId v = rank4(parts_.v);
+    const ValueId q = rank4(batched(parts_.q));
+    ValueId k = rank4(untransposed(batched(parts_.k_transposed)));
+    ValueId v = rank4(batched(parts_.v));
     share_heads(k, v);
     std::vector<ValueId> inputs{q, k, v};
     ir::Attrs attrs{{"scale", parts_.scale}};
@@ -237,11 +269,20 @@ class Raise {
       attrs["with"] = std::string("mask");
     }
     const ValueId y = patch_.op("attention", std::move(inputs), std::move(attrs));
-    if (type.rank() == kRank) return y;
+    if (patch_.type(y) == type) return y;
     return patch_.op("reshape", {y}, {{"shape", type.shape}});
   }
 
  private:
+  // With the scores' batch and heads; what was made one dim for the product was such before.
+  ValueId batched(ValueId v) {
+    const ir::Shape shape = *with_batch_of(parts_.scores, patch_.type(v).shape);
+    if (patch_.type(v).shape == shape) return v;
+    const NodeView node = patch_.producer(v);
+    if (node.is("reshape") && node.input_type(0).shape == shape) return node.input(0);
+    return patch_.op("reshape", {v}, {{"shape", shape}});
+  }
+
   ValueId rank4(ValueId v) {
     ir::Shape shape = patch_.type(v).shape;
     if (shape.size() == kRank) return v;

@@ -12,6 +12,7 @@
 #include "plan/instances.h"
 #include "plan/liveness.h"
 #include "plan/metrics.h"
+#include "plan/offload.h"
 #include "plan/order.h"
 #include "plan/states.h"
 #include "plan/stream.h"
@@ -120,6 +121,15 @@ Draft stream_either(const Drafting& drafting, Draft once, Draft again, int64_t l
   return arena_and_parameters(both) < arena_and_parameters(plain) ? both : plain;
 }
 
+// The same for temporaries that move out.
+Draft move_out_of_either(const Drafting& drafting, Draft once, Draft again, int64_t limit) {
+  const bool differ = once.plan.steps.size() != again.plan.steps.size();
+  Draft both = move_out(drafting, std::move(again), limit);
+  if (!differ || both.placement.arena_bytes <= limit) return both;
+  Draft plain = move_out(drafting, std::move(once), limit);
+  return plain.placement.arena_bytes < both.placement.arena_bytes ? plain : both;
+}
+
 }  // namespace
 
 Status check_budgets(const ExecutionPlan& plan, int threads) {
@@ -176,6 +186,8 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
       draft = fit_arena(drafting, std::move(draft), options.group_ns, limit);
       if (options.stream && peak() > budget) {
         draft = stream_either(drafting, std::move(once), std::move(draft), budget - others);
+      } else if (options.offload && peak() > budget) {
+        draft = move_out_of_either(drafting, std::move(once), std::move(draft), limit);
       }
     }
   }
@@ -184,6 +196,7 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
   plan.host() = measure(plan, 0);
   plan.host().scratch_bytes = scratch;
   plan.host().peak_bytes += scratch * options.threads;
+  for (uint32_t p = 1; p < plan.places.size(); ++p) plan.places[p].metrics = measure(plan, p);
   log_placement(draft, options.reuse);
   PYC_TRY(verify_schedule(lowered, plan));
   PYC_TRY(verify_allocation(plan));

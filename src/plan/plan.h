@@ -29,6 +29,7 @@ struct PlanOptions {
   // Empty or 0: by the bytes that the group moves.
   std::vector<double> group_ns = {};
   bool stream = false;                 // parameters may stay in a file for the budget (stream.h)
+  bool offload = false;                // temporaries may move to the host for it (offload.h)
   std::vector<StatePair> states = {};  // inputs and outputs of one type, each in one pair at most
   // The groups in the order that their steps run in (check_order); empty: the plan chooses. A plan
   // that is over the budget chooses anyway. There are no states.
@@ -37,8 +38,8 @@ struct PlanOptions {
 
 // Orders the groups' steps, assigns offsets and accounts for every byte. A plan that is over the
 // budget gets the order of kMemoryFirst, then steps that run again (recompute.h), then parameters
-// that stay in a file (stream.h). One that is still over it is refused with the smallest budget
-// that was found to do; that one does. `needs[i]` is what the candidate chosen for group i asks
+// that stay in a file (stream.h) or temporaries that wait on the host (offload.h). One that is
+// still over it is refused with the smallest budget that was found to do; that one does. `needs[i]` is what the candidate chosen for group i asks
 // for. The result passed verify_schedule, verify_allocation and check_budgets.
 Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
                                  std::span<const lower::KernelNeeds> needs,

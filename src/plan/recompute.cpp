@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "plan/chain.h"
 #include "plan/in_place.h"
 #include "plan/liveness.h"
 #include "plan/order.h"
@@ -103,6 +104,31 @@ class Search {
       plan_ = before;
       profile_ = look();
       banned.emplace(move->instance, move->before);
+    }
+  }
+
+  // Gives up the values that are cheapest to make again of those that are kept over the most
+  // crowded step, taken as a chain (chain.h); what is over the limit then is left to lower().
+  void lower_chain() {
+    const auto peak = static_cast<uint32_t>(
+        std::max_element(profile_.use.begin(), profile_.use.end() - 1) - profile_.use.begin());
+    const int64_t need = profile_.use[peak] - limit_;
+    if (need <= 0) return;
+    std::vector<Move> moves;
+    std::vector<ChainValue> values;
+    for (uint32_t s = 0; s < peak && work_ > 0; ++s) {
+      std::optional<Move> move = move_over(s, peak);
+      const int64_t bytes = move ? -changed(*move, peak) : 0;
+      if (bytes <= 0) continue;
+      values.push_back({bytes, std::max(move->ns, 0.0)});
+      moves.push_back(std::move(*move));
+    }
+    work_ -= static_cast<int64_t>(values.size() * kChainStates);
+    const std::vector<bool> dropped = cheapest_of_chain(values, need, limit_);
+    // From the last one on: then what it is made of is given up until just before it.
+    const uint32_t group = plan_.steps[peak].group;
+    for (size_t i = dropped.size(); i > 0; --i) {
+      if (dropped[i - 1]) give_up(moves[i - 1].instance, group);
     }
   }
 
@@ -274,6 +300,33 @@ class Search {
       move.gain -= over(kept + workspace, limit_);
     }
     return move;
+  }
+
+  // The move that does not keep the results of step `s` over step `over`.
+  std::optional<Move> move_over(uint32_t s, uint32_t over) {
+    uint32_t instance = ir::kNoId;
+    uint32_t to = ir::kNoId;
+    for (const uint32_t w : plan_.steps[s].writes) {
+      const std::vector<uint32_t>& uses = plan_.instances[w].uses;
+      const auto later = std::upper_bound(uses.begin(), uses.end(), over);
+      if (later == uses.end() || later == uses.begin() || *std::prev(later) == over) continue;
+      if (*later >= to) continue;
+      instance = w;
+      to = *later;
+    }
+    if (instance == ir::kNoId) return {};
+    return try_move(instance, to, true);
+  }
+
+  // The same for an instance, over the first step of a group, where that is possible still.
+  void give_up(uint32_t instance, uint32_t group) {
+    const auto over = std::ranges::find(plan_.steps, group, &Step::group);
+    if (writer_[instance] == ir::kNoId || over == plan_.steps.end() || work_ <= 0) return;
+    const std::optional<Move> move =
+        move_over(writer_[instance], static_cast<uint32_t>(over - plan_.steps.begin()));
+    if (!move) return;
+    apply(*move);
+    profile_ = look();
   }
 
   static int64_t changed(const Move& move, uint32_t s) {
@@ -480,10 +533,18 @@ int64_t largest_step(const RecomputeTask& task, const ExecutionPlan& plan) {
 
 Recomputed recompute(const RecomputeTask& task, const ExecutionPlan& plan, int64_t limit,
                      int64_t work) {
-  Search search(task, plan, limit, work);
-  search.lower();
-  if (search.fits()) search.take_back();
-  return std::move(search).result();
+  const auto made = [&](bool chain, int64_t most) {
+    Search search(task, plan, limit, most);
+    if (chain) search.lower_chain();
+    search.lower();
+    if (search.fits()) search.take_back();
+    return std::move(search).result();
+  };
+  constexpr int64_t kPartOfChain = 4;
+  Recomputed steps = made(false, work);
+  Recomputed chain = made(true, work / kPartOfChain);
+  const bool better = chain.fits && (!steps.fits || chain.more_ns < steps.more_ns);
+  return better ? std::move(chain) : std::move(steps);
 }
 
 }  // namespace pyc::plan

@@ -27,8 +27,10 @@ struct Recomputed {
 };
 
 // The plan with steps run again, in its order, so that no step uses more than `limit` bytes of the
-// host's arena. Takes, one after the other, what lowers the bytes over the limit, summed over the
-// steps, most for its time; then takes back what turned out not to be needed. Inputs of a step that
+// host's arena. The cheaper of two searches. One takes, one after the other, what lowers the bytes
+// over the limit, summed over the steps, most for its time; then takes back what turned out not to
+// be needed. The other does so too, but begins with the values that dynamic programming over the
+// chain of those kept over the most crowded step finds cheapest (chain.h). Inputs of a step that
 // runs again are kept for it where they fit and made again where not. A step that writes an output
 // or a state runs once. Requires a plan of make_instances in any order of its steps.
 Recomputed recompute(const RecomputeTask& task, const ExecutionPlan& plan, int64_t limit,

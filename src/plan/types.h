@@ -11,6 +11,9 @@
 // Files. A parameter may stay in a file that is mapped (class mapped): no step computes from it. A
 // Copy brings it into a temporary, its window, before each step that reads it.
 //
+// Shelf. Place 1, where there is one, is host memory beside a device's: a Copy moves a temporary
+// there and another one back (offload.h).
+//
 // State. A state is memory that stays from run to run: before the first step it holds the value of
 // one input, after the last one that of an output, which is the input's at the next run. Both
 // values have an instance of class state, in the same bytes; the caller hands in neither of them.

@@ -28,8 +28,9 @@ struct RunStats {
   int64_t allocations = 0;   // blocks of memory made for this run; 0 on the hot path
   int64_t staged_views = 0;  // inputs and outputs that had to be copied: not plain (tensor_view.h)
   int64_t staged_bytes = 0;  // of their elements
-  int64_t copied_bytes = 0;  // by Copy steps: of states that no kernel could write in place, and of
-                             // parameters that stay in a file
+  int64_t copied_bytes = 0;  // by Copy steps: of states that no kernel could write in place, of
+                             // parameters that stay in a file, and of values that move out of a
+                             // device and back
   int64_t recomputed_steps = 0;  // of `steps`: those that computed what an earlier one did
   // What passed between the host and the memory of a device: 0 where the engine is the host's.
   int64_t sent_bytes = 0;

@@ -326,6 +326,9 @@ Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Pro
   std::map<const std::string*, std::shared_ptr<const HostCode>> loaded;
   const auto bind = [&](const Step& step) -> Status {
     if (const Copy* copy = step.copy()) {
+      if (copy->buffers[0].where == Where::kShelf || copy->buffers[1].where == Where::kShelf) {
+        return {Code::kUnsupported, "it moves values to the host, where all of them are"};
+      }
       engine->bind({copy_units, copy}, (copy->bytes + kCopyUnit - 1) / kCopyUnit, step);
       return {};
     }

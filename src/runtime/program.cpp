@@ -9,6 +9,9 @@
 namespace pyc::runtime {
 namespace {
 
+// More than any machine has.
+constexpr int64_t kMostShelf = int64_t{1} << 48;
+
 Status broken(std::string message) { return {Code::kInternal, "program: " + std::move(message)}; }
 
 Status check_io(std::string_view what, const IoSpec& io) {
@@ -37,6 +40,8 @@ bool exists(const Program& program, const BufferRef& ref) {
       return ref.offset >= 0 && ref.offset < program.arena_bytes;
     case Where::kScratch:
       return true;
+    case Where::kShelf:
+      return ref.offset >= 0 && ref.offset <= kMostShelf;
     case Where::kState:
       return ref.index < program.states.size() && ref.offset >= 0 &&
              ref.offset <= program.states[ref.index].input.bytes;
@@ -48,7 +53,9 @@ bool exists(const Program& program, const BufferRef& ref) {
 bool fits_copy(const Program& program, const Copy& copy) {
   const auto room = [&](const BufferRef& ref) { return bytes_behind(program, ref); };
   const auto& [from, to] = copy.buffers;
-  const bool target = to.where == Where::kState || to.where == Where::kArena;
+  if (from.where == Where::kShelf && to.where != Where::kArena) return false;
+  const bool shelved = to.where == Where::kShelf && from.where == Where::kArena;
+  const bool target = to.where == Where::kState || to.where == Where::kArena || shelved;
   const bool same = from.where == to.where && from.index == to.index;
   const bool apart =
       !same || std::max(from.offset, to.offset) - std::min(from.offset, to.offset) >= copy.bytes;
@@ -66,7 +73,8 @@ Status check_step(const Program& program, const Step& step) {
     return broken(fmt::format("step '{}': no code", step.name));
   }
   for (size_t b = 0; b < step.buffers().size(); ++b) {
-    if (!exists(program, step.buffers()[b])) {
+    const bool computes = copy == nullptr && step.buffers()[b].where == Where::kShelf;
+    if (computes || !exists(program, step.buffers()[b])) {
       return broken(fmt::format("step '{}': buffer {} does not exist", step.name, b));
     }
   }
@@ -88,6 +96,18 @@ std::vector<bool> streamed_parameters(const Program& program) {
   return streamed;
 }
 
+int64_t shelf_bytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    const Copy* copy = step.copy();
+    if (copy == nullptr) continue;
+    for (const BufferRef& ref : copy->buffers) {
+      if (ref.where == Where::kShelf) bytes = std::max(bytes, ref.offset + copy->bytes);
+    }
+  }
+  return bytes;
+}
+
 int64_t bytes_behind(const Program& program, const BufferRef& ref) {
   switch (ref.where) {
     case Where::kInput:
@@ -100,6 +120,8 @@ int64_t bytes_behind(const Program& program, const BufferRef& ref) {
       return program.states[ref.index].input.bytes - ref.offset;
     case Where::kArena:
       return program.arena_bytes - ref.offset;
+    case Where::kShelf:
+      return kMostShelf;
     case Where::kScratch:
       break;
   }

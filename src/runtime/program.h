@@ -42,6 +42,7 @@ enum class Where : uint8_t {
   kArena,      // `offset` bytes into the run's arena
   kScratch,    // nothing: the kernel addresses its scratch memory itself
   kState,      // `offset` bytes into the model's state `index`
+  kShelf,      // `offset` bytes into host memory of a run on a device; only copies name it
 };
 
 struct BufferRef {
@@ -118,6 +119,10 @@ struct Program {
 // Per parameter: whether steps copy it to where kernels read it, so that it may stay in a file.
 // Requires a program that passed check_program.
 std::vector<bool> streamed_parameters(const Program& program);
+
+// The bytes of host memory that a run's copies name as its shelf; 0: none do. Requires a program
+// that passed check_program.
+int64_t shelf_bytes(const Program& program);
 
 // How many bytes a reference to an existing buffer reaches; scratch: as many as a thread has.
 int64_t bytes_behind(const Program& program, const BufferRef& ref);

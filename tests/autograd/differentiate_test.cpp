@@ -51,6 +51,12 @@ std::vector<std::byte> bytes(const std::vector<double>& numbers) {
   return out;
 }
 
+int count(const ir::Graph& graph, std::string_view op) {
+  int found = 0;
+  for (const ir::Node& node : graph.nodes) found += node.op->name == op ? 1 : 0;
+  return found;
+}
+
 void expect_refusal(const Result<ir::VerifiedGraph>& result, Code code, const std::string& part) {
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), code) << result.status().to_string();
@@ -133,9 +139,7 @@ TEST(Differentiate, JoinsThinProductsOfOneWeight) {
 )";
   const auto made = gradient(text, {"w"});
   ASSERT_TRUE(made.ok());
-  int products = 0;
-  for (const ir::Node& node : (*made)->nodes) products += node.op->name == "matmul" ? 1 : 0;
-  EXPECT_EQ(products, 3 + 2 + 1);  // forward, back through w, and the joined one
+  EXPECT_EQ(count(**made, "matmul"), 3 + 2 + 1);  // forward, back through w, and the joined one
   std::vector<double> x(16);
   std::vector<double> w(64);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 5) - 2.0;
@@ -151,6 +155,89 @@ TEST(Differentiate, JoinsThinProductsOfOneWeight) {
   for (const size_t at : {0, 9, 38, 63}) {
     EXPECT_NEAR(found[at], (loss_with(at, 1e-4) - loss_with(at, -1e-4)) / 2e-4, 1e-5) << at;
   }
+}
+
+// Slices that do not overlap send pieces that lie side by side, zeros where none was taken; a −0
+// becomes +0, as it would if zeros were added to it.
+TEST(Differentiate, PutsWhatSlicesSendSideBySide) {
+  const std::string text = R"(graph @pieces(%x: f64[6], %w: f64[5]) -> (%loss) {
+  %a = slice(%x) {starts=[0], ends=[2]} : f64[2]
+  %b = slice(%x) {starts=[4], ends=[6]} : f64[2]
+  %c = slice(%x) {starts=[2], ends=[3]} : f64[1]
+  %all = concat(%a, %b, %c) {axis=0} : f64[5]
+  %product = mul(%all, %w) : f64[5]
+  %loss = reduce_sum(%product) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"x"});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(count(**made, "pad"), 0);
+  EXPECT_EQ(count(**made, "concat"), 2);
+  const auto run = passes::run_graph(
+      **made, {}, {bytes(std::vector<double>(6, 1.0)), bytes({1, -0.0, 3, 4, 5})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(bytes(values(run.outputs[1])), bytes({1, 0.0, 5, 0.0, 3, 4}));
+}
+
+// Pieces of pieces, as the gates of a recurrence's steps are: +0 is added to the inner ones alone.
+TEST(Differentiate, AddsZeroToPiecesOfPiecesOnce) {
+  const std::string text = R"(graph @pieces(%x: f64[2,2], %w: f64[1,1]) -> (%loss) {
+  %a = slice(%x) {starts=[0], ends=[1], axes=[0]} : f64[1,2]
+  %b = slice(%x) {starts=[1], ends=[2], axes=[0]} : f64[1,2]
+  %a0 = slice(%a) {starts=[0], ends=[1], axes=[1]} : f64[1,1]
+  %a1 = slice(%a) {starts=[1], ends=[2], axes=[1]} : f64[1,1]
+  %b0 = slice(%b) {starts=[0], ends=[1], axes=[1]} : f64[1,1]
+  %b1 = slice(%b) {starts=[1], ends=[2], axes=[1]} : f64[1,1]
+  %left = mul(%a0, %b1) : f64[1,1]
+  %right = mul(%a1, %b0) : f64[1,1]
+  %sum = sub(%left, %right) : f64[1,1]
+  %scaled = mul(%sum, %w) : f64[1,1]
+  %loss = reduce_sum(%scaled) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"x"});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(count(**made, "concat"), 3);
+  EXPECT_EQ(count(**made, "add"), 2);
+  const auto run = passes::run_graph(**made, {}, {bytes({2, 3, 5, -0.0}), bytes({1})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(bytes(values(run.outputs[1])), bytes({0.0, -5, -3, 2}));
+}
+
+// The gradient of a weight that is read turned is one product, not a product and its transpose.
+TEST(Differentiate, MakesTheGradientOfATurnedWeightAsItLies) {
+  const std::string text = R"(graph @turned(%x: f64[2,3], %w: f64[2,3], %s: f64[2,2]) -> (%loss) {
+  %wt = transpose(%w) {perm=[1, 0]} : f64[3,2]
+  %y = matmul(%x, %wt) : f64[2,2]
+  %scaled = mul(%y, %s) : f64[2,2]
+  %loss = reduce_sum(%scaled) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"w"});
+  ASSERT_TRUE(made.ok());
+  const ir::Graph& graph = **made;
+  EXPECT_EQ(graph.nodes[graph.value(graph.outputs[1]).producer].op->name, "matmul");
+  EXPECT_EQ(count(graph, "matmul"), 2);
+  const auto run = passes::run_graph(
+      graph, {},
+      {bytes({1, 2, 3, 4, 5, 6}), bytes(std::vector<double>(6, 1.0)), bytes({1, 10, 100, 1000})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(values(run.outputs[1]), (std::vector<double>{401, 502, 603, 4010, 5020, 6030}));
+}
+
+TEST(Differentiate, AddsWhatOverlappingSlicesSend) {
+  const std::string text = R"(graph @pieces(%x: f64[3]) -> (%loss) {
+  %a = slice(%x) {starts=[0], ends=[2]} : f64[2]
+  %b = slice(%x) {starts=[1], ends=[3]} : f64[2]
+  %product = mul(%a, %b) : f64[2]
+  %loss = reduce_sum(%product) {axes=[], keepdims=false} : f64[]
+}
+)";
+  const auto made = gradient(text, {"x"});
+  ASSERT_TRUE(made.ok());
+  const auto run = passes::run_graph(**made, {}, {bytes({2, 3, 5})});
+  ASSERT_EQ(run.error, "");
+  EXPECT_EQ(values(run.outputs[1]), (std::vector<double>{3, 7, 3}));
 }
 
 TEST(Differentiate, CanBeAppliedTwice) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -335,8 +336,51 @@ TEST(CpuMatmul, LongRowsArePackedAtRun) {
   EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2047}, neon), Rows::kInPlace);
   EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048}, neon), Rows::kInPlace);
   EXPECT_EQ(rows({.m = 9, .n = 24, .k = 2048}, neon), Rows::kInPlace);
-  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048, .a_transposed = true}, neon), Rows::kCopied);
   EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048}, CodegenTarget::x86_avx512()), Rows::kInPlace);
+}
+
+// Rows whose k lies apart are packed by a step of their own where several blocks of columns read
+// them: each would copy them again.
+TEST(CpuMatmul, TransposedRowsArePackedOnce) {
+  for (const int64_t k : {1024, 1027}) {
+    check({.m = 26, .n = 260, .k = k, .a_transposed = true, .b_constant = false}, {4, 8, 16},
+          {1, 3});
+    check(
+        {.m = 9, .n = 260, .k = k, .batch = {2}, .a_transposed = true, .epilogue = Epilogue::kBias},
+        {4}, {2});
+  }
+  const auto rows = [](const Case& c, const CodegenTarget& target) {
+    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1).rows;
+  };
+  using Rows = MatmulPlan::Rows;
+  for (const CodegenTarget& target : {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx512()}) {
+    EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048, .a_transposed = true}, target),
+              Rows::kPackedAtRun);
+    EXPECT_EQ(rows({.m = 9, .n = 260, .k = 64, .a_transposed = true}, target), Rows::kCopied);
+    EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048, .a_transposed = true}, target), Rows::kInPlace);
+  }
+}
+
+// Where memory goes first they are read where they lie: the same bits, and no workspace.
+TEST(CpuMatmul, LongRowsAreReadInPlaceWhenAsked) {
+  const Case c{.m = 9, .n = 260, .k = 2051, .epilogue = Epilogue::kBias};
+  const lower::Group group = GroupMaker(c).make();
+  const CodegenTarget target = CodegenTarget::aarch64_neon();
+  const MatmulPlan packed = plan_matmul(group, {.b = true}, target, 2);
+  const MatmulPlan plan = plan_matmul(group, {.b = true}, target, 2, false);
+  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kInPlace);
+  EXPECT_GT(matmul_needs(group, packed).workspace_bytes, 9 * 2051 * 4);
+  EXPECT_EQ(matmul_needs(group, plan).workspace_bytes, 0);
+  EXPECT_GT(matmul_cost_ns(group, plan, target, 2), matmul_cost_ns(group, packed, target, 2));
+  if (!CodegenTarget::host().is_aarch64()) GTEST_SKIP() << "code for aarch64";
+  const Buffers first(group.kernel, 7);
+  const Buffers second(group.kernel, 7);
+  run_compiled(group, packed, target, 2, first);
+  run_compiled(group, plan, target, 2, second);
+  for (size_t b = 0; b < group.kernel.buffers.size(); ++b) {
+    const auto bytes = static_cast<size_t>(group.kernel.buffers[b].elements) * sizeof(float);
+    EXPECT_EQ(std::memcmp(first.pointers()[b], second.pointers()[b], bytes), 0) << b;
+  }
 }
 
 // Every product rounds to -0, and so does every segment's chain.

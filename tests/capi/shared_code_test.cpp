@@ -1,4 +1,4 @@
-// What options carry into compiles besides options by name: progress, and code that is shared.
+// What compiles share and are told of besides options by name: progress, code, constants.
 
 #include <gtest/gtest.h>
 
@@ -79,6 +79,62 @@ TEST(SharedCode, ServesOtherSizesWithTheSameBits) {
   EXPECT_EQ(made[2], "0") << "a third size";
   EXPECT_EQ(made[3], "0");
   EXPECT_EQ(made[4], "0") << "a size met before";
+}
+
+TEST(Constants, BorrowedOnesAreReleasedWhenNothingReadsThem) {
+  const std::vector<float> elements = {1, 2, 3};
+  const int64_t shape[] = {3};
+  int released = 0;
+  const auto release = [](void* user) { ++*static_cast<int*>(user); };
+  std::vector<Tensor> found;
+  {
+    ModelBuilder b("borrowed");
+    pyc_value value = 0;
+    ASSERT_EQ(pyc_graph_constant_borrowed(b.graph().get(), "w", PYC_DTYPE_F32, shape, 1,
+                                          elements.data(), 12, &released, release, &value, nullptr),
+              PYC_STATUS_OK);
+    const auto x = b.input("x", PYC_DTYPE_F32, {3});
+    b.output(x * Value(&b, value), "y");
+    Model model(b.graph(), CompileOptions().set("cache", false));
+    EXPECT_EQ(released, 0);
+    found = model(Tensor::random(PYC_DTYPE_F32, {3}, 7));
+  }
+  EXPECT_EQ(released, 1);
+  ModelBuilder copied("copied");
+  const auto x = copied.input("x", PYC_DTYPE_F32, {3});
+  copied.output(x * copied.constant("w", PYC_DTYPE_F32, {3}, elements), "y");
+  Model model(copied.graph(), CompileOptions().set("cache", false));
+  EXPECT_EQ(model(Tensor::random(PYC_DTYPE_F32, {3}, 7))[0].digest(), found[0].digest());
+}
+
+TEST(Constants, RefusedOnesAreReleasedAtOnce) {
+  const float one = 1;
+  const int64_t shape[] = {3};
+  int released = 0;
+  const auto release = [](void* user) { ++*static_cast<int*>(user); };
+  ModelBuilder b("refused");
+  pyc_value value = 0;
+  EXPECT_EQ(pyc_graph_constant_borrowed(b.graph().get(), "w", PYC_DTYPE_F32, shape, 1, &one, 4,
+                                        &released, release, &value, nullptr),
+            PYC_STATUS_SIZE_MISMATCH);
+  EXPECT_EQ(released, 1);
+}
+
+TEST(Constants, OfAnotherGraphAreThoseElements) {
+  ModelBuilder first("first");
+  const auto w = first.constant("w", PYC_DTYPE_F32, {2}, std::vector<float>{3, 4});
+  ModelBuilder second("second");
+  const auto x = second.input("x", PYC_DTYPE_F32, {2});
+  second.output(x + second.constant_of("w", w), "y");
+  ModelBuilder alone("second");
+  const auto z = alone.input("x", PYC_DTYPE_F32, {2});
+  alone.output(z + alone.constant("w", PYC_DTYPE_F32, {2}, std::vector<float>{3, 4}), "y");
+  EXPECT_EQ(second.graph().fingerprint(), alone.graph().fingerprint());
+  pyc_value value = 0;
+  EXPECT_EQ(pyc_graph_constant_of(alone.graph().get(), "v", second.graph().get(), x.id(), &value,
+                                  nullptr),
+            PYC_STATUS_INVALID_ARGUMENT)
+      << "an input is no constant";
 }
 
 TEST(SharedCode, IsNotSaidOfAModelThatSharesNone) {

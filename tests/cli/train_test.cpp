@@ -180,9 +180,41 @@ TEST_F(Training, PrintsJson) {
   const Outcome o = pyc_out(command("--steps 3 --json"));
   EXPECT_EQ(o.exit, 0) << o.text;
   for (const char* key : {"\"steps\": 3", "\"first_step\": 0", "\"loss\": ", "\"eval_loss\": null",
-                          "\"steps_per_second\": ", "\"weights\": "}) {
+                          "\"steps_per_second\": ", "\"step_ms\": ", "\"weights\": "}) {
     EXPECT_TRUE(has(o, key)) << key << "\n" << o.text;
   }
+}
+
+// A loop of known trips is trained as what it repeats: one weight, read by every iteration.
+TEST_F(Training, TrainsThroughALoop) {
+  const std::string head =
+      "  %w = const f32[16,16] random(seed=1, lo=-0.25, hi=0.25)\n"
+      "  %w2 = const f32[16,4] random(seed=2, lo=-0.25, hi=0.25)\n";
+  std::ofstream(folder_.file("loop.ir"))
+      << "open graph @loop(%x: f32[32,16]) -> (%y) {\n"
+      << head
+      << "  %trips = const i64[] dense(3)\n"
+         "  %go = const bool[] dense(true)\n"
+         "  %h = onnx.Loop[18](%trips, %go, %x) {body=region @step(%i: i64[], %g: bool[], %c: "
+         "f32[32,16]) captures (%v = %w) -> (%g, %next) {\n"
+         "    %next = onnx.MatMul[18](%c, %v)\n  }}\n"
+         "  %y = onnx.MatMul[18](%h, %w2)\n}\n";
+  std::ofstream(folder_.file("straight.ir"))
+      << "graph @straight(%x: f32[32,16]) -> (%y) {\n"
+      << head
+      << "  %a = matmul(%x, %w)\n  %b = matmul(%a, %w)\n  %h = matmul(%b, %w)\n"
+         "  %y = matmul(%h, %w2)\n}\n";
+  const auto losses = [&](const std::string& model) {
+    const std::string metrics = folder_.file(model + ".jsonl");
+    const Outcome o =
+        pyc("train " + folder_.file(model + ".ir") + " --data " + data_ +
+            " --loss cross_entropy --optimizer adamw --lr 0.01 --steps 20 --metrics " + metrics);
+    EXPECT_EQ(o.exit, 0) << o.text;
+    return content(model + ".jsonl");
+  };
+  const std::string found = losses("loop");
+  EXPECT_EQ(found, losses("straight"));
+  EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 20);
 }
 
 TEST_F(Training, RefusesWithACure) {

@@ -119,21 +119,27 @@ TEST(CudaAttentionHalves, LimitsOfKeys) {
   }
 }
 
+// Every number of queries a block of threads can have, at once and in turns; of the latter the last
+// have none, and others no key.
 TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
-  const std::string text =
-      halves_text({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"});
-  const TensorBytes expected = run_halves(text, "cpu", Drawn::kNumbers).outputs;
-  for (const char* kept :
-       {"bf16_attention__64x128", "bf16_attention__128x128", "bf16_attention__192x128"}) {
-    std::vector<std::string> others{"loop"};
-    for (const char* cut :
-         {"bf16_attention__64x128", "bf16_attention__128x128", "bf16_attention__192x128"}) {
-      if (std::string_view(cut) != kept) others.emplace_back(cut);
+  constexpr const char* kCuts[] = {"bf16_attention__64x128",  "bf16_attention__64x128x4",
+                                   "bf16_attention__128x128", "bf16_attention__128x128x4",
+                                   "bf16_attention__192x128", "bf16_attention__192x128x4"};
+  const auto check = [&](const std::string& text, std::initializer_list<size_t> cuts) {
+    const TensorBytes expected = run_halves(text, "cpu", Drawn::kNumbers).outputs;
+    for (const size_t kept : cuts) {
+      std::vector<std::string> others{"loop"};
+      for (const char* cut : kCuts) {
+        if (cut != kCuts[kept]) others.emplace_back(cut);
+      }
+      const HalvesRun found = run_halves(text, "cuda", Drawn::kNumbers, others);
+      EXPECT_TRUE(has_kernel(found, kCuts[kept])) << kCuts[kept];
+      EXPECT_TRUE(found.outputs == expected) << "other bits: " << kCuts[kept];
     }
-    const HalvesRun found = run_halves(text, "cuda", Drawn::kNumbers, others);
-    EXPECT_TRUE(has_kernel(found, kept)) << kept;
-    EXPECT_TRUE(found.outputs == expected) << "other bits: " << kept;
-  }
+  };
+  check(halves_text({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"}), {0, 1, 2, 4});
+  check(halves_text({"bf16", 1, 1, 1, 450, 450, 128, 128, ", causal=true, past=-140"}), {1, 3});
+  check(halves_text({"bf16", 1, 1, 1, 580, 300, 16, 16, ""}), {1, 3, 5});
 }
 
 TEST(CudaAttentionHalves, MasksAndLengths) {

@@ -86,6 +86,12 @@ TEST_F(CudaEngineTest, ARunWaitsOnceAllocatesNothingAndCountsItsTransfers) {
   EXPECT_EQ(fake_.calls() - calls, 4) << "a copy, a graph, a copy, a wait";
 }
 
+int64_t parameter_bytes(const runtime::Program& program) {
+  int64_t bytes = 0;
+  for (const runtime::Parameter& p : program.parameters) bytes += p.bytes;
+  return bytes;
+}
+
 TEST_F(CudaEngineTest, TheArenaIsAllocatedAsPlanned) {
   const int64_t before = fake_.allocated();
   const auto model = model_of(kModel);
@@ -93,11 +99,33 @@ TEST_F(CudaEngineTest, TheArenaIsAllocatedAsPlanned) {
   const runtime::Program& program = model->program();
   ASSERT_GT(program.arena_bytes, 0);
   EXPECT_EQ(model->memory().measured_arena_bytes, program.arena_bytes);
-  int64_t parameters = 0;
-  for (const runtime::Parameter& p : program.parameters) parameters += p.bytes;
   // The passage: an input and two outputs, each at a multiple of 256.
   constexpr int64_t kPassage = 512 + 768 + 256;
-  EXPECT_EQ(fake_.allocated() - before, program.arena_bytes + parameters + kPassage);
+  EXPECT_EQ(fake_.allocated() - before, program.arena_bytes + parameter_bytes(program) + kPassage);
+}
+
+// Constants of the same bytes but other shapes are parameters of their own: the device has
+// as many bytes as the plan says, and a second model of the same shares all of them.
+TEST_F(CudaEngineTest, EqualParametersOfAProgramAreAllocatedAsPlanned) {
+  constexpr const char* kAlike = R"(graph @m(%x: f32[4,32]) -> (%y, %z) {
+  %token = const f32[1,32] random(seed=7, lo=-0.5, hi=0.5)
+  %bias = const f32[32] random(seed=7, lo=-0.5, hi=0.5)
+  %s = add(%x, %bias)
+  %y = relu(%s)
+  %z = concat(%token, %x) {axis=0}
+}
+)";
+  const int64_t before = fake_.allocated();
+  const auto model = model_of(kAlike);
+  ASSERT_NE(model, nullptr);
+  const runtime::Program& program = model->program();
+  EXPECT_EQ(parameter_bytes(program), 2 * 32 * 4);
+  constexpr int64_t kPassage = 512 + 512 + 768;
+  EXPECT_EQ(fake_.allocated() - before, program.arena_bytes + parameter_bytes(program) + kPassage);
+  const int64_t sent = fake_.sent();
+  const auto second = model_of(kAlike);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(fake_.sent(), sent) << "nothing is uploaded again";
 }
 
 TEST_F(CudaEngineTest, ParametersAreThereOncePerContent) {

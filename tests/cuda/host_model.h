@@ -399,13 +399,22 @@ static inline void pyc_together_wait() {
 #define PYC_SHARED_EACH(type, name, count)                 \
   static type name##_all[pyc_model::kMostTogether][count]; \
   type* const name = name##_all[pyc_model::rank()]
-static inline void pyc_far_put_u32(unsigned* own, int at, int count, int rank, unsigned x) {
-  own[(rank - (int)pyc_model::rank()) * count + at] = x;
+// A gate counts bytes.
+static inline void pyc_gate_make(unsigned long long* gate) { *gate = 0; }
+static inline void pyc_gates_made() {}
+static inline void pyc_gate_expect(unsigned long long*, unsigned) {}
+static inline void pyc_gate_pass(unsigned long long* gate, unsigned bytes) {
+  while (*gate < bytes) pyc_model::switch_out();
 }
-static inline void pyc_far_put_u64(unsigned long long* own, int at, int count, int rank,
-                                   unsigned long long x) {
-  own[(rank - (int)pyc_model::rank()) * count + at] = x;
-}
+#define PYC_MODEL_TELL(name, type)                                                           \
+  static inline void pyc_tell_##name(type* own, int at, int count, unsigned long long* gate, \
+                                     int rank, type x) {                          \
+    const int far = rank - (int)pyc_model::rank();                                           \
+    own[far * count + at] = x;                                                               \
+    gate[far] += sizeof(type);                                                   \
+  }
+PYC_MODEL_TELL(u32, unsigned)
+PYC_MODEL_TELL(u64, unsigned long long)
 static inline void pyc_far2(unsigned rank, unsigned at, float* to) {
   memcpy(to, pyc_model_shared[rank] + at, 8);
 }
@@ -422,6 +431,7 @@ static inline void pyc_copy16(unsigned to, const void* from, unsigned bytes) {
   memset(pyc_shared + to, 0xff, 16);
   pyc_model_self().copies.push_back({to, from, bytes});
 }
+static inline int pyc_and_or_i32(int a, int b, int c) { return (a & b) | c; }
 static inline void pyc_gate_init(unsigned at, unsigned count) {
   pyc_model::block.gates[pyc_model::rank()][at] = {count, count, 0, {}};
 }

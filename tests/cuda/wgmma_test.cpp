@@ -286,11 +286,48 @@ TEST(CudaWgmma, OperandsOfAttentionAreOneProduct) {
             1);
 }
 
+// Attention stores halves, and the product reads them where they lie: nothing runs between. Tiles
+// lie within one example (64 rows), or not (24).
+TEST(CudaWgmma, RowsOfAttentionAreStoredAsTheProductReadsThem) {
+  driver::CompileOptions options = in_unit_order("cuda");
+  options.precision = DType::kBF16;
+  for (const int64_t rows : {24, 64}) {
+    const auto kernels =
+        expect_bits(fmt::format("graph @g(%q: f32[2,2,{0},16], %k: f32[2,2,{0},16]) -> (%y) {{\n"
+                                "  %a, %c, %d, %s = attention(%q, %k, %k)\n"
+                                "  %t = transpose(%a) {{perm=[0,2,1,3]}}\n"
+                                "  %f = reshape(%t) {{shape=[{1},32]}}\n"
+                                "  %w = const f32[32,40] random(seed=5, lo=-0.5, hi=0.5)\n"
+                                "  %y = matmul(%f, %w)\n}}\n",
+                                rows, 2 * rows),
+                    Content::kNumbers, options);
+    ASSERT_GE(kernels.size(), 2U);
+    EXPECT_TRUE(kernels.back().starts_with("bf16_wgmma")) << kernels.back();
+    EXPECT_TRUE(kernels[kernels.size() - 2].starts_with("bf16_attention"))
+        << kernels[kernels.size() - 2];
+  }
+}
+
 TEST(CudaWgmma, NumbersOfAnyBits) {
   for (const char* type : {"bf16", "f16"}) {
     for (const int64_t k : {16, 40, 1032}) {
       expect_on_unit(matmul_text(type, 24, 40, k, false, false), Content::kBits);
     }
+  }
+}
+
+// A thread's quotients come by short steps, and by division if one of them is not moderate: all are
+// of the second kind where bits are any.
+TEST(CudaWgmma, QuotientsBehindAProduct) {
+  for (const Content content : {Content::kNumbers, Content::kBits}) {
+    expect_on_unit(R"(graph @g(%a: bf16[40,48], %b: bf16[48,64], %r: f32[40,64]) -> (%y) {
+  %p = matmul(%a, %b) {to=f32}
+  %t = tanh(%p)
+  %q = div(%t, %r)
+  %y = div(%q, %p)
+}
+)",
+                   content);
   }
 }
 

@@ -231,6 +231,32 @@ TEST(ChosenLayouts, AreChannelsLastBetweenConvolutions) {
   EXPECT_TRUE(none.empty());
 }
 
+// Where what the window between gains is little beside the products around it, and they lose as
+// much, nothing is turned over.
+TEST(ChosenLayouts, StayRowMajorForALittle) {
+  const char* text = R"(graph @g(%x: f32[1,256,8,8]) -> (%y) {
+  %w1 = const f32[4,256,1,1] random(seed=1, lo=-1, hi=1)
+  %w2 = const f32[4,1,3,3] random(seed=2, lo=-1, hi=1)
+  %w3 = const f32[256,4,1,1] random(seed=3, lo=-1, hi=1)
+  %a = conv(%x, %w1)
+  %c = conv(%a, %w2) {group=4, pads=[1,1,1,1]}
+  %e = conv(%c, %w3)
+  %y = add(%e, %x)
+})";
+  const ir::VerifiedGraph graph = ir::verify_graph(parse_model(text).value()).value();
+  const lower::LayoutFacts facts{.tile_product = 0.03,
+                                 .generic_product = 0.1,
+                                 .read = 0.05,
+                                 .strided_read = 0.6,
+                                 .packed_read = 0.15};
+  DecisionLog log;
+  const lower::Layouts layouts = lower::choose_layouts(*graph, facts, log);
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_EQ(log[0].chosen, "row-major") << log[0].to_string();
+  EXPECT_EQ(log[0].reason, "too_little_to_gain");
+  for (ir::ValueId v = 0; v < graph->values.size(); ++v) EXPECT_TRUE(layouts.is_row_major(v));
+}
+
 // Windows that are no products, several points at a time and without guards inside, at every edge.
 TEST(ChosenLayouts, WindowsInBlocksHaveTheBitsOfTheReference) {
   const auto net = [](const std::string& window) {

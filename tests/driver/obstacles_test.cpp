@@ -9,6 +9,7 @@
 #include "backends/cuda/generators/attention_halves_text.h"
 #include "backends/cuda/generators/product.h"
 #include "driver/compile.h"
+#include "driver/devices.h"
 #include "lower/kernel_builder.h"
 #include "lower/lower.h"
 #include "support/verified.h"
@@ -84,6 +85,24 @@ TEST(Obstacles, OfContractions) {
             "terms_are_checked");
 }
 
+// A convolution with padding skips terms. Its other factor has to be a load, known to be finite.
+TEST(Obstacles, OfSkippedTerms) {
+  const loop::Kernel kernel = group_of(R"(graph @g(%a: f32[1,3,8,8], %b: f32[4,3,3,3]) -> (%y) {
+  %y = conv(%a, %b) {pads=[1,1,1,1]}
+}
+)")
+                                  .kernel;
+  loop::Kernel other = kernel;
+  for (loop::Loop& l : other.loops) {
+    for (loop::Reduction& r : l.reductions) {
+      ASSERT_NE(r.guard, loop::kNone);
+      r.value = other.pool.unary(loop::Op::kNeg, r.value);
+      r.value2 = other.pool.unary(loop::Op::kNeg, r.value2);
+    }
+  }
+  EXPECT_EQ(why_no_contraction(other), "skips_terms_of_a_computed_factor");
+}
+
 TEST(Obstacles, OfProductsOnTheCpu) {
   const cpu::CodegenTarget target = cpu::CodegenTarget::host();
   lower::Group group = product();
@@ -125,6 +144,36 @@ TEST(Obstacles, OfProductsOnTheGpu) {
             "has_scratch");
   EXPECT_EQ(changed([](loop::Kernel& k) { k.buffers.resize(5000, k.buffers[0]); }),
             "too_many_buffers");
+}
+
+TEST(Obstacles, OfProductsOnTheUnit) {
+  lower::LowerOptions unit;
+  unit.unit = "sm90";
+  const auto lowered =
+      lower::lower_graph(
+          test::verified(parse_model(R"(graph @g(%a: f16[64,64], %b: f16[64,64]) -> (%y) {
+  %y = matmul(%a, %b)
+}
+)")
+                             .value()),
+          unit)
+          .value();
+  const auto changed = [&](const auto& change) {
+    lower::Group group = lowered.groups[0];
+    change(*group.contraction);
+    for (const backends::Candidate& c :
+         find_backend("cuda").value()->candidates(*lowered.graph, group, {})) {
+      if (c.name.find("wgmma") != std::string::npos) return c.rejected;
+    }
+    return std::string("no candidate");
+  };
+  EXPECT_EQ(changed([](lower::Contraction&) {}), "");
+  EXPECT_EQ(changed([](lower::Contraction& c) { c.dtype = DType::kF64; }), "sums_not_f32");
+  EXPECT_EQ(changed([](lower::Contraction& c) {
+              c.m = c.n = int64_t{1} << 24;
+              c.batch = {int64_t{1} << 14};
+            }),
+            "too_many_tiles");
 }
 
 TEST(Obstacles, OfAttentionOnTheUnit) {

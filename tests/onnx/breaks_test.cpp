@@ -200,5 +200,23 @@ TEST(GraphBreaks, ExportedAttentionIsOneSegment) {
   EXPECT_EQ((*made)->breaks().compilability_score(), 1.0);
 }
 
+// Strings are moved about on the host; what computes beside them is compiled.
+TEST(GraphBreaks, StringsAreNoTensors) {
+  constexpr int64_t kString = 8;
+  Graph g{.inputs = {value("x", kString, {2, 1}), value("a", kF32, {2})},
+          .outputs = {unshaped("y", kString), unshaped("b", kF32)},
+          .nodes = {node("Transpose", {"x"}, {"y"}, {}, "turn"),
+                    node("Relu", {"a"}, {"b"}, {}, "real")}};
+  const auto made = session(model(g));
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  const auto result = (*made)->run(
+      std::vector<DynValue>{DynValue::of_strings({2, 1}, {"to", "day"}), f32({2}, {-1, 2})});
+  ASSERT_TRUE(result.ok()) << result.status().to_string();
+  const auto breaks = (*made)->breaks();
+  EXPECT_EQ(breaks.first_node, "turn");
+  EXPECT_EQ(breaks.first_reason, "not_a_tensor");
+  EXPECT_EQ(breaks.compiled, 1);
+}
+
 }  // namespace
 }  // namespace pyc::onnx::test

@@ -14,6 +14,8 @@
 
 #include "base/convert.h"
 #include "base/files.h"
+#include "loop/builder.h"
+#include "ops/lowering.h"
 #include "ops/registry.h"
 #include "passes/run_text.h"
 #include "session/model.h"
@@ -196,6 +198,28 @@ TEST(Pipeline, ValueChangingPassesAreListedInTheNumericsContract) {
     if (pass.value_changing) marked.emplace(pass.name);
   }
   EXPECT_EQ(listed, marked);
+}
+
+// An op of somebody's own whose kernel the verifier refuses: the node stays, and the log says why.
+TEST(FoldConstants, WhatCannotBeEvaluatedStays) {
+  ir::OpDef odd = *ops::all_ops().find("neg");
+  odd.name = "odd";
+  odd.lower = [](ops::LowerContext& context, int, std::span<const loop::Expr> index) {
+    return context.input(0, index) & context.input(0, index);
+  };
+  const ir::OpSet known({&odd});
+  ir::GraphBuilder builder(known);
+  const ir::TensorType type{DType::kF32, {4}};
+  const ir::ValueId c = builder.constant(type, ir::splat_data(type, 1), "c").value();
+  ASSERT_TRUE(builder.output(builder.op("odd", {c}, {}, "y").value()).ok());
+  ir::Graph graph = std::move(builder).take();
+  DecisionLog log;
+  Rewrites rewrites;
+  const auto changed = fold_constants(graph, {known, log, rewrites});
+  ASSERT_TRUE(changed.ok()) << changed.status().to_string();
+  EXPECT_FALSE(*changed);
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_EQ(log[0].reason, "not_evaluable") << log[0].to_string();
 }
 
 TEST(FoldConstants, ABombCostsNothing) {

@@ -28,6 +28,7 @@ constexpr Case kCases[] = {
     {"raise_attention_where", "raise_attention", 1e-6, "attention"},
     {"raise_attention_grouped", "raise_attention", 1e-6, "attention"},
     {"raise_attention_flat_rows", "raise_attention", 1e-6, "attention"},
+    {"raise_attention_joined_batch", "raise_attention", 1e-6, "attention"},
     // One step of the output's integers, where a sum lies within rounding of the border.
     {"integerize_qdq_conv", "integerize_qdq", 1.0 / 255, "conv_integer"},
     {"integerize_qdq_products", "integerize_qdq", 1e-6, "matmul_integer"},

@@ -398,5 +398,27 @@ TEST(Plan, OneValueCannotBeTheStorageOfTwoOutputs) {
             "internal: plan: 'a' cannot be the storage of output 0 and of output 1");
 }
 
+// The blocks of Offsets.ABoundOutOfReachIsProvenToBe, in lines, as values and workspaces.
+TEST(Plan, SaysThatNoOffsetsReachTheBound) {
+  LoweredBuilder b;
+  const ir::ValueId x = b.input("x", 64);
+  const ir::ValueId a = b.group({x}, {{"a", 6 * 64}, {"d", 2 * 64}});
+  const ir::ValueId c = b.group({a}, {{"c", 1 * 64}, {"f", 4 * 64}});
+  const ir::ValueId e = b.group({c, a + 1}, {{"e", 4 * 64}});
+  b.output(b.group({e, c + 1}, {{"y", 64}}));
+  b.needs[0].workspace_bytes = 7 * 64;
+  b.needs[2].workspace_bytes = 3 * 64;
+  b.needs[3].workspace_bytes = 7 * 64;
+  const std::vector<lower::KernelNeeds> needs = b.needs;
+  const lower::LoweredGraph lowered = std::move(b).finish();
+  const auto plan = build_plan(lowered, needs, {});
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  EXPECT_EQ(plan->host().lower_bound_bytes, 15 * 64);
+  EXPECT_EQ(plan->host().arena_bytes, 16 * 64);
+  const auto placement = std::ranges::find(plan->decisions, "plan:placement", &Decision::what);
+  ASSERT_NE(placement, plan->decisions.end());
+  EXPECT_EQ(placement->reason, "proven_smallest") << placement->to_string();
+}
+
 }  // namespace
 }  // namespace pyc::plan

@@ -301,5 +301,30 @@ TEST(States, WrongCountsAreRefused) {
             "[wrong_metrics] bytes of class state: expected 256, found 0");
 }
 
+// Each state is read by a step that stands behind its writer once the other's is moved: no single
+// move helps, the order of least memory does.
+TEST(States, AnOrderThatCopiesLessIsTaken) {
+  LoweredBuilder b;
+  const ir::ValueId first = b.input("first", kStateBytes);
+  const ir::ValueId second = b.input("second", kStateBytes);
+  const ir::ValueId x = b.input("x", kStateBytes);
+  const ir::ValueId next_first = b.group({x}, {{"next_first", kStateBytes}, {"small", 512}});
+  const ir::ValueId reads_second = b.group({second, next_first + 1}, {{"u", 64}});
+  const ir::ValueId next_second = b.group({x}, {{"next_second", kStateBytes}, {"large", 2048}});
+  const ir::ValueId reads_first = b.group({first}, {{"v", 64}});
+  const ir::ValueId last = b.group({next_second + 1}, {{"w", 64}});
+  for (const ir::ValueId v : {next_first, next_second, reads_second, reads_first, last}) {
+    b.output(v);
+  }
+  std::vector<lower::KernelNeeds> needs = b.needs;
+  const Lowered lowered{std::move(b).finish(), std::move(needs)};
+  const ExecutionPlan plan =
+      plan_of(lowered, {{.input = 0, .output = 0}, {.input = 1, .output = 1}});
+  EXPECT_EQ(plan.host().copied_bytes, 0);
+  const auto order = std::ranges::find(plan.decisions, "plan:order", &Decision::what);
+  ASSERT_NE(order, plan.decisions.end());
+  EXPECT_EQ(order->reason, "fewer_copied_bytes") << order->to_string();
+}
+
 }  // namespace
 }  // namespace pyc::plan

@@ -201,7 +201,9 @@ class Page(unittest.TestCase):
         html = self.report(model, "large.html", "--runs", "1", "--device", "reference", "--no-probe")
         self.assertLess(Path(html).stat().st_size, 5_000_000)
         page = self.visit(html, "dark")
-        print(f"a graph of 5,000 nodes: {Path(html).stat().st_size} bytes, open after {page.seconds:.2f} s")
+        opened = min(page.seconds, *(self.visit(html, "light").seconds for _ in range(2)))  # the machine has other work too
+        print(f"a graph of 5,000 nodes: {Path(html).stat().st_size} bytes, open after {opened:.2f} s")
+        self.assertLess(opened, 2.0)
         self.assertEqual(page.value("graph_view.graph.nodes.length >= 5000"), True)
         self.assertTrue(self.drawn(page, "graph-canvas"))
         self.assertLess(page.value("document.querySelectorAll('*').length"), 5000)

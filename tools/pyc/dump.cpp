@@ -23,7 +23,7 @@ class Dump final : public Command {
     model_.declare(options, ModelOptions::Offer::kAhead);
     options.choice("--stage", stage_, "Which",
                    {"open", "segments", "graph", "passes", "groups", "dot", "loop", "plan", "llvm",
-                    "asm", "cuda", "ptx"});
+                    "asm", "cuda", "ptx", "sass"});
   }
 
   int run() override {

@@ -12,6 +12,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from .. import _native, errors
 from ..model import option_list
 from .plan import Plan, Planner, WholeGraphEager
+from .reader import Facts, Weights
 from .report import LOG, REPORTS, GraphReport
 from .run import Program
 from .table import op_name, supported_ops
@@ -98,6 +99,8 @@ class Compiled:
         self.weights = sorted(_static_inputs()) if self.may_freeze else []
         self.refreezes = 0
         self.plans: OrderedDict[Any, _Bound] = OrderedDict()
+        self.facts: dict[torch.fx.Node, Facts] = {}
+        self.shared: Weights | None = None  # of plans of several sizes
         self.lock = threading.Lock()
         self._refuse_other_devices()
 
@@ -134,7 +137,11 @@ class Compiled:
     def _plan(self, args: Sequence[Any]) -> _Bound:
         known = dict(zip(self.placeholders, args))
         frozen = {self.placeholders[i] for i in self.weights}
-        planner = Planner(self.module.graph, known, frozen, self.settings.contract, self.code)
+        if self.code is not None and self.shared is None:
+            self.shared = Weights(args[i] for i in self.weights)
+        planner = Planner(
+            self.module.graph, known, frozen, self.settings.contract, self.code, self.facts, self.shared
+        )
         plan = planner.plan()
         self.report.shapes += 1
         self.report.compiled = plan.compiled
@@ -152,6 +159,7 @@ class Compiled:
     def _rewritten(self) -> None:
         """A weight is not what it was: all plans have the old one."""
         self.plans.clear()
+        self.shared = None
         self.refreezes += 1
         self.report.recompiled += 1
         if self.refreezes >= _REFREEZES:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class TorchModel(ModelBuilder):
-    """A ModelBuilder with what an exported program computes. `copied_bytes`: of its weights, which the C ABI copies."""
+    """A ModelBuilder with what an exported program computes. Weights stay where torch has them and must not be written to
+    while a model of it lives; `copied_bytes` are of those that no view can describe."""
 
     copied_bytes = 0
 
@@ -33,7 +34,7 @@ def from_torch(program: ExportedProgram, *, shape: Mapping[str, Sequence[int]] |
     program = program.run_decompositions(_decompositions())
     _refuse_mutation(program)
     model = TorchModel("torch")
-    reader = Reader(model)
+    reader = Reader(model, copy=False)
     nodes = list(program.graph.nodes)
     placeholders = [node for node in nodes if node.op == "placeholder"]
     sizes = _Sizes(program, dict(shape or {}))

@@ -11,7 +11,7 @@ from .. import _native, errors
 from ..builder import ModelBuilder, Value
 from ..model import Model
 from .errors import UnsupportedTorchError
-from .reader import Missing, Reader, types_of
+from .reader import Facts, Missing, Reader, Weights, types_of
 from .report import Break
 from .run import EagerStep, Output, Program
 from .table import DTYPES, TORCH_DTYPES
@@ -52,15 +52,19 @@ class Planner:
         frozen: set[Node],
         options: Mapping[str, Any],
         code: _native.SharedCode | None = None,
+        facts: dict[Node, Facts] | None = None,
+        weights: Weights | None = None,
     ) -> None:
         self.code = code
+        self.facts = {} if facts is None else facts
+        self.weights = weights
         self.nodes = [node for node in graph.nodes if node.op == "call_function"]
         self.known, self.frozen, self.options = known, frozen, options
         (output,) = (node for node in graph.nodes if node.op == "output")
         self.results: list[Any] = list(output.args[0])
         self.breaks: list[Break] = []
         self.eager: set[Node] = set()
-        self.read = Reader(ModelBuilder("torch"))
+        self.read = Reader(ModelBuilder("torch"), self.facts, weights)
 
     def plan(self) -> Plan:
         self._place_inputs(self.read, self.known)
@@ -76,7 +80,7 @@ class Planner:
         else:
             wanted = self._tensors(self.results)
             steps = [self._program(self.read, [n for n in self.known], wanted)] if wanted else []
-            frozen = self.read.copied_bytes
+            frozen = self.read.constant_bytes
         compiled = sum(1 for node in self.nodes if node not in self.eager and node.target is not operator.getitem)
         if not any(isinstance(step, Program) for step in steps) and self.eager:
             raise WholeGraphEager(str(self.breaks[0]))
@@ -187,7 +191,7 @@ class Planner:
         return steps, frozen
 
     def _part(self, part: list[Node], wanted: list[Node]) -> tuple[Program, int]:
-        reader = Reader(ModelBuilder("torch"))
+        reader = Reader(ModelBuilder("torch"), self.facts, self.weights)
         inside = set(part)
         inputs = []
         for node in dict.fromkeys(n for user in part for n in user.all_input_nodes):
@@ -200,7 +204,7 @@ class Planner:
             reader.env[node] = found
         for node in part:
             reader.read(node)
-        return self._program(reader, inputs, wanted), reader.copied_bytes
+        return self._program(reader, inputs, wanted), reader.constant_bytes
 
     def _fixed(self, node: Node) -> dict[Node, Any]:
         """What an eager node reads that no step computes: sizes, and constants folded by torch."""

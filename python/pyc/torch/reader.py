@@ -25,7 +25,7 @@ from .table import DTYPES, Call, build, op_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 _FAMILIES = (activations, attention, images, indexing, nn, pointwise, recurrent, reductions, shapes)
@@ -76,15 +76,53 @@ def mapped(x: Any, change: Callable[[Any], Any]) -> Any:
     return change(x)
 
 
+class Facts:
+    """What torch says of a node, which is the same at all sizes."""
+
+    def __init__(self, node: Node) -> None:
+        types = types_of(node)
+        self.dtypes = [DTYPES.get(t.dtype) if isinstance(t, torch.Tensor) else None for t in types]
+        # Of outputs that are tensors: dtype and dims, None for those that are open.
+        self.tensors = [
+            (t.dtype, [d if isinstance(d, int) else None for d in t.shape]) if isinstance(t, torch.Tensor) else None
+            for t in types
+        ]
+        self.used = used_outputs(node)
+        self.trace = node.stack_trace
+
+
+class Weights:
+    """Constants that the plans of one graph share: a copy of each weight, and of each view of one that products read."""
+
+    def __init__(self, weights: Iterable[torch.Tensor]) -> None:
+        self.b = ModelBuilder("weights")
+        self.memory = {w.untyped_storage().data_ptr() for w in weights if w.numel()}
+        self.found: dict[Any, tuple[torch.Tensor, Value]] = {}  # the tensor is held, so that its address stays its own
+
+    def constant(self, x: torch.Tensor) -> Value | None:
+        """None for what is no weight's memory, and another at each reading."""
+        if x.untyped_storage().data_ptr() not in self.memory:
+            return None
+        key = (x.data_ptr(), x.dtype, x.shape, x.stride())
+        if key not in self.found:
+            self.found[key] = (x, self.b.constant(None, x.detach().contiguous()))
+        return self.found[key][1]
+
+
 class Reader:
     """Reads nodes into one builder. `env` has what was read: Values, numbers, lists of Values, and tensors of torch
     that are constants nobody needed yet."""
 
-    def __init__(self, builder: ModelBuilder) -> None:
+    def __init__(
+        self, builder: ModelBuilder, facts: dict[Node, Facts] | None = None, weights: Weights | None = None, copy: bool = True
+    ) -> None:
         self.b = builder
+        self.facts = {} if facts is None else facts
+        self.weights, self.copy = weights, copy
         self.env: dict[Node, Any] = {}
         self.constants: dict[int, tuple[torch.Tensor, Value]] = {}
-        self.copied_bytes = 0  # of constants: the C ABI takes a copy of each
+        self.constant_bytes = 0
+        self.copied_bytes = 0  # of those
 
     def read(self, node: Node) -> None:
         """One call; UnsupportedTorchError says why not."""
@@ -107,10 +145,24 @@ class Reader:
         if not isinstance(x, torch.Tensor):
             return x
         if id(x) not in self.constants:
-            plain = x.detach().contiguous()
-            self.copied_bytes += plain.nbytes
-            self.constants[id(x)] = (x, self.b.constant(None, plain))
+            self.constants[id(x)] = (x, self._constant(x))
         return self.constants[id(x)][1]
+
+    def _constant(self, x: torch.Tensor) -> Value:
+        self.constant_bytes += x.nbytes
+        shared = self.weights.constant(x) if self.weights is not None else None
+        if shared is not None:
+            return self.b.constant_of(None, shared)
+        if self.copy:
+            self.copied_bytes += x.nbytes
+            return self.b.constant(None, x.detach().contiguous())
+        order = sorted(range(x.dim()), key=lambda i: -x.stride(i))
+        lying = x.detach().permute(order)  # as its memory lies: a product's weight is often a transpose
+        plain = lying.contiguous()
+        if plain.data_ptr() != lying.data_ptr():
+            self.copied_bytes += plain.nbytes
+        value = self.b.constant(None, plain, copy=False)
+        return value if order == sorted(order) else self.b.op("transpose", [value], perm=[order.index(i) for i in range(x.dim())])
 
     def _call(self, node: Node) -> Any:
         args = torch.fx.map_arg(node.args, lambda n: self.env[n])
@@ -137,27 +189,26 @@ class Reader:
         return self._build(node, name, args, kwargs)
 
     def _build(self, node: Node, name: str, args: Any, kwargs: Any) -> Any:
-        types = types_of(node)
-        dtypes = [DTYPES.get(t.dtype) if isinstance(t, torch.Tensor) else None for t in types]
-        for i, t in enumerate(types):
-            if isinstance(t, torch.Tensor) and dtypes[i] is None:
-                raise self.refusal(node, f"outputs of {t.dtype}")
-        call = Call(self.b, name, node.name, source_of(node.stack_trace), dtypes, used_outputs(node))
+        facts = self.facts.get(node)
+        if facts is None:
+            facts = self.facts[node] = Facts(node)
+        for dtype, tensor in zip(facts.dtypes, facts.tensors):
+            if dtype is None and tensor is not None:
+                raise self.refusal(node, f"outputs of {tensor[0]}")
+        call = Call(self.b, name, node.name, facts.trace, facts.dtypes, facts.used)
         made = build(call, node.target, mapped(args, self.value), mapped(kwargs, self.value))
         if name not in _UNTRUE_TYPES:
-            self._check(node, types, made)
+            self._check(node, facts, made)
         if isinstance(made, list):
             return [Missing("an output that PyC does not compute") if x is None else x for x in made]
         return made
 
-    def _check(self, node: Node, types: list[Any], made: Any) -> None:
+    def _check(self, node: Node, facts: Facts, made: Any) -> None:
         """What was built has the dtype and the shape that torch says."""
-        for expected, found in zip(types, made if isinstance(made, list) else [made]):
-            if not isinstance(expected, torch.Tensor) or found is None:
+        for dtype, expected, found in zip(facts.dtypes, facts.tensors, made if isinstance(made, list) else [made]):
+            if expected is None or found is None:
                 continue
-            dims = [d for d in expected.shape]
-            fits = len(dims) == len(found.shape) and all(
-                d == size for d, size in zip(dims, found.shape) if isinstance(d, int)
-            )
-            if not fits or DTYPES.get(expected.dtype) != found.dtype:
-                raise self.refusal(node, f"came out as {found.dtype}{list(found.shape)}, torch says {expected.dtype}{dims}")
+            dims, shape = expected[1], found.shape
+            fits = len(dims) == len(shape) and all(d is None or d == size for d, size in zip(dims, shape))
+            if not fits or dtype != found.dtype:
+                raise self.refusal(node, f"came out as {found.dtype}{list(shape)}, torch says {expected[0]}{dims}")

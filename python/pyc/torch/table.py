@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ import numpy
 import torch
 
 from ..builder import ModelBuilder, Value
-from .errors import UnsupportedTorchError
+from .errors import UnsupportedTorchError, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def op(*names: str) -> Callable[[_Handler], _Handler]:
     return enter
 
 
+@functools.cache
 def op_name(target: Any) -> str:
     """aten.add.Tensor: "add.Tensor"; aten.relu.default: "relu"."""
     text = str(target)
@@ -71,9 +73,11 @@ def supported_ops() -> list[str]:
 class Call:
     """One node while it is read: the builder, and what torch says its outputs are."""
 
-    def __init__(self, builder: ModelBuilder, name: str, node: str, source: str, dtypes: list[Any], used: set[int]) -> None:
+    def __init__(
+        self, builder: ModelBuilder, name: str, node: str, trace: str | None, dtypes: list[Any], used: set[int]
+    ) -> None:
         self.b = builder
-        self.name, self.node, self.source = name, node, source
+        self.name, self.node, self.trace = name, node, trace
         self.dtypes = dtypes  # PyC's names of the outputs' dtypes, None where an output is no tensor
         self.used = used  # which outputs somebody reads
 
@@ -88,7 +92,7 @@ class Call:
         return wide(self.dtype)
 
     def refuse(self, why: str) -> NoReturn:
-        raise UnsupportedTorchError(why, f"aten.{self.name}", self.node, self.source)
+        raise UnsupportedTorchError(why, f"aten.{self.name}", self.node, source_of(self.trace))
 
     def need(self, holds: object, why: str) -> None:
         if not holds:
@@ -166,29 +170,35 @@ def axes_of(dims: Any, rank: int) -> list[int]:
     return sorted(axis_of(d, rank) for d in dims) if dims else list(range(rank))
 
 
+@functools.cache
+def _arguments(target: Any) -> list[tuple[str, str, bool, Any]]:
+    """Of each argument in an op's schema: its name there and in the table, whether it has a default, and that."""
+    found = [(a.name, a.has_default_value(), a.default_value) for a in target._schema.arguments]
+    return [(name, "x" if name == "self" else name, has, default) for name, has, default in found]
+
+
 def build(call: Call, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What the table makes of a node: a Value, a number, or a list of Values."""
     handler = _HANDLERS.get(call.name)
     if handler is None:
         call.refuse("the table has no such op")
     given: dict[str, Any] = {}
-    for i, argument in enumerate(target._schema.arguments):
+    takes = _TAKES[call.name]
+    for i, (keyword, name, has_default, default) in enumerate(_arguments(target)):
         if i < len(args):
             found = args[i]
-        elif argument.name in kwargs:
-            found = kwargs[argument.name]
-        elif argument.has_default_value():
-            found = argument.default_value
+        elif keyword in kwargs:
+            found = kwargs[keyword]
+        elif has_default:
+            found = default
         else:
-            call.refuse(f"argument {argument.name} is missing")
-        name = "x" if argument.name == "self" else argument.name
-        if name in _TAKES[call.name]:
+            call.refuse(f"argument {keyword} is missing")
+        if name in takes:
             given[name] = found
         elif name == "device":
             call.need(found is None or torch.device(found).type == "cpu", f"device {found}")
         elif name == "layout":
             call.need(found in (None, torch.strided), f"layout {found}")
         elif name not in _NO_PART_OF_VALUES:
-            expected = argument.default_value if argument.has_default_value() else None
-            call.need(found == expected, f"{name}={found} is not supported")
+            call.need(found == (default if has_default else None), f"{name}={found} is not supported")
     return handler(call, **given)

@@ -97,8 +97,8 @@ double attention_cost_ns(const lower::Group& group, const AttentionPlan& plan,
                         static_cast<double>(a.keys);
   const double flops = scores * (2.0 * static_cast<double>(a.depth + a.columns) + kFlopsPerScore);
   const double bytes = static_cast<double>(group.bytes + 2 * plan.workspace_bytes);
-  const double rounds = static_cast<double>((plan.tasks(a) + threads - 1) / threads) /
-                        static_cast<double>(plan.tasks(a));
+  const int64_t tasks_of_a_thread = (plan.tasks(a) + threads - 1) / threads;
+  const double rounds = static_cast<double>(tasks_of_a_thread) / static_cast<double>(plan.tasks(a));
   return std::max(flops * rounds / tile_flops_per_ns(target), bytes / (kBytesPerNs * threads)) +
          3 * kStepOverheadNs;
 }

@@ -233,7 +233,8 @@ class CpuBackend final : public Backend {
                                         .group = group,
                                         .target = target,
                                         .threads = options.threads,
-                                        .lanes_asked = options.lanes > 0};
+                                        .lanes_asked = options.lanes > 0,
+                                        .least_memory = options.least_memory};
     std::vector<Candidate> out;
     for (const cpu::KernelGenerator* generator : cpu::kernel_generators()) {
       for (Candidate& c : generator->candidates(request)) out.push_back(std::move(c));

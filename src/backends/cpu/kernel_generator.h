@@ -21,7 +21,8 @@ struct GeneratorRequest {
   const lower::Group& group;
   const CodegenTarget& target;
   int threads = 1;
-  bool lanes_asked = false;  // the caller chose the vector width
+  bool lanes_asked = false;   // the caller chose the vector width
+  bool least_memory = false;  // of two ways, the one with the smaller workspace
 };
 
 // How one group is computed. `group` is always the one that it was planned for, or one with an

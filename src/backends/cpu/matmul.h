@@ -20,7 +20,8 @@
 // panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
 // k into blocks, copying A's rows and prefetching either were measured and cost more than they
 // gave; what pays is to fetch the block to come of a B that is larger than the cache (x86), and to
-// pack all rows of a long k in a step of its own (aarch64).
+// pack all rows in a step of its own where k is long (aarch64) or lies apart (a product with a
+// transposed A, as the gradients of weights are).
 
 #include <cstdint>
 #include <string>
@@ -138,9 +139,10 @@ struct MatmulConstants {
   bool b = false;
 };
 
-// The group must not be rejected. `threads` steers the sizes of tasks.
+// The group must not be rejected. `threads` steers the sizes of tasks. Long rows are packed into a
+// workspace, unless `pack_rows` is false: then tiles read them where they lie.
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& target, int threads);
+                       const CodegenTarget& target, int threads, bool pack_rows = true);
 
 // The same first, then others that may be faster on the machine at hand: a few tiles, and blocks of
 // B of half and twice the size where they differ. All have the same bits.

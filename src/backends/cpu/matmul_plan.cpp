@@ -33,6 +33,8 @@ constexpr int64_t kInPlaceBytes = 32 << 10;
 constexpr int64_t kLongRow = 2048;
 // Fewer panels than this do not pay for packing A.
 constexpr int64_t kPanelsForRows = 16;
+// What tiles take that read long rows where they lie, beside those that read packed ones.
+constexpr double kLongRowsFactor = 1.15;
 
 // Rows that are evaluated are so once where B is larger than this and they take at most that: the
 // blocks of a B that stays in the cache would each evaluate them anew.
@@ -262,10 +264,19 @@ void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
   }
 }
 
-// Whether rows are packed by a step of their own. On x86 not measured for those that lie together.
+// Whether tiles gain where the rows that they read in place are packed. On x86 not measured.
+bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
+  return target.is_aarch64() && p.rows == MatmulPlan::Rows::kInPlace && p.k >= kLongRow &&
+         p.tile_rows > 2 && p.panels >= kPanelsForRows;
+}
+
+// Whether rows that lie in memory are packed in a step of their own: long ones, and those whose k
+// lies apart where several blocks of columns would each copy them.
 bool rows_are_gathered(const CodegenTarget& target, const MatmulPlan& p) {
-  if (p.rows != MatmulPlan::Rows::kInPlace || !target.is_aarch64()) return false;
-  return p.k >= kLongRow && p.tile_rows > 2 && p.panels >= kPanelsForRows;
+  if (p.of_bytes() || p.tile_rows <= 2) return false;
+  const bool copied_again =
+      p.rows == MatmulPlan::Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
+  return has_long_rows(target, p) || copied_again;
 }
 
 void gather_rows(const lower::Group& group, MatmulPlan& p) {
@@ -398,14 +409,15 @@ class Planner {
   }
 
   // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
-  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool gather) const {
+  // `pack_rows` off: no rows have a workspace.
+  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool gather, bool pack_rows = true) const {
     const lower::Contraction& c = *group_.contraction;
     MatmulPlan p = sizes_;
     take_tile(target_, tile, p);
     choose_rows(group_, constants_.a, p);
     choose_weights(group_, constants_.b, threads_, p);
-    if (rows_are_gathered(target_, p)) gather_rows(group_, p);
-    if (gather && gathers_computed()) {
+    if (pack_rows && rows_are_gathered(target_, p)) gather_rows(group_, p);
+    if (pack_rows && gather && gathers_computed()) {
       gather_rows(group_, p);
       p.name += "_rows";
     }
@@ -432,9 +444,9 @@ class Planner {
 }  // namespace
 
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
-                       const CodegenTarget& asked, int threads) {
+                       const CodegenTarget& asked, int threads, bool pack_rows) {
   const Planner planner(group, constants, asked, threads);
-  return planner.plan(planner.tiles().front(), kBlockBytes, planner.should_gather());
+  return planner.plan(planner.tiles().front(), kBlockBytes, planner.should_gather(), pack_rows);
 }
 
 std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstants constants,
@@ -447,8 +459,8 @@ std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstant
     out.push_back(planner.plan(tile, kBlockBytes, gather));
     out.back().slowdown = std::max(1.0, tile.work / tiles.front().work);
   }
-  if (planner.gathers_computed()) {
-    out.push_back(planner.plan(tiles.front(), kBlockBytes, !gather));
+  if (!gather && planner.gathers_computed()) {
+    out.push_back(planner.plan(tiles.front(), kBlockBytes, true));
   }
   for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
     MatmulPlan p = planner.plan(tiles.front(), bytes, gather);
@@ -502,6 +514,7 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double share = rounds / tasks;
   const double bytes = static_cast<double>(group.bytes);
   double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
+  if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
   ns += rounds * kTaskOverheadNs + kStepOverheadNs;
   const auto packing_ns = [&](double elements, bool computed) {
     return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);

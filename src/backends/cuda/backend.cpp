@@ -1,9 +1,11 @@
 #include "backends/cuda/backend.h"
+#include "backends/cuda/disassemble.h"
 
 #include <fmt/format.h>
 
 #include <map>
 
+#include "backends/cuda/disassemble.h"
 #include "backends/cuda/gpu.h"
 #include "backends/cuda/kernel_generator.h"
 #include "backends/cuda/loader.h"
@@ -72,8 +74,9 @@ class CudaBackend final : public Backend {
     return {.targets = {kTarget},
             .states = false,
             .streams = false,
+            .offloads = true,
             .joined_products = true,
-            .stages = {"cuda", "ptx"}};
+            .stages = {"cuda", "ptx", "sass"}};
   }
   std::string native_target() const override {
     const auto facts = cuda::shared_facts();
@@ -143,6 +146,12 @@ class CudaBackend final : public Backend {
       }
       PYC_ASSIGN(const std::string architecture, architecture_for(options));
       PYC_ASSIGN(const auto nvrtc, cuda::shared_nvrtc());
+      if (stage == "sass") {
+        PYC_ASSIGN(const std::string cubin, nvrtc->cubin(unit_of(part.kernel), architecture));
+        PYC_ASSIGN(const std::string code, cuda::disassembled(cubin));
+        out += code;
+        continue;
+      }
       PYC_ASSIGN(const std::string ptx, nvrtc->ptx(unit_of(part.kernel), architecture));
       out += ptx.c_str();  // it ends with a zero
     }

@@ -6,9 +6,8 @@
 //   types      i8 i16 i32 i64 u8 u16 u32 u64, pyc_v2 … pyc_v16 (so many bytes, aligned)
 //   PYC_FN     begins a device function; PYC_GLOBAL and PYC_NEAR qualify pointers to global and
 //              shared memory, PYC_SHARED begins a block's own array, PYC_TABLE a constant table;
-//              PYC_ALIGN16 stands before an array's type, PYC_UNROLL
-//              stands before a loop with a constant trip count, PYC_UNROLL4 and PYC_ROLLED
-//              before any
+//              PYC_ALIGN16 stands before an array's type, PYC_UNROLL before a loop with a constant
+//              trip count, PYC_UNROLL2, PYC_UNROLL4 and PYC_ROLLED before any
 //   PYC_KERNEL(name, parameters, threads, barriers, ...)  begins a kernel: how many parameters it
 //              has (all of 8 bytes), threads of a block, whether its threads wait for each other
 //   PYC_KERNEL_BESIDE(blocks, ...)  one of which so many blocks must fit into a multiprocessor;
@@ -19,13 +18,17 @@
 //   pyc_shuffle_{down,xor,first}_{u32,u64}                within a warp; pyc_match_u32: a bit for
 //              each thread with the same word; pyc_bit_count
 //   PYC_SHARED_EACH(type, name, count)  an array that each of the blocks that run together has;
-//              pyc_far_put_{u32,u64}(own, at, count, rank, x) writes to that of another one;
-//              pyc_together_arrive, pyc_together_wait: until all their threads have arrived
+//              pyc_together_arrive, pyc_together_wait: until all their threads have arrived;
+//              pyc_tell_{u32,u64}(own, at, count, gate, rank, x) writes to the array of
+//              another one, of `count` words, and counts the bytes at its gate; pyc_gate_make, one
+//              thread, then pyc_gates_made; pyc_gate_expect: one thread, so many bytes to come;
+//              pyc_gate_pass(gate, bytes): until they are there
 //   pyc_wait_for_earlier                                  until the launches before this one are
 //              over and what they wrote is there
 //   pyc_fault(word, value)                                keeps the least value
 //   pyc_{add,sub,mul,div,sqrt,fma,floor,ceil,trunc,rint,min,max}_{f32,f64}  rounded once, min and
 //              max as in IEEE 754-2019; pyc_{f32,f64}_bits, pyc_bits_{f32,f64}
+//   pyc_and_or_i32(a, b, c)                               (a & b) | c
 //   pyc_{neg,abs}_any_f32                                 NaN: any NaN
 //   pyc_{i32,i64,u64}_to_{f32,f64}, pyc_f64_to_f32        rounded to nearest even
 //   pyc_f32_to_{f16,bf16}_raw, pyc_f16_to_f32_raw         rounded to nearest even; NaN: any NaN

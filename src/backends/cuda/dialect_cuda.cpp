@@ -133,6 +133,11 @@ PYC_FN float pyc_f16_to_f32_raw(u16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
 }
+PYC_FN i32 pyc_and_or_i32(i32 a, i32 b, i32 c) {
+  i32 y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+}
 PYC_FN u32 pyc_match_u32(u32 x) { return __match_any_sync(0xffffffffu, x); }
 PYC_FN i32 pyc_bit_count(u32 x) { return __popc(x); }
 PYC_FN u32 pyc_pair_to_f16_raw(float a, float b) {
@@ -151,19 +156,38 @@ PYC_FN u32 pyc_min_pair_i16(u32 a, u32 b) {
   return y;
 }
 PYC_FN void pyc_together_arrive() {
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
 PYC_FN void pyc_together_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
-PYC_FN void pyc_far_put_u32(u32* own, i32 at, i32 count, i32 rank, u32 x) {
-  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\n"
-               "st.shared::cluster.u32 [far], %2;\n}"
-               ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "r"(x) : "memory");
+PYC_FN u32 pyc_near_place(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+PYC_FN void pyc_gate_make(u64* gate) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(pyc_near_place(gate)) : "memory");
 }
-PYC_FN void pyc_far_put_u64(u64* own, i32 at, i32 count, i32 rank, u64 x) {
-  asm volatile("{\n.reg .b32 far;\nmapa.shared::cluster.u32 far, %0, %1;\n"
-               "st.shared::cluster.u64 [far], %2;\n}"
-               ::"r"((u32)__cvta_generic_to_shared(own + at)), "r"(rank), "l"(x) : "memory");
+PYC_FN void pyc_gates_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+PYC_FN void pyc_gate_expect(u64* gate, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               ::"r"(pyc_near_place(gate)), "r"(bytes) : "memory");
 }
+PYC_FN void pyc_gate_pass(u64* gate, u32 bytes) {
+  u32 open;
+  do {
+    asm volatile("{\n.reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(open) : "r"(pyc_near_place(gate)), "r"(0) : "memory");
+  } while (open == 0);
+}
+#define PYC_TELL(T, REGISTER) \
+  PYC_FN void pyc_tell_##T(T* own, i32 at, i32 count, u64* gate, i32 rank, T x) { \
+    asm volatile("{\n.reg .b32 far, its;\nmapa.shared::cluster.u32 far, %0, %2;\n" \
+                 "mapa.shared::cluster.u32 its, %1, %2;\n" \
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes." #T \
+                 " [far], %3, [its];\n}" \
+                 ::"r"(pyc_near_place(own + at)), "r"(pyc_near_place(gate)), "r"(rank), \
+                 REGISTER(x) : "memory"); \
+  }
+PYC_TELL(u32, "r")
+PYC_TELL(u64, "l")
 #define PYC_SHARED_EACH(type, name, count) __shared__ __align__(16) type name[count]
 #endif
 )";

@@ -242,7 +242,21 @@ std::string Emitter::operand(ExprId e) {
   return fmt::format("pyc_{}_any_f32({})", n.op == Op::kNeg ? "neg" : "abs", value(n.a));
 }
 
+// Bits of one value beside those of another, one instruction where the compiler makes two of it.
+std::string Emitter::masked_or(const ExprNode& n) {
+  if (n.op != Op::kOr || n.dtype != DType::kI32) return "";
+  for (const auto& [masked, other] : {std::pair{n.a, n.b}, std::pair{n.b, n.a}}) {
+    const ExprNode m = pool_.node(masked);
+    if (m.op != Op::kAnd) continue;
+    const std::string x = value(m.a);
+    const std::string y = value(m.b);
+    return fmt::format("pyc_and_or_i32({}, {}, {})", x, y, value(other));
+  }
+  return "";
+}
+
 std::string Emitter::binary(const ExprNode& n) {
+  if (std::string text = masked_or(n); !text.empty()) return text;
   const std::string x = operand(n.a);
   const std::string y = operand(n.b);
   if (const char* sign = comparison_sign(n.op)) {

@@ -91,6 +91,7 @@ class Emitter {
   std::string define(loop::ExprId e, const std::string& text);
   std::string node_text(loop::ExprId e, const loop::ExprNode& n);
   std::string saturated_fma(const loop::ExprNode& n);
+  std::string masked_or(const loop::ExprNode& n);
   std::string binary(const loop::ExprNode& n);
   // A value that arithmetic takes, where a NaN's bits do not matter: signs are part of its
   // instruction then.

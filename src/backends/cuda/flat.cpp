@@ -14,6 +14,7 @@ using loop::ExprId;
 using loop::kNone;
 
 constexpr int64_t kFlatThreads = 256;
+constexpr int64_t kManyElements = 8;  // of a point
 // A few blocks for each place: more would begin anew for every thread's next elements.
 constexpr int64_t kFlatBlocks = 32 * kMultiprocessors;
 // A thread that reduces takes neighbours only while so many threads are left.
@@ -81,10 +82,11 @@ std::optional<KernelText> flat_text(const loop::Kernel& kernel, const std::strin
     emitter.serial_body(l->body);
   }
   const std::string body = emitter.close_scope();
+  // Kernels of halves are bound by instructions: two points share constants and what steps on.
   emitter.line(
-      fmt::format("for ({0} point = ({0})pyc_block() * {1} + pyc_thread(); point < {2}; point += "
-                  "({0})pyc_blocks() * {1}) {{\n{3}}}",
-                  type, kFlatThreads, points, body));
+      fmt::format("{4}for ({0} point = ({0})pyc_block() * {1} + pyc_thread(); point < {2}; point "
+                  "+= ({0})pyc_blocks() * {1}) {{\n{3}}}",
+                  type, kFlatThreads, points, body, v >= kManyElements ? "PYC_UNROLL2 " : ""));
   out.text = emitter.tables() + emitter.finished(kernel_head(out, kernel, false));
   return out;
 }

@@ -26,12 +26,9 @@ Shared& shared() {
 
 }  // namespace
 
-Result<SharedMemory> ParameterStore::upload_one(const runtime::Parameter& parameter,
+Result<SharedMemory> ParameterStore::upload_one(const Key& key, std::span<const std::byte> bytes,
                                                 Stream& stream) {
-  if (parameter.bytes == 0) return SharedMemory();
-  const std::span<const std::byte> bytes(static_cast<const std::byte*>(parameter.data),
-                                         static_cast<size_t>(parameter.bytes));
-  const Key key{hash128(bytes), parameter.bytes};
+  if (bytes.empty()) return SharedMemory();
   if (SharedMemory there = known_[key].lock()) return there;
   PYC_ASSIGN(DeviceMemory made, device_->allocate(bytes.size()));
   PYC_TRY(stream.copy_in(made.get(), bytes));
@@ -46,9 +43,13 @@ Result<std::vector<SharedMemory>> ParameterStore::upload(
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   PYC_ASSIGN(Stream stream, Stream::create(device_));
   std::vector<SharedMemory> out;
+  std::map<Digest, int> alike;
   Status status;
   for (const runtime::Parameter& parameter : parameters) {
-    auto one = upload_one(parameter, stream);
+    const std::span<const std::byte> bytes(static_cast<const std::byte*>(parameter.data),
+                                           static_cast<size_t>(parameter.bytes));
+    const Digest digest = hash128(bytes);
+    auto one = upload_one({digest, parameter.bytes, alike[digest]++}, bytes, stream);
     if (!one.ok()) {
       status = std::move(one).status();
       break;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "backends/cuda/device.h"
@@ -18,7 +19,8 @@ namespace pyc::cuda {
 using SharedMemory = std::shared_ptr<const DeviceMemory>;
 
 // Constant bytes on the device, by what they are: equal parameters of any number of programs are
-// there once, as long as one of these programs is.
+// there once, as long as one of these programs is. Equal parameters of one program are apart, as
+// its plan counts them.
 class ParameterStore {
  public:
   explicit ParameterStore(DevicePtr device) : device_(std::move(device)) {}
@@ -26,8 +28,9 @@ class ParameterStore {
   Result<std::vector<SharedMemory>> upload(std::span<const runtime::Parameter> parameters);
 
  private:
-  using Key = std::pair<Digest, int64_t>;
-  Result<SharedMemory> upload_one(const runtime::Parameter& parameter, Stream& stream);
+  // Of what bytes, how many, and the how many-th of its program that has them.
+  using Key = std::tuple<Digest, int64_t, int>;
+  Result<SharedMemory> upload_one(const Key& key, std::span<const std::byte> bytes, Stream& stream);
 
   DevicePtr device_;
   std::mutex mutex_;

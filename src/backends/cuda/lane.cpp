@@ -59,6 +59,10 @@ Status CudaLane::prepare() {
   }
   PYC_ASSIGN(passage_, device.allocate(engine_.layout.bytes));
   PYC_ASSIGN(pinned_, device.allocate_pinned(engine_.layout.pinned_bytes));
+  if (const int64_t bytes = runtime::shelf_bytes(program); bytes > 0) {
+    PYC_ASSIGN(shelf_, device.allocate_pinned(static_cast<size_t>(bytes)));
+    ++blocks_;
+  }
   constexpr int64_t kPassageAndTables = 3;
   blocks_ += kPassageAndTables;
   fill_parameters();
@@ -91,7 +95,7 @@ void CudaLane::fill_parameters() {
 }
 
 Status CudaLane::build_graph() {
-  if (engine_.launches == 0) return {};
+  if (engine_.launches == 0 || shelf_.get() != nullptr) return {};
   PYC_ASSIGN(LaunchGraph graph, LaunchGraph::create(engine_.gpu().device));
   for (const BoundLaunch& step : engine_.steps) {
     if (step.function == nullptr) continue;
@@ -158,7 +162,7 @@ Status CudaLane::place_tensors(Views inputs, Views outputs) {
     moved_[slot.step] = true;
   }
   for (size_t s = 0; s < moved_.size(); ++s) {
-    if (!moved_[s]) continue;
+    if (!moved_[s] || !graph_) continue;
     const BoundLaunch& step = engine_.steps[s];
     PYC_TRY(graph_->update(step.node, step.function, step.shape, parameters_of(step)));
     moved_[s] = false;
@@ -166,16 +170,34 @@ Status CudaLane::place_tensors(Views inputs, Views outputs) {
   return {};
 }
 
-Status CudaLane::launch_with_times() {
+Status CudaLane::copy(const runtime::Copy& copy, runtime::RunStats& stats) {
+  const auto& [from, to] = copy.buffers;
+  const auto bytes = static_cast<size_t>(copy.bytes);
+  const auto shelf = [&](int64_t offset) {
+    return std::span(static_cast<std::byte*>(shelf_.get()) + offset, bytes);
+  };
+  stats.copied_bytes += copy.bytes;
+  if (bytes == 0) return {};
+  if (to.where == Where::kShelf) {
+    return stream_.copy_out(shelf(to.offset), arena_.get() + static_cast<uint64_t>(from.offset));
+  }
+  return stream_.copy_in(arena_.get() + static_cast<uint64_t>(to.offset), shelf(from.offset));
+}
+
+Status CudaLane::launch_steps(bool times, runtime::RunStats& stats) {
   events_.clear();
-  const auto note = [this]() -> Status {
+  const auto note = [&]() -> Status {
+    if (!times) return {};
     PYC_ASSIGN(Event event, stream_.record());
     events_.push_back(std::move(event));
     return {};
   };
   PYC_TRY(note());
-  for (const BoundLaunch& step : engine_.steps) {
-    if (step.function != nullptr) {
+  for (size_t s = 0; s < engine_.steps.size(); ++s) {
+    const BoundLaunch& step = engine_.steps[s];
+    if (const runtime::Copy* moved = engine_.program().steps[s].copy()) {
+      PYC_TRY(copy(*moved, stats));
+    } else if (step.function != nullptr) {
       PYC_TRY(stream_.launch(step.function, step.shape, parameters_of(step)));
     }
     PYC_TRY(note());
@@ -197,8 +219,8 @@ Status CudaLane::submit(Views inputs, Views outputs, runtime::RunStats& stats,
                         runtime::StepTimes times) {
   PYC_TRY(place_tensors(inputs, outputs));
   PYC_TRY(send_inputs(inputs, stats));
-  if (!times.ns.empty()) {
-    PYC_TRY(launch_with_times());
+  if (!times.ns.empty() || shelf_.get() != nullptr) {
+    PYC_TRY(launch_steps(!times.ns.empty(), stats));
   } else if (graph_) {
     PYC_TRY(stream_.launch(*graph_));
   }
@@ -223,7 +245,8 @@ Status CudaLane::fault_status(uint32_t word, size_t& step) {
   step = word / kFaultsOfStep;
   const uint32_t code = word % kFaultsOfStep;
   const auto& steps = engine_.program().steps;
-  if (step >= steps.size() || code < 1 || code > steps[step].kernel().faults.size()) {
+  if (step >= steps.size() || steps[step].copy() != nullptr || code < 1 ||
+      code > steps[step].kernel().faults.size()) {
     step = 0;
     return {Code::kInternal, fmt::format("unknown fault word {}", word)};
   }

@@ -32,7 +32,9 @@ class CudaLane final : public runtime::Lane {
   Status fetch_outputs(Views outputs, runtime::RunStats& stats);
   // Sets the addresses of the caller's tensors; the graph follows where they moved.
   Status place_tensors(Views inputs, Views outputs);
-  Status launch_with_times();
+  // One step after the other, as copies to the shelf and runs with times need it.
+  Status launch_steps(bool times, runtime::RunStats& stats);
+  Status copy(const runtime::Copy& copy, runtime::RunStats& stats);
   Result<std::vector<int64_t>> step_times() const;
   // The numbers that a run-time check looked at; false when they cannot be had.
   bool read_checked(size_t step, size_t buffer, const Fault& fault,
@@ -55,6 +57,7 @@ class CudaLane final : public runtime::Lane {
   DeviceMemory arena_;
   DeviceMemory passage_;
   PinnedMemory pinned_;
+  PinnedMemory shelf_;  // where values of the arena wait on the host
   Stream stream_;
   std::optional<LaunchGraph> graph_;
   std::vector<uint64_t> parameters_;  // of all steps, one behind the other

@@ -42,6 +42,7 @@ int64_t reach(const runtime::Program& program, const runtime::BufferRef& ref) {
       return program.parameters[ref.index].bytes - ref.offset;
     case runtime::Where::kArena:
       return program.arena_bytes - ref.offset;
+    case runtime::Where::kShelf:  // only copies have it
     case runtime::Where::kState:  // the loader takes no program that has one
     case runtime::Where::kScratch:
       break;

@@ -30,6 +30,14 @@ Status as_object_error(Status status) {
   return status;
 }
 
+// A copy that is not between the arena and the host.
+bool copies_elsewhere(const runtime::Step& step) {
+  using runtime::Where;
+  const runtime::Copy* copy = step.copy();
+  return copy != nullptr && copy->buffers[0].where != Where::kShelf &&
+         copy->buffers[1].where != Where::kShelf;
+}
+
 class CubinLoader final : public runtime::Loader {
  public:
   std::string_view backend() const override { return "cuda"; }
@@ -52,8 +60,7 @@ class CubinLoader final : public runtime::Loader {
       return Status(Code::kUnsupported, fmt::format("{} steps; a fault word tells {} apart",
                                                     program->steps.size(), kFaultsOfStep));
     }
-    const auto copies = [](const runtime::Step& step) { return step.copy() != nullptr; };
-    if (!program->states.empty() || std::ranges::any_of(program->steps, copies)) {
+    if (!program->states.empty() || std::ranges::any_of(program->steps, copies_elsewhere)) {
       return Status(
           Code::kUnsupported,
           "the program keeps state from one run to the next, which the engine 'cuda' does "
@@ -73,6 +80,10 @@ class CubinLoader final : public runtime::Loader {
  private:
   static Status bind(CudaEngine& engine, const runtime::Program& program, size_t step,
                      std::map<const std::string*, const Module*>& modules) {
+    if (program.steps[step].copy() != nullptr) {
+      engine.steps.emplace_back();  // the lane does it
+      return {};
+    }
     const runtime::Kernel& kernel = program.steps[step].kernel();
     PYC_ASSIGN(const Launch launch, decode_launch(kernel.launch));
     PYC_TRY(check_launch(launch, program, kernel));

@@ -58,7 +58,7 @@ void NeighbourEmitter::emit_elements(int64_t v, const std::function<void()>& dec
 
 void NeighbourEmitter::for_elements(int64_t v, const std::vector<ExprId>& roots,
                                     const std::function<void()>& declare_more,
-                                    const std::function<void()>& inner) {
+                                    const std::function<void()>& inner, bool again) {
   reads_.clear();
   used_.assign(pool_.size(), false);
   for (const ExprId e : roots) mark(e);
@@ -72,10 +72,22 @@ void NeighbourEmitter::for_elements(int64_t v, const std::vector<ExprId>& roots,
   inner();
   const std::string body = close_scope();
   line(reads_);
-  line(fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\nconst {} j = j0 + e;\n{}}}", v,
-                   var_type(loop_.var), body));
+  line(each_element(v, body, again));
   loaded_.clear();
   paired_.clear();
+}
+
+std::string NeighbourEmitter::each_element(int64_t v, const std::string& body, bool again) {
+  std::string text =
+      fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\nconst {} j = j0 + e;\n{}}}", v,
+                  var_type(loop_.var), body);
+  constexpr std::string_view kDivision = "pyc_div_f32(";
+  if (!again || text.find(kDivision) == std::string::npos) return text;
+  std::string near = text;
+  for (size_t at = near.find(kDivision); at != std::string::npos; at = near.find(kDivision, at)) {
+    near.replace(at, kDivision.size(), "pyc_near_quotient(&far, ");
+  }
+  return "{\nu32 far = 0u;\n" + near + "\nif (far != 0u) {\n" + text + "\n}\n}";
 }
 
 // The variables of a reduction are arrays with one of each element.
@@ -128,15 +140,18 @@ void NeighbourEmitter::store_elements(int64_t v, const std::function<void()>& de
     if (s.kind == loop::StmtKind::kCheck) roots.push_back(kernel_.checks[s.index].ok);
   }
   std::string after;
-  for_elements(v, roots, declare_more, [&] {
-    for (const loop::Stmt& s : loop_.body) {
-      if (s.kind == loop::StmtKind::kCheck) check(kernel_.checks[s.index]);
-      if (s.kind == loop::StmtKind::kStore) {
-        after += store_side_by_side(kernel_.stores[s.index], v);
-      }
-      end_statement();
-    }
-  });
+  for_elements(
+      v, roots, declare_more,
+      [&] {
+        for (const loop::Stmt& s : loop_.body) {
+          if (s.kind == loop::StmtKind::kCheck) check(kernel_.checks[s.index]);
+          if (s.kind == loop::StmtKind::kStore) {
+            after += store_side_by_side(kernel_.stores[s.index], v);
+          }
+          end_statement();
+        }
+      },
+      together_);
   line(after);
 }
 

@@ -28,6 +28,10 @@ class NeighbourEmitter : public Emitter {
   // what else an element has.
   void emit_elements(int64_t v, const std::function<void()>& declare_more = {});
 
+  // Stores' quotients are taken by `pyc_near_quotient`, and once more by division if one of a
+  // thread's was not for it: a division branches, so that elements wait for each other.
+  void divide_together() { together_ = true; }
+
  private:
   // Whether a loop inside of it can run for all neighbours together.
   bool only_reduces(const loop::Loop& l) const;
@@ -40,9 +44,11 @@ class NeighbourEmitter : public Emitter {
                     bool to_buffer);
   std::string place(const loop::Affine& base);
   // Emits `inner` for every element, after `roots`, which it uses, were read as far as they lie
-  // side by side.
+  // side by side. What may run `again` does as divide_together says.
   void for_elements(int64_t v, const std::vector<loop::ExprId>& roots,
-                    const std::function<void()>& declare_more, const std::function<void()>& inner);
+                    const std::function<void()>& declare_more, const std::function<void()>& inner,
+                    bool again = false);
+  std::string each_element(int64_t v, const std::string& body, bool again);
   void reduce_elements(const loop::Loop& l, int64_t v, const std::function<void()>& declare_more);
   void store_elements(int64_t v, const std::function<void()>& declare_more);
   void read_side_by_side(loop::ExprId e, int64_t v);
@@ -55,6 +61,7 @@ class NeighbourEmitter : public Emitter {
   std::vector<bool> used_;
   std::vector<loop::Reduction> reduced_;  // results that are there, by element
   int stored_ = 0;
+  bool together_ = false;
 };
 
 }  // namespace pyc::cuda

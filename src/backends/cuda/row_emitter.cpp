@@ -27,6 +27,9 @@ constexpr int64_t kMostWarpsOfBlock = 32;
 constexpr int64_t kWarpsBesideOthers = 16;
 constexpr int64_t kWarpsOfPart = 8;
 constexpr int64_t kMostTogether = 8;  // blocks of a cluster on every device
+// What a thread reads of rows before it computes: a store in between would hold up what is read
+// behind it, since it may be to the same place.
+constexpr int64_t kBatchBytes = 64;
 // Operations of a pass, written out for every element of a thread.
 constexpr int64_t kMostWrittenOut = 8192;
 
@@ -76,17 +79,32 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   }
 }
 
-std::string RowEmitter::place(const Affine& base) {
-  return value(from_affine(pool_, base)) + " + j0";
+// Where the thread's first element of a row is, under a name for the rest of the row: the others
+// are at distances that the compiler knows then.
+std::string RowEmitter::pointer(uint32_t buffer, const Affine& base) {
+  std::string& name = pointers_[{buffer, base.constant, {base.terms.begin(), base.terms.end()}}];
+  if (!name.empty()) return name;
+  name = fmt::format("a{}", pointers_.size());
+  const loop::Buffer& b = kernel_.buffers[buffer];
+  line(fmt::format("PYC_GLOBAL {}{}* const {} = {} + {} + first;",
+                   b.access == loop::Access::kRead ? "const " : "", memory_type(b.dtype), name,
+                   buffer_name(buffer), value(from_affine(pool_, base))));
+  return name;
+}
+
+// The element that is as far behind the first one as the round says.
+std::string RowEmitter::at_round(const std::string& pointer) const {
+  return fmt::format("{} + k * {}", pointer, dialect_.warp * kPair);
 }
 
 std::string RowEmitter::in_range() const {
   return is_whole_ ? "" : fmt::format("if (j0 < {}) ", extent_);
 }
 
-std::string RowEmitter::round_head() const {
-  return fmt::format("PYC_UNROLL for (i32 k = 0; k < {}; ++k) {{\nconst i32 j0 = first + k * {};\n",
-                     rounds_, dialect_.warp * kPair);
+std::string RowEmitter::round_head(const std::string& from, int64_t rounds) const {
+  return fmt::format(
+      "PYC_UNROLL for (i32 k = {0}; k < {0} + {1}; ++k) {{\nconst i32 j0 = first + k * {2};\n",
+      from, rounds, dialect_.warp * kPair);
 }
 
 // Elements of a scratch row that only the thread which has them stores and loads.
@@ -146,13 +164,14 @@ int64_t RowEmitter::operations(const loop::Loop& l) {
 // One block has less to keep than all of its registers where another one is beside it.
 int64_t RowEmitter::resident() const {
   if (together_ == 1) return 0;
-  const int64_t beside = std::max<int64_t>(kMostWarpsOfBlock / block_warps_, 1);
   int64_t wanted = 0;
   for (const auto& [key, passes] : passes_with_) {
     const DType t = kernel_.buffers[std::get<uint32_t>(key)].dtype;
     if (passes > 1) wanted += rounds_ * kPair * dtype_size(t);
   }
-  return wanted <= bytes_of_thread(beside) / 2 ? beside : 1;
+  int64_t beside = std::max<int64_t>(kMostWarpsOfBlock / block_warps_, 1);
+  while (beside > 1 && wanted > bytes_of_thread(beside) / 2) --beside;
+  return beside;
 }
 
 // Of registers, with so many blocks on a multiprocessor.
@@ -198,6 +217,12 @@ bool RowEmitter::lies_in_pairs(uint32_t buffer, const Affine& base) const {
                      [](const auto& term) { return term.second % kPair == 0; });
 }
 
+// The thread's pair of a round.
+std::string RowEmitter::pair_of(const RowLoad& load) {
+  return fmt::format("*(PYC_GLOBAL const pyc_v{}*)({})", kPair * dtype_size(load.dtype),
+                     at_round(pointer(load.buffer, load.base)));
+}
+
 // Whether nothing but the point decides the value.
 bool RowEmitter::is_known(ExprId e) const {
   const loop::ExprNode n = pool_.node(e);
@@ -240,24 +265,25 @@ void RowEmitter::keep(const RowLoad& load) {
   kept_bytes_ += bytes;
   const std::string name = fmt::format("x{}", kept_.size());
   kept_[load.key()] = name;
-  const std::string from = fmt::format("{} + {}", buffer_name(load.buffer), place(load.base));
   std::string move;
   if (lies_in_pairs(load.buffer, load.base)) {
-    move = fmt::format("{0}*(pyc_v{1}*){2}[k] = *(PYC_GLOBAL const pyc_v{1}*)({3});\n", in_range(),
-                       kPair * size, name, from);
+    move = fmt::format("{}*(pyc_v{}*){}[k] = {};\n", in_range(), kPair * size, name, pair_of(load));
   } else {
+    const std::string from = at_round(pointer(load.buffer, load.base));
     for (int64_t i = 0; i < kPair; ++i) {
       move +=
           fmt::format("if (j0 + {0} < {1}) {2}[k][{0}] = ({3})[{0}];\n", i, extent_, name, from);
     }
   }
   line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];\n{}{}}}", memory_type(load.dtype), name, rounds_,
-                   kPair, round_head(), move));
+                   kPair, round_head("0", rounds_), move));
 }
 
-// What the pass takes of rows: kept, or read in each round.
-void RowEmitter::read_loads(const loop::Loop& l, std::string& before) {
+// What the pass takes of rows: kept, or read in front of each batch of rounds.
+RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
   std::map<Key, std::string> read;
+  std::vector<RowLoad> loads;
+  int64_t bytes = 0;
   each_row_load(l, [&](ExprId e, const RowLoad& load) {
     if (passes_with_[load.key()] > 1) keep(load);
     if (is_kept(load)) return set_loaded(e, load.dtype, kept_[load.key()] + "[k]");
@@ -265,13 +291,10 @@ void RowEmitter::read_loads(const loop::Loop& l, std::string& before) {
     std::string& name = read[load.key()];
     if (name.empty()) {
       name = fmt::format("z{}", stored_++);
-      before += fmt::format(
-          "PYC_ALIGN16 {0} {1}[{2}];\n*(pyc_v{3}*){1} = *(PYC_GLOBAL const pyc_v{3}*)({4} + "
-          "{5});\n",
-          memory_type(load.dtype), name, kPair, kPair * dtype_size(load.dtype),
-          buffer_name(load.buffer), place(load.base));
+      bytes += kPair * dtype_size(load.dtype);
+      loads.push_back(load);
     }
-    set_loaded(e, load.dtype, name);
+    set_loaded(e, load.dtype, name + "[k - k0]");
   });
   for (const ExprId e : used_by(l)) {
     const loop::ExprNode n = pool_.node(e);
@@ -281,6 +304,27 @@ void RowEmitter::read_loads(const loop::Loop& l, std::string& before) {
       set_loaded(e, n.dtype, buffer_name(buffer) + "[k]");
     }
   }
+  Batches out{.rounds = rounds_, .reads = ""};
+  while (bytes > 0 && (out.rounds * bytes > kBatchBytes || rounds_ % out.rounds != 0)) {
+    if (--out.rounds == 1) break;
+  }
+  std::string moves;
+  for (const RowLoad& load : loads) {
+    const std::string& name = read[load.key()];
+    out.reads += fmt::format("PYC_ALIGN16 {} {}[{}][{}];\n", memory_type(load.dtype), name,
+                             out.rounds, kPair);
+    moves += fmt::format("{}*(pyc_v{}*){}[k - k0] = {};\n", in_range(),
+                         kPair * dtype_size(load.dtype), name, pair_of(load));
+  }
+  if (!loads.empty()) out.reads += round_head("k0", out.rounds) + moves + "}\n";
+  return out;
+}
+
+// In front of the rounds, where all of them know it.
+void RowEmitter::name_pointer(const loop::Loop& l, const loop::Store& s) {
+  if (kernel_.buffers[s.buffer].access == loop::Access::kScratch) return;
+  const std::optional<Affine> base = base_of(l, s.offset);
+  if (base && lies_in_pairs(s.buffer, *base)) pointer(s.buffer, *base);
 }
 
 void RowEmitter::row_store(const loop::Loop& l, const loop::Store& s, std::string& before,
@@ -294,8 +338,8 @@ void RowEmitter::row_store(const loop::Loop& l, const loop::Store& s, std::strin
   const std::optional<Affine> base = base_of(l, s.offset);
   if (!base || !lies_in_pairs(s.buffer, *base)) return store(s);
   const std::string array = fmt::format("y{}", stored_++);
-  const std::string to = fmt::format("*(PYC_GLOBAL pyc_v{}*)({} + {})", kPair * dtype_size(b.dtype),
-                                     buffer_name(s.buffer), place(*base));
+  const std::string to = fmt::format("*(PYC_GLOBAL pyc_v{}*)({})", kPair * dtype_size(b.dtype),
+                                     at_round(pointer(s.buffer, *base)));
   if (const auto half = rounded(s.value)) {
     line(fmt::format("{}[i] = {};", array, value(half->from)));
     before += fmt::format("float {}[{}];\n", array, kPair);
@@ -351,7 +395,10 @@ void RowEmitter::pass(const loop::Loop& l) {
   }
   std::string before;
   std::string after;
-  read_loads(l, before);
+  const Batches batches = read_loads(l);
+  for (const loop::Stmt& s : l.body) {
+    if (s.kind == StmtKind::kStore) name_pointer(l, kernel_.stores[s.index]);
+  }
   open_scope();
   open_scope();
   declare(l.var, "j");
@@ -361,9 +408,13 @@ void RowEmitter::pass(const loop::Loop& l) {
   const std::string each =
       is_even_ || is_whole_ ? inner : fmt::format("if (j < {}) {{\n{}}}\n", extent_, inner);
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
-  line(round_head() + guard + outer + before +
-       fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}",
-                   kPair, var_type(l.var), each, after, is_whole_ ? "" : "}\n"));
+  const std::string rounds =
+      round_head(batches.reads.empty() ? "0" : "k0", batches.rounds) + guard + outer + before +
+      fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}",
+                  kPair, var_type(l.var), each, after, is_whole_ ? "" : "}\n");
+  if (batches.reads.empty()) return line(rounds);
+  line(fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}{}\n}}", rounds_,
+                   batches.rounds, batches.reads, rounds));
 }
 
 // Joins lanes over the warp, distances halving; all threads have the result, since no join tells
@@ -389,50 +440,87 @@ void RowEmitter::join_warp(const loop::Reduction& r) {
   if (tree) join(half, name);
 }
 
-// What each warp has of the reductions, to all threads of the row.
+// What each warp has of the reductions, to where all of the row find it: the block, or every block
+// of a cluster, whose gate knows how many bytes are to come. A cluster has one row, so that each
+// gate opens once and a block has heard all that it is told before it leaves.
 void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
-  if (together_ > 1 && !met_) line("pyc_together_wait();");  // until the others' arrays are there
-  met_ = true;
+  if (together_ == 1) {
+    for (const loop::Reduction& r : reductions) {
+      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n",
+                           memory_type(pool_.var_info(r.result).dtype), name_of(r), warps_);
+      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name_of(r)));
+    }
+    return line("pyc_barrier();");
+  }
+  const std::string gate = name_of(reductions[0]) + "_gate";
+  head_ += fmt::format("PYC_SHARED_EACH(u64, {}, 1);\n", gate);
+  gates_ += fmt::format("if (pyc_thread() == 0) pyc_gate_make({});\n", gate);
+  line(
+      fmt::format("if (pyc_thread() == 0) pyc_gate_expect({}, {});", gate, told_bytes(reductions)));
+  const int64_t count = block_warps_ * together_;
+  for (const loop::Reduction& r : reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name_of(r), count);
+    line(fmt::format("if (lane < {}) pyc_tell_{}({}_parts, warp, {}, {}, lane, {});", together_,
+                     word_type(t), name_of(r), count, gate, as_word(name_of(r), t)));
+  }
+}
+
+// That a block hears of the reductions.
+int64_t RowEmitter::told_bytes(const std::vector<loop::Reduction>& reductions) const {
+  int64_t bytes = 0;
+  for (const loop::Reduction& r : reductions) {
+    bytes += word_type(pool_.var_info(r.result).dtype) == "u64" ? 8 : 4;
+  }
+  return bytes * block_warps_ * together_;
+}
+
+// All parts in the tree's order; by one warp for its block where they are many.
+void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
+  std::string joins;
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
-    if (together_ == 1) {
-      head_ += fmt::format("PYC_SHARED {} {}_parts[{}];\n", memory_type(t), name, warps_);
-      line(fmt::format("if (lane == 0) {0}_parts[warp] = {0};", name));
-      continue;
-    }
-    const int64_t count = block_warps_ * together_;
-    head_ += fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name, count);
-    line(fmt::format("if (lane < {}) pyc_far_put_{}({}_parts, warp, {}, lane, {});", together_,
-                     word_type(t), name, count, as_word(name, t)));
+    const std::string word = name + "_parts[w]";
+    const std::string part =
+        together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
+    joins += fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = 0; w < {2}; ++w) {0} = {3};\n", name,
+                         identity_text(r.op, t), warps_, join_text(r.op, t, name, part));
+    if (together_ == 1) continue;
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}_all, 1);\n", word_type(t), name);
+    joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
   }
-  line(together_ == 1 ? "pyc_barrier();" : "pyc_together_arrive();\npyc_together_wait();");
+  if (together_ == 1) return line(joins);
+  line(
+      fmt::format("if (pyc_thread() < {}) {{\npyc_gate_pass({}_gate, {});\n{}}}\n"
+                  "pyc_barrier();",
+                  dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins));
+  for (const loop::Reduction& r : reductions) {
+    const DType t = pool_.var_info(r.result).dtype;
+    line(fmt::format("{} = {};", name_of(r), from_word(name_of(r) + "_all[0]", t)));
+  }
 }
 
 // Gives every thread the results. A row is at most one super-block.
 void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) join_warp(r);
-  if (warps_ > 1 && !reductions.empty()) tell_parts(reductions);
+  if (warps_ > 1 && !reductions.empty()) {
+    if (together_ > 1 && gates_.empty()) line("pyc_together_wait();");  // for the others' gates
+    tell_parts(reductions);
+    join_parts(reductions);
+  }
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
-    const std::string identity = identity_text(r.op, t);
-    const bool tree = r.kind == ReduceKind::kTree;
-    if (warps_ == 1) {
-      if (tree) line(fmt::format("{} = {};", name, join_text(r.op, t, identity, name)));
-    } else {
-      const std::string word = name + "_parts[w]";
-      const std::string part =
-          together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
-      line(fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = 0; w < {2}; ++w) {0} = {3};", name,
-                       identity, warps_, join_text(r.op, t, name, part)));
+    // A block joined to nothing, and a super-block: to do it twice changes nothing.
+    if (r.kind == ReduceKind::kTree) {
+      line(fmt::format("{} = {};", name, join_text(r.op, t, identity_text(r.op, t), name)));
     }
-    if (tree) line(fmt::format("{} = {};", name, join_text(r.op, t, identity, name)));
     declare(r.result, name);
   }
 }
 
-void RowEmitter::whole_rows(bool early, bool again) {
+void RowEmitter::whole_rows(bool early) {
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
     line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype),
@@ -455,7 +543,6 @@ void RowEmitter::whole_rows(bool early, bool again) {
   }
   // Before the next row's parts.
   if (together_ == 1 && warps_ > 1) line("pyc_barrier();");
-  if (met_ && together_ > 1 && again) line("pyc_together_arrive();");
 }
 
 void RowEmitter::one_block() {

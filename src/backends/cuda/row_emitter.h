@@ -32,11 +32,12 @@ class RowEmitter : public Emitter {
   int64_t together() const { return together_; }
   int64_t block_warps() const { return block_warps_; }
   int64_t resident() const;
-  bool meets() const { return met_ && together_ > 1; }
+  // Makes the gates by which the blocks of a row hear of each other; "" where they need none.
+  const std::string& gates() const { return gates_; }
   const std::string& head() const { return head_; }
   // All of the kernel, a row at a time. Early: all loads that can begin at once do; else rows that
-  // one pass alone reads are not kept. Again: another row follows.
-  void whole_rows(bool early, bool again);
+  // one pass alone reads are not kept.
+  void whole_rows(bool early);
   // The first pass over one block of a row; then the first thread has the block's reductions under
   // their names.
   void one_block();
@@ -63,11 +64,19 @@ class RowEmitter : public Emitter {
   void each_row_load(const loop::Loop& l, Use use);
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
-  void read_loads(const loop::Loop& l, std::string& before);
+  std::string pair_of(const RowLoad& load);
+  // Rounds of a pass that are read for together, and the text that does so.
+  struct Batches {
+    int64_t rounds = 0;
+    std::string reads;
+  };
+  Batches read_loads(const loop::Loop& l);
   void set_loaded(loop::ExprId e, DType t, const std::string& pair);
-  std::string place(const loop::Affine& base);
+  std::string pointer(uint32_t buffer, const loop::Affine& base);
+  std::string at_round(const std::string& pointer) const;
+  void name_pointer(const loop::Loop& l, const loop::Store& s);
   std::string in_range() const;
-  std::string round_head() const;
+  std::string round_head(const std::string& from, int64_t rounds) const;
 
   bool is_of_row(const loop::Loop& l, const loop::Stmt& s) const;
   void pass(const loop::Loop& l);
@@ -76,6 +85,8 @@ class RowEmitter : public Emitter {
                  std::string& after);
   void join_warp(const loop::Reduction& r);
   void tell_parts(const std::vector<loop::Reduction>& reductions);
+  int64_t told_bytes(const std::vector<loop::Reduction>& reductions) const;
+  void join_parts(const std::vector<loop::Reduction>& reductions);
   void declare_lanes(const loop::Loop& l);
   void finish(const std::vector<loop::Reduction>& reductions);
 
@@ -86,13 +97,14 @@ class RowEmitter : public Emitter {
   int64_t rounds_ = 1;
   int64_t together_ = 1;
   int64_t block_warps_ = 1;
-  bool met_ = false;  // the blocks of a row, in it
+  std::string gates_;
   bool is_even_ = false;
   bool is_whole_ = false;  // no thread is past the end
   int64_t kept_bytes_ = 0;
   int stored_ = 0;
   std::map<Key, int> passes_with_;  // how many read it
   std::map<Key, std::string> kept_;
+  std::map<Key, std::string> pointers_;
   std::set<std::pair<loop::ExprId, int32_t>> checked_;  // once a row, with their codes
   std::string head_;
 };

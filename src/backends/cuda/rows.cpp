@@ -11,11 +11,9 @@
 namespace pyc::cuda {
 namespace {
 
-constexpr int64_t kMostRowWarps = 32;  // of a block
-constexpr int64_t kTeamsOfRows = 4;    // of a block whose teams are single warps
-// Rows of a cluster one after the other, where there are enough for all: blocks that run together
-// wait for each other's places when they come.
-constexpr int64_t kMostRowsOfCluster = 4;
+constexpr int64_t kMostRowWarps = 32;            // of a block
+constexpr int64_t kTeamsOfRows = 4;              // of a block whose teams are single warps
+constexpr int64_t kMostGrid = int64_t{1} << 30;  // blocks of a launch
 // Rows up to which a launch is short of threads, so that all loads had better begin at once.
 constexpr int64_t kFewRows = 8 * kMultiprocessors;
 
@@ -32,17 +30,13 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   const int64_t together = emitter.together();
   const int64_t teams =
       emitter.warps() > 1 ? 1 : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
-  int64_t at_once = std::min((points + teams - 1) / teams, kMostBlocks / together);
-  if (together > 1) {
-    const int64_t places = kMultiprocessors * emitter.resident() / together;
-    const int64_t rows =
-        std::clamp<int64_t>(points / (kMostRowsOfCluster * places), 1, kMostRowsOfCluster);
-    at_once = std::min(at_once, (points + rows - 1) / rows);
-  }
-  const bool again = at_once * teams < points;
+  // A cluster has one row; others take them in turn.
+  const int64_t at_once =
+      together > 1 ? points : std::min((points + teams - 1) / teams, kMostBlocks);
+  if (at_once * together > kMostGrid) return std::nullopt;
   emitter.open_scope();
   declare_digits(emitter, "point", type, kernel.parallel, extents);
-  emitter.whole_rows(points <= kFewRows, again);
+  emitter.whole_rows(points <= kFewRows);
   const std::string body = emitter.close_scope();
 
   const int64_t block_threads = emitter.block_warps() * dialect.warp;
@@ -68,11 +62,11 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
       type, teams, points, body, of_team("pyc_block()", '/'), of_team("pyc_blocks()", '/'));
   // What was computed once for all points stands in the emitter's outermost scope.
   const std::string once = emitter.close_scope();
-  // A block that leaves takes its memory along: not before the others have written theirs.
-  const std::string begin = emitter.meets() ? "pyc_together_arrive();\n" : "";
-  const std::string end = emitter.meets() && again ? "\npyc_together_wait();" : "";
+  const std::string begin = emitter.gates().empty()
+                                ? ""
+                                : emitter.gates() + "pyc_gates_made();\npyc_together_arrive();\n";
   out.text = emitter.tables() + kernel_head(out, kernel, true, emitter.resident(), together) +
-             " {\n" + head + emitter.head() + once + begin + loop + end + "\n}\n";
+             " {\n" + head + emitter.head() + once + begin + loop + "\n}\n";
   return out;
 }
 

@@ -66,16 +66,30 @@ class Matmul final : public KernelGenerator {
     none.name = bytes ? "i8_matmul" : "f32_matmul";
     none.rejected = matmul_rejected(r.group, r.target);
     if (!none.rejected.empty()) return {none};
-    std::vector<backends::Candidate> out;
-    for (MatmulPlan& plan : likely_matmuls(r.group, constants_of(r), r.target, r.threads)) {
+    const auto made = [&](MatmulPlan plan, double at_least) {
       backends::Candidate c;
       c.name = plan.name;
-      c.cost_ns = matmul_cost_ns(r.group, plan, r.target, r.threads);
-      // The first is the best that is known without a measurement.
-      if (!out.empty()) c.cost_ns = std::max(c.cost_ns, out.front().cost_ns) * plan.slowdown;
+      c.cost_ns = std::max(matmul_cost_ns(r.group, plan, r.target, r.threads), at_least);
       c.needs = matmul_needs(r.group, plan);
       c.plan = std::make_shared<PlannedMatmul>(std::move(plan));
-      out.push_back(std::move(c));
+      return c;
+    };
+    MatmulPlan unpacked = plan_matmul(r.group, constants_of(r), r.target, r.threads, false);
+    const MatmulPlan::Rows rows = unpacked.rows;
+    bool differ = false;
+    std::vector<backends::Candidate> out;
+    for (MatmulPlan& plan : likely_matmuls(r.group, constants_of(r), r.target, r.threads)) {
+      const double slowdown = plan.slowdown;
+      const bool packs = plan.rows != rows;
+      differ = differ || (packs && out.empty());
+      // The first is the best that is known without a measurement.
+      out.push_back(made(std::move(plan), out.empty() ? 0.0 : out.front().cost_ns));
+      if (out.size() > 1) out.back().cost_ns *= slowdown;
+      if (packs && r.least_memory) out.back().rejected = "larger_workspace";
+    }
+    if (differ) {
+      out.push_back(made(std::move(unpacked), out.front().cost_ns));
+      out.back().name += "_in_place";
     }
     return out;
   }

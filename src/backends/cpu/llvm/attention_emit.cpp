@@ -217,7 +217,7 @@ void RowsWriter::key_products(Value* j, Value* keys) {
       const int vectors = p_.tile_columns / p_.lanes;
       for (int r = 0; r < p_.tile_rows; ++r) {
         for (int v = 0; v < vectors; ++v) {
-          Value* x = b_.CreateFAdd(products[static_cast<size_t>(r * vectors + v)], core.zero());
+          Value* x = b_.CreateFAdd(products[accumulator_at(r, vectors, v)], core.zero());
           core.store_vector(x, to, r * row_length_ + v * p_.lanes);
         }
       }
@@ -349,8 +349,7 @@ void RowsWriter::value_products(Value* j, Value* keys) {
                    for (int v = 0; v < vectors; ++v) {
                      const int64_t place = r * stored_columns_ + v * p_.lanes;
                      Value* kept = b_.CreateFMul(core.load_vector(to, place), factor);
-                     Value* sum =
-                         b_.CreateFAdd(sums[static_cast<size_t>(r * vectors + v)], core.zero());
+                     Value* sum = b_.CreateFAdd(sums[accumulator_at(r, vectors, v)], core.zero());
                      core.store_vector(b_.CreateFAdd(kept, sum), to, place);
                    }
                  }

@@ -100,7 +100,7 @@ KernelEmitter::State KernelEmitter::tree_block(const Tree& tree, Value* base, St
 }
 
 KernelEmitter::State KernelEmitter::tree_main(const Tree& tree, Value* begin, Value* end,
-                                              bool nonempty, State state) {
+                                              bool nonempty, const State& state) {
   const loop::Loop& l = tree.loop;
   if (!tree.in_registers) {
     return counted(begin, end, tree.width, nonempty, state,

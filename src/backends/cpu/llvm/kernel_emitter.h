@@ -97,7 +97,7 @@ class KernelEmitter {
   State tree_super_block(const Tree& tree, Value* base, const State& state);
   State tree_blocks(const Tree& tree, Value* begin, Value* end, const State& state);
   State tree_block(const Tree& tree, Value* base, State state);
-  State tree_main(const Tree& tree, Value* begin, Value* end, bool nonempty, State state);
+  State tree_main(const Tree& tree, Value* begin, Value* end, bool nonempty, const State& state);
   State tree_tail(const Tree& tree, State state);
   // Lanes [at, at+width) of one of its tree reductions, in memory.
   Value* load_lanes(const Tree& tree, size_t reduction, Value* at, int width);

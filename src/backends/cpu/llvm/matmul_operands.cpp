@@ -343,39 +343,67 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   return f;
 }
 
+namespace {
+
+// Vectors of one element for each row, one for each k, as [row][k]; their number is a power of two.
+Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
+  for (int group = 1; columns.size() > 1; group *= 2) {
+    std::vector<int> mask;
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < group; ++j) mask.push_back(i * group + j);
+      for (int j = 0; j < group; ++j) mask.push_back((rows + i) * group + j);
+    }
+    std::vector<Value*> joined;
+    for (size_t i = 0; i < columns.size(); i += 2) {
+      joined.push_back(b.CreateShuffleVector(columns[i], columns[i + 1], mask));
+    }
+    columns = std::move(joined);
+  }
+  return columns[0];
+}
+
+}  // namespace
+
 void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, Value* from,
                    Value* to) {
   const lower::Contraction::Operand& a = source.contraction().a;
   const MatmulPlan& p = source.plan;
   FlowBuilder flow(b);
-  const auto copy = [&](llvm::Type* type, Value* source_at, Value* target) {
-    b.CreateAlignedStore(b.CreateAlignedLoad(type, source_at, llvm::Align(4)), target,
-                         llvm::Align(4));
+  const auto load = [&](int elements, Value* at) {
+    auto* type = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(elements));
+    return b.CreateAlignedLoad(type, at, llvm::Align(4));
   };
-  auto* together = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(p.unroll));
-  const auto ends =
-      flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
-                [&](Value*, const FlowBuilder::State& at) {
-                  for (int i = 0; i < rows; ++i) {
-                    Value* source_at = flow.at(at[0], i * a.row_stride);
-                    Value* target = flow.at(at[1], i * p.unroll);
-                    if (a.k_stride == 1) {
-                      copy(together, source_at, target);
-                      continue;
-                    }
-                    for (int k = 0; k < p.unroll; ++k) {
-                      copy(b.getFloatTy(), flow.at(source_at, k * a.k_stride), flow.at(target, k));
-                    }
-                  }
-                  return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
-                                            flow.at(at[1], p.unroll * rows)};
-                });
+  const auto step = [&](Value* source_at, Value* target) {
+    if (a.row_stride == 1 && rows > 1) {
+      std::vector<Value*> columns;
+      for (int k = 0; k < p.unroll; ++k) {
+        columns.push_back(load(rows, flow.at(source_at, k * a.k_stride)));
+      }
+      b.CreateAlignedStore(turned(b, std::move(columns), rows), target, llvm::Align(4));
+      return;
+    }
+    for (int i = 0; i < rows; ++i) {
+      Value* row = flow.at(source_at, i * a.row_stride);
+      const int together = a.k_stride == 1 ? p.unroll : 1;
+      for (int k = 0; k < p.unroll; k += together) {
+        b.CreateAlignedStore(load(together, flow.at(row, k * a.k_stride)),
+                             flow.at(target, i * p.unroll + k), llvm::Align(4));
+      }
+    }
+  };
+  const auto ends = flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
+                              [&](Value*, const FlowBuilder::State& at) {
+                                step(at[0], at[1]);
+                                return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
+                                                          flow.at(at[1], p.unroll * rows)};
+                              });
   if (p.k % p.unroll == 0) return;
   flow.loop(flow.index(0), flow.index(p.k % p.unroll), 1, true, [&](Value* k) {
     for (int i = 0; i < rows; ++i) {
       Value* along = b.CreateMul(k, flow.index(a.k_stride));
-      copy(b.getFloatTy(), flow.at(ends[0], b.CreateAdd(along, flow.index(i * a.row_stride))),
-           flow.at(ends[1], b.CreateAdd(k, flow.index(i * p.unroll))));
+      Value* at = flow.at(ends[0], b.CreateAdd(along, flow.index(i * a.row_stride)));
+      b.CreateAlignedStore(load(1, at), flow.at(ends[1], b.CreateAdd(k, flow.index(i * p.unroll))),
+                           llvm::Align(4));
     }
   });
 }

@@ -183,7 +183,7 @@ void TileWriter::panel(Value* column, Value* b) {
   const auto each = [&](const State& acc, const auto& put) {
     for (int i = 0; i < rows_; ++i) {
       for (int v = 0; v < vectors_; ++v) {
-        put(acc[static_cast<size_t>(i * vectors_ + v)], i * p_.tile_columns + v * p_.lanes);
+        put(acc[accumulator_at(i, vectors_, v)], i * p_.tile_columns + v * p_.lanes);
       }
     }
   };
@@ -290,7 +290,7 @@ void TileWriter::finish(const State& totals, Value* column) {
   const auto keep = [&] {
     for (int i = 0; i < rows_; ++i) {
       for (int v = 0; v < vectors_; ++v) {
-        store_vector(totals[static_cast<size_t>(i * vectors_ + v)], tile_,
+        store_vector(totals[accumulator_at(i, vectors_, v)], tile_,
                      i * p_.tile_columns + v * p_.lanes);
       }
     }
@@ -334,8 +334,8 @@ void TileWriter::store_registers(const State& totals, Value* column) {
       for (int i = 0; i < rows_; ++i) {
         ex_.scoped([&] {
           if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), flow_.index(i)));
-          ex_.bind(c_.result, corrected(totals[static_cast<size_t>(i * vectors_ + v)],
-                                        flow_.index(i), flow_.index(v * p_.lanes), p_.lanes));
+          ex_.bind(c_.result, corrected(totals[accumulator_at(i, vectors_, v)], flow_.index(i),
+                                        flow_.index(v * p_.lanes), p_.lanes));
           evaluate_stores();
         });
       }

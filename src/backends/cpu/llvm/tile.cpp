@@ -108,7 +108,7 @@ TileCore::State TileCore::chain_in_twos(Value* a, Value* b, const TileSteps& ste
                        for (int j = 0; j < columns; ++j) {
                          Value* y = load(now.back(), j);
                          for (int i = 0; i < rows; ++i) {
-                           Value*& sum = next[static_cast<size_t>(i * columns + j)];
+                           Value*& sum = next[accumulator_at(i, columns, j)];
                            Value* first = s_.swapped ? y : x[static_cast<size_t>(i)];
                            Value* second = s_.swapped ? x[static_cast<size_t>(i)] : y;
                            sum = call(id, {sum->getType(), bytes}, {sum, first, second});
@@ -126,7 +126,7 @@ TileCore::State TileCore::chain_in_twos(Value* a, Value* b, const TileSteps& ste
                                        ? std::vector<int>{first, first + 2, first + 4, first + 6}
                                        : std::vector<int>{first, first + 1, first + 4, first + 5};
     for (int v = 0; v < s_.vectors; ++v) {
-      const auto at = static_cast<size_t>(i / 2 * columns + v * 2);
+      const auto at = accumulator_at(i / 2, columns, v * 2);
       out.push_back(b_.CreateShuffleVector(state[at], state[at + 1], lanes));
     }
   }
@@ -234,7 +234,7 @@ TileCore::State TileCore::k_steps(State state) {
     for (int i = 0; i < s_.rows; ++i) {
       Value* x = b_.CreateShuffleVector(rows[static_cast<size_t>(i)], lane);
       for (int v = 0; v < s_.vectors; ++v) {
-        Value*& sum = state[static_cast<size_t>(i * s_.vectors + v)];
+        Value*& sum = state[accumulator_at(i, s_.vectors, v)];
         sum = fma(x, columns[static_cast<size_t>(v)], sum);
       }
     }
@@ -252,7 +252,7 @@ void TileCore::k_step(Value* a, Value* b, State& acc) {
         b_.CreateAlignedLoad(element_type(), flow_.at(a, i * s_.a_row_stride), llvm::Align(4));
     x = b_.CreateVectorSplat(static_cast<unsigned>(s_.lanes), x);
     for (int v = 0; v < s_.vectors; ++v) {
-      Value*& sum = acc[static_cast<size_t>(i * s_.vectors + v)];
+      Value*& sum = acc[accumulator_at(i, s_.vectors, v)];
       sum = fma(x, columns[static_cast<size_t>(v)], sum);
     }
   }

@@ -4,10 +4,17 @@
 // fma chain each, or sums of products of bytes in i32. What is done with the totals is the
 // caller's.
 
+#include <cstddef>
+
 #include "backends/cpu/codegen.h"
 #include "backends/cpu/llvm/flow.h"
 
 namespace pyc::cpu {
+
+// Where the vector of a row stands among accumulators.
+inline size_t accumulator_at(int row, int vectors, int vector) {
+  return static_cast<size_t>(row) * static_cast<size_t>(vectors) + static_cast<size_t>(vector);
+}
 
 struct TileShape {
   int rows = 8;

@@ -12,7 +12,6 @@
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/attention_formulas.h"
 #include "backends/cuda/kernel_generator.h"
-#include "loop/function.h"
 #include "lower/types.h"
 
 namespace pyc::cuda {
@@ -46,7 +45,6 @@ std::string rejected(const lower::Group& group) {
   if (a.depth > kMostDepth) return "depth_over_a_segment";
   if (a.columns > kMostColumns) return "too_many_columns";
   if (!group.kernel.checks.empty()) return "has_checks";
-  if (loop::inlined_operations(group.kernel.pool) > loop::kMaxInlined) return "too_many_operations";
   if (a.batch_size() > kMostBlocks || a.queries > (int64_t{1} << 24)) return "too_many_rows";
   return "";
 }

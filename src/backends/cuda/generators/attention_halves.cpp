@@ -19,11 +19,14 @@ constexpr double kAloneClocks = 3000.0;      // of a group that has the multipro
 constexpr double kIssueClocks = 1100.0;      // of instructions that groups take turns with
 constexpr double kCopiedPerClock = 32.0;     // bytes of keys and values, from the cache of all
 constexpr double kQueryTileClocks = 3500.0;  // before the first block of keys and after the last
+constexpr double kLoneTileClocks = 12000.0;  // the same where nothing else runs meanwhile
+constexpr double kNextTileClocks = 6000.0;   // and where its first keys were on their way before
+constexpr int64_t kTurns = 4;
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_t resident) {
-  const int64_t tiles = a.batch_size() * parts_of(a.queries, cut.rows());
+  const int64_t tiles = a.batch_size() * parts_of(parts_of(a.queries, cut.rows()), cut.turns);
   const int64_t together = std::min(resident, parts_of(tiles, kMultiprocessors));
   const auto waves = static_cast<double>(parts_of(tiles, kMultiprocessors * together));
   const auto blocks = static_cast<double>(parts_of(a.keys, a.block));
@@ -31,7 +34,11 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
   const double block =
       std::max({kAloneClocks, static_cast<double>(together * cut.groups) * kIssueClocks,
                 bytes / kCopiedPerClock});
-  return kLaunchNs + waves * (kQueryTileClocks + blocks * block) / kHalvesClocksPerNs;
+  const double first = together == 1 ? kLoneTileClocks : kQueryTileClocks;
+  const double next = together == 1 ? kNextTileClocks : kQueryTileClocks;
+  const double all =
+      first + blocks * block + static_cast<double>(cut.turns - 1) * (next + blocks * block);
+  return kLaunchNs + waves * all / kHalvesClocksPerNs;
 }
 
 class AttentionHalves final : public KernelGenerator {
@@ -51,17 +58,20 @@ class AttentionHalves final : public KernelGenerator {
     }
     std::vector<backends::Candidate> out;
     for (const int64_t groups : {1, 2, 3}) {
-      const AttentionCut cut{groups};
-      const int64_t resident = attention_halves_resident(group, cut);
-      if (resident < 1) continue;
-      backends::Candidate& c = out.emplace_back();
-      c.name = fmt::format("{}__{}x{}", name, cut.rows(), group.attention->block);
-      c.order = group.order;
-      c.cost_ns = halves_cost_ns(*group.attention, cut, resident);
-      auto plan = std::make_shared<CudaPlan>();
-      plan->parts.push_back(
-          make_part(attention_halves_text(group, cut, kUnitSymbol), group.kernel, group));
-      c.plan = std::move(plan);
+      for (const int64_t turns : {int64_t{1}, kTurns}) {
+        const AttentionCut cut{groups, turns};
+        const int64_t resident = attention_halves_resident(group, cut);
+        if (resident < 1 || (turns - 1) * cut.rows() >= group.attention->queries) continue;
+        backends::Candidate& c = out.emplace_back();
+        c.name = fmt::format("{}__{}x{}", name, cut.rows(), group.attention->block);
+        if (turns > 1) c.name += fmt::format("x{}", turns);
+        c.order = group.order;
+        c.cost_ns = halves_cost_ns(*group.attention, cut, resident);
+        auto plan = std::make_shared<CudaPlan>();
+        plan->parts.push_back(
+            make_part(attention_halves_text(group, cut, kUnitSymbol), group.kernel, group));
+        c.plan = std::move(plan);
+      }
     }
     return out;
   }

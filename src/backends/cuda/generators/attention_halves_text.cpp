@@ -12,7 +12,6 @@
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "base/convert.h"
-#include "loop/function.h"
 #include "loop/renamed.h"
 
 namespace pyc::cuda {
@@ -54,7 +53,8 @@ struct Sizes {
         keys(up_to(a.block, kUnitTerms)),
         depth(up_to(a.depth, kPart)),
         columns(up_to(a.columns, kPart)),
-        stages(cut.groups == 1 ? 2 : 3) {}
+        stages(cut.groups == 1 ? 2 : 3),
+        turns(cut.turns) {}
 
   int64_t query_bytes() const { return rows * depth * 2; }
   int64_t key_bytes() const { return keys * depth * 2; }
@@ -63,7 +63,8 @@ struct Sizes {
   int64_t values_at() const { return keys_at() + stages * key_bytes(); }
   // Gates: stages full and stages free, of keys and of values.
   int64_t gates_at() const { return values_at() + stages * value_bytes(); }
-  int64_t shared_bytes() const { return gates_at() + 4 * stages * 8; }
+  // And each group's queries free.
+  int64_t shared_bytes() const { return gates_at() + (4 * stages + rows / kGroupRows) * 8; }
   int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
 
   int64_t rows;
@@ -72,6 +73,7 @@ struct Sizes {
   int64_t depth;
   int64_t columns;
   int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
+  int64_t turns;
 };
 
 // The constant a product is multiplied with to become a score; 0 if that is not all.
@@ -117,6 +119,8 @@ class HalvesWriter {
     name("QUERIES", a_.queries);
     name("COLUMNS", a_.columns);
     name("TILES", tiles());
+    name("PARTS", parts());
+    name("TURNS", z_.turns);
     name("K_AT", z_.keys_at());
     name("K_BYTES", z_.key_bytes());
     name("V_AT", z_.values_at());
@@ -126,6 +130,7 @@ class HalvesWriter {
     name("K_FREE", z_.gates_at() + z_.stages * 8);
     name("V_FULL", z_.gates_at() + 2 * z_.stages * 8);
     name("V_FREE", z_.gates_at() + 3 * z_.stages * 8);
+    name("Q_FREE", z_.gates_at() + 4 * z_.stages * 8);
   }
 
   KernelText text() {
@@ -135,17 +140,18 @@ class HalvesWriter {
                    .text = "",
                    .buffers = parameters_of(kernel)};
     out.threads = static_cast<uint32_t>(z_.threads);
-    out.blocks = static_cast<uint32_t>(a_.batch_size() * tiles());
+    out.blocks = static_cast<uint32_t>(a_.batch_size() * parts());
     out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
     const Emitter tables(kernel, cuda_dialect(), out.symbol);
     out.text = attention_prelude({a_.factors, z_.keys, z_.columns}) + tables.tables() +
                std::string(kQuotient) + kernel_head(out, kernel, true, resident_) + " {\n" +
-               head() + start() + blocks_of_keys() + results() + "}\n";
+               head() + tiles_of_queries() + "}\n";
     return out;
   }
 
  private:
   int64_t tiles() const { return (a_.queries + z_.rows - 1) / z_.rows; }
+  int64_t parts() const { return (tiles() + z_.turns - 1) / z_.turns; }
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
 
@@ -153,7 +159,10 @@ class HalvesWriter {
   loop::ExprId unscaled(loop::ExprId score);
   void find_quotient();
   std::string head() const;
-  std::string start() const;
+  std::string tile(const char* turn) const;
+  std::string past_the_last() const;
+  std::string begin_tile() const;
+  std::string tiles_of_queries() const;
   std::string bring_next() const;
   std::string blocks_of_keys() const;
   std::string products_of_keys(const char* stage) const;
@@ -162,6 +171,8 @@ class HalvesWriter {
   std::string scores_by(loop::ExprId formula) const;
   std::string largest_scores() const;
   std::string weights() const;
+  std::string joined_sums(const char* first, int count, int distance) const;
+  std::string whole_sums() const;
   std::string result_columns(bool by_reciprocal) const;
   std::string results() const;
 
@@ -195,6 +206,7 @@ class HalvesWriter {
   loop::ExprId weight_ = loop::kNone;
   bool scores_are_products_ = false;     // times a positive constant, or −inf
   double scale_ = 1.0;                   // of these scores, to those of the group
+  bool weights_scale_ = true;            // that scale is a multiplication of their own
   loop::ExprId quotient_ = loop::kNone;  // something over the row's sum, in its result
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
@@ -207,14 +219,21 @@ loop::ExprId HalvesWriter::unscaled(loop::ExprId score) {
   return pool.select(n.a, unscaled(n.b), n.c);
 }
 
+// The largest product, times the scale, is the largest score: rounding keeps the order. So scores
+// are scaled where they become weights.
+//
 // Weights begin with fma(s, c, b). Where s is the product times a power of two, fma(product,
-// c·scale, b) is the same number, as is the largest product, times the scale, the largest score:
-// both are exact. (A score below 2^−126 may be rounded; neither b nor a weight can tell.)
+// c·scale, b) is the same number. (A score below 2^−126 may be rounded; neither b nor a weight can
+// tell.)
 void HalvesWriter::leave_scale_to_weights() {
   loop::Pool& pool = formulas_.pool();
   const double scale = factor_of(pool, limits_.live, a_.product);
   int exponent = 0;
-  if (scale <= 0x1p-60 || scale >= 1.0 || std::frexp(scale, &exponent) != 0.5) return;
+  if (scale <= 0x1p-60 || scale >= 1.0) return;
+  scale_ = scale;
+  within_ = unscaled(within_);
+  whole_ = unscaled(whole_);
+  if (std::frexp(scale, &exponent) != 0.5) return;
   int uses = 0;
   loop::ExprId found = loop::kNone;
   const loop::ExprId s = pool.var(a_.s);
@@ -233,10 +252,8 @@ void HalvesWriter::leave_scale_to_weights() {
   const loop::ExprId factor = pool.constant(DType::kF32, word_from_double(c, DType::kF32));
   loop::Renamed rescaled(pool);
   rescaled.set_value(found, pool.fma(s, factor, n.c));
-  scale_ = scale;
   weight_ = rescaled(weight_);
-  within_ = unscaled(within_);
-  whole_ = unscaled(whole_);
+  weights_scale_ = false;
 }
 
 void HalvesWriter::find_quotient() {
@@ -248,34 +265,40 @@ void HalvesWriter::find_quotient() {
   }
 }
 
-// Where the block and the thread are. Blocks with the most keys come first.
+// Where the block and the thread are.
 std::string HalvesWriter::head() const {
-  std::string text =
-      in(limits_.all.empty() ? "const i32 first = pyc_block() % {TILES} * {R};\n"
-                             : "const i32 first = ({TILES} - 1 - pyc_block() % {TILES}) * {R};\n");
-  text += in(R"(const i32 thread = pyc_thread();
+  std::string text = in(R"(const i32 thread = pyc_thread();
   const i32 group = thread / 128;
   const i32 in_group = thread % 128;
   const i32 lane = thread % 32;
   const i32 quad = lane % 4;
-  const i32 head = pyc_block() / {TILES};
-  const i32 own = first + group * 64 + in_group / 32 * 16 + lane / 4;
+  const i32 part = pyc_block() % {PARTS};
+  const i32 head = pyc_block() / {PARTS};
 )");
   text += formulas_.place_of("head");
   for (const auto& [name, x] : {std::pair("q", &a_.q), {"k", &a_.k}, {"v", &a_.v}}) {
     text += formulas_.operand(name, **x);
   }
-  text += in("i32 begin = 0, end = {BLOCKS};\n");
-  if (!limits_.all.empty()) {
-    text +=
-        in("{{\nconst i32 low = first, high = first + {R} < {QUERIES} ? first + {R} - 1 : "
-           "{QUERIES} - 1;\n");
-    text += live_blocks(limits_, a_, "low", "high") + "}\n";
-    text +=
-        in("const i32 group_low = first + group * 64;\n"
-           "const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;\n");
-  }
   return text;
+}
+
+// The tile of a turn and its blocks of keys. Those with the most keys come first, and a block of
+// threads with many in one turn has few in the next.
+std::string HalvesWriter::tile(const char* turn) const {
+  std::string text =
+      fmt::format("const i32 in_turn = {};\n", turn) + in(R"(const i32 tile = in_turn * {PARTS} +
+      (in_turn % 2 == 0 ? part : {PARTS} - 1 - part);
+  i32 begin = 0, end = {BLOCKS};
+)");
+  if (limits_.all.empty()) return text + in("const i32 first = tile * {R};\n") + past_the_last();
+  return text + in("const i32 first = (tile < {TILES} ? {TILES} - 1 - tile : {TILES}) * {R};\n") +
+         in("{{\nconst i32 low = first, high = first + {R} < {QUERIES} ? first + {R} - 1 : "
+            "{QUERIES} - 1;\n") +
+         live_blocks(limits_, a_, "low", "high") + "}\n" + past_the_last();
+}
+
+std::string HalvesWriter::past_the_last() const {
+  return tiles() % z_.turns == 0 ? "" : in("if (tile >= {TILES}) end = begin;\n");
 }
 
 // A thread keeps its place in a row: from round to round it goes on by a multiple of eight rows, so
@@ -341,29 +364,14 @@ std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
          in("pyc_gate_arrive_copied({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-// The gates, the queries with the first keys, the first values and the second keys.
-std::string HalvesWriter::start() const {
-  std::string text = in(R"(if (thread == 0) {{
-  PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
-  pyc_gate_init((u32)({K_FULL} + i * 8), {T}u);
-  pyc_gate_init((u32)({K_FREE} + i * 8), {T}u / 32u);
-  pyc_gate_init((u32)({V_FULL} + i * 8), {T}u);
-  pyc_gate_init((u32)({V_FREE} + i * 8), {T}u / 32u);
-  }}
-  }}
-  pyc_barrier();
-  float s[{SCORES}];
-  float o[{SUMS}];
-  u32 w[{WEIGHTS}];
-  float m[2], l[2], kept[2];
-  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = 0x0p+0f;
-  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
-  m[h] = pyc_bits_f32(0xff800000u);
-  l[h] = 0x0p+0f;
-  }}
-  if (begin < end) {{
+// Brings the queries with the first keys, the first values and the second keys.
+std::string HalvesWriter::begin_tile() const {
+  std::string text = in(R"(if (begin < end) {{
+  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
+  const i32 row0 = first + group * 64;
+  if (done > 0) pyc_gate_wait({Q_FREE}u + (u32)group * 8u, q_parity ^ 1u);
 )");
-  text += "const i32 row0 = first + group * 64;\n";
   text += copied({.name = "q",
                   .first = "row0",
                   .last = a_.queries,
@@ -375,8 +383,61 @@ std::string HalvesWriter::start() const {
                   .threads = kGroupThreads,
                   .thread = "in_group",
                   .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
-  return text + bring_keys("begin", "0u") + bring_values("begin", "0u") + "if (begin + 1 < end) " +
-         bring_keys("begin + 1", "1u") + "}\n";
+  text += in("if (done >= {STAGES}) pyc_gate_wait({K_FREE}u + stage * 8u, parity ^ 1u);\n");
+  text += bring_keys("begin", "stage");
+  text += in("if (done >= {STAGES}) pyc_gate_wait({V_FREE}u + stage * 8u, parity ^ 1u);\n");
+  text += bring_values("begin", "stage");
+  text += in(R"(if (begin + 1 < end) {{
+  if (done + 1 >= {STAGES}) pyc_gate_wait({K_FREE}u + next * 8u, next_parity ^ 1u);
+)");
+  return text + bring_keys("begin + 1", "next") + "}\n}\n";
+}
+
+// The first of the next tile's keys are on their way while the last of this one's values are added
+// and its results stored.
+std::string HalvesWriter::tiles_of_queries() const {
+  return in(R"(if (thread == 0) {{
+  PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
+  pyc_gate_init((u32)({K_FULL} + i * 8), {T}u);
+  pyc_gate_init((u32)({K_FREE} + i * 8), {T}u / 32u);
+  pyc_gate_init((u32)({V_FULL} + i * 8), {T}u);
+  pyc_gate_init((u32)({V_FREE} + i * 8), {T}u / 32u);
+  }}
+  PYC_UNROLL for (i32 i = 0; i < {T} / 128; ++i) pyc_gate_init((u32)({Q_FREE} + i * 8), 4u);
+  }}
+  pyc_barrier();
+  i32 done = 0;
+  u32 stage = 0u, parity = 0u, before = 0u, q_parity = 0u;
+  {{
+)") + tile("0") +
+         begin_tile() + in(R"(}}
+  for (i32 turn = 0; turn < {TURNS}; ++turn) {{
+  float s[{SCORES}];
+  float o[{SUMS}];
+  u32 w[{WEIGHTS}];
+  float m[2], l[2], kept[2], sum[4];
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = 0x0p+0f;
+  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  m[h] = pyc_bits_f32(0xff800000u);
+  l[h] = 0x0p+0f;
+  }}
+)") + tile("turn") +
+         in("const i32 own = first + group * 64 + in_group / 32 * 16 + lane / 4;\n") +
+         in(limits_.all.empty() ? "" : R"(const i32 group_low = first + group * 64;
+  const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;
+)") + blocks_of_keys() +
+         in(R"(if (turn + 1 < {TURNS}) {{
+  if (count > 0) {{
+  if (lane == 0) pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
+  q_parity ^= 1u;
+  }}
+  done += count;
+)") + tile("turn + 1") +
+         begin_tile() + in(R"(}}
+  pyc_wgmma_values_done(o);
+  if (lane == 0 && count > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
+)") + results() +
+         "}\n";
 }
 
 // The unit's views count in 16 bytes.
@@ -480,23 +541,26 @@ std::string HalvesWriter::largest_scores() const {
 // 8·i + 2·quad + e, so lanes join by 64, 32, 16 and 8 in it, by 4 and 2 with its neighbours and by
 // 1 in it again. Weights are not negative: what is missing need not be added.
 std::string HalvesWriter::weights() const {
-  std::string text = "{\n" + largest_scores() + in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
+  std::string text =
+      "{\n" + largest_scores() + in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   float top = pyc_max_f32(most[h], pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(most[h]), 1u)));
   top = pyc_max_f32(top, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(top), 2u)));
   const float m_before = m[h];
   const float m_now = pyc_max_f32(m_before, pyc_mul_f32(top, {SCALE}));
   {{
 )") +
-                     formulas_.assigned("kept[h]", formulas_.written(a_.factor),
-                                        {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
-                     in(R"(}}
+      formulas_.assigned("kept[h]", formulas_.written(a_.factor),
+                         {{a_.m_before, "m_before"}, {a_.m, "m_now"}}) +
+      in(R"(}}
   m[h] = m_now;
   PYC_UNROLL for (i32 i = 0; i < {SCORES}; i += 4) {{
   PYC_UNROLL for (i32 e = 0; e < 2; ++e) {{
   const i32 n = i + h * 2 + e;
-  const float s_now = s[n];
-)") + formulas_.assigned("s[n]", weight_, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
-                     "}\n}\nfloat sum[2];\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
+)") +
+      in(weights_scale_ && scale_ != 1.0 ? "const float s_now = pyc_mul_f32(s[n], {SCALE});\n"
+                                         : "const float s_now = s[n];\n") +
+      formulas_.assigned("s[n]", weight_, {{a_.s, "s_now"}, {a_.m, "m_now"}}) +
+      "}\n}\nPYC_UNROLL for (i32 e = 0; e < 2; ++e) {\n";
   const auto count = static_cast<size_t>(z_.keys / 8);
   std::vector<std::string> lanes;
   for (size_t i = 0; i < count; ++i) lanes.push_back(fmt::format("s[{} + h * 2 + e]", i * 4));
@@ -506,17 +570,23 @@ std::string HalvesWriter::weights() const {
     }
     lanes.resize(std::min(lanes.size(), distance));
   }
-  text += fmt::format("float x = {};\n", lanes[0]);
-  for (const int by : {2, 1}) {
-    text += fmt::format(
-        "x = pyc_add_f32(x, pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(x), {}u)));\n", by);
+  return text + fmt::format("sum[h * 2 + e] = {};\n}}\n", lanes[0]) + joined_sums("h * 2", 2, 2) +
+         "}\n}\n";
+}
+
+// So many sums of this thread and those of its neighbour at a distance.
+std::string HalvesWriter::joined_sums(const char* first, int count, int distance) const {
+  return fmt::format(
+      "PYC_UNROLL for (i32 i = {0}; i < {0} + {1}; ++i) sum[i] = pyc_add_f32(sum[i], "
+      "pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(sum[i]), {2}u)));\n",
+      first, count, distance);
+}
+
+std::string HalvesWriter::whole_sums() const {
+  return joined_sums("0", 4, 1) + R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {
+  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept[h]), pyc_add_f32(sum[h * 2], sum[h * 2 + 1]));
   }
-  return text + in(R"(sum[e] = x;
-  }}
-  l[h] = pyc_add_f32(pyc_mul_f32(l[h], kept[h]), pyc_add_f32(sum[0], sum[1]));
-  }}
-  }}
-)");
+)";
 }
 
 // The next values, and the keys after the next.
@@ -524,11 +594,11 @@ std::string HalvesWriter::bring_next() const {
   return in(R"(if (t + 2 < count) {{
   const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
   const u32 before_parity = after == 0u ? next_parity : next_parity ^ 1u;
-  if (t + 2 >= {STAGES}) pyc_gate_wait({K_FREE}u + after * 8u, before_parity);
+  if (done + t + 2 >= {STAGES}) pyc_gate_wait({K_FREE}u + after * 8u, before_parity);
 )") + bring_keys("j + 2", "after") +
          in(R"(}}
   if (t + 1 < count) {{
-  if (t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+  if (done + t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
 )") + bring_values("j + 1", "next") +
          "}\n";
 }
@@ -547,9 +617,8 @@ std::string HalvesWriter::blocks_of_keys() const {
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
          in(R"(const i32 count = end - begin;
-  u32 stage = 0u, parity = 0u, before = 0u;
   if (count > 0) {{
-  pyc_gate_wait({K_FULL}u, 0u);
+  pyc_gate_wait({K_FULL}u + stage * 8u, parity);
   pyc_shared_fence();
 )") + products_of_keys("stage") +
          in(R"(pyc_wgmma_wait_0();
@@ -565,18 +634,18 @@ std::string HalvesWriter::blocks_of_keys() const {
   pyc_wgmma_values_done(o);
   if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
   PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
-  if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
-  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
-  }}
   pyc_shared_fence();
 )") + products_of_keys("next") +
-         products_of_values() + bring_next() +
+         in(R"(if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
+  PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
+  }}
+)") + products_of_values() +
+         bring_next() + whole_sums() +
          R"(pyc_wgmma_scores_done(s);
   before = stage;
   stage = next;
   parity = next_parity;
   }
-  pyc_wgmma_values_done(o);
 )";
 }
 
@@ -668,7 +737,6 @@ std::string attention_halves_obstacle(const lower::Group& group) {
     return "result_not_by_16_bytes";
   }
   if (!group.kernel.checks.empty()) return "has_checks";
-  if (loop::inlined_operations(group.kernel.pool) > loop::kMaxInlined) return "too_many_operations";
   if (std::max({a.batch_size(), a.queries, a.keys}) >= kMostRows ||
       static_cast<double>(a.batch_size()) * static_cast<double>(a.queries) / 64.0 >= 1e9) {
     return "too_many_rows";

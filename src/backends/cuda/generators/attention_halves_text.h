@@ -21,6 +21,7 @@ std::string attention_halves_obstacle(const lower::Group& group);
 
 struct AttentionCut {
   int64_t groups = 1;  // of 64 queries in a block of threads
+  int64_t turns = 1;   // of so many queries that it takes one after the other
 
   int64_t rows() const { return 64 * groups; }
 };

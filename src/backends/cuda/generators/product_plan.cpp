@@ -10,7 +10,6 @@
 #include "backends/cuda/generators/product.h"
 #include "backends/cuda/generators/product_runs.h"
 #include "backends/cuda/kernel_generator.h"
-#include "loop/function.h"
 
 namespace pyc::cuda {
 namespace {
@@ -152,7 +151,6 @@ std::string product_rejected(const lower::Group& group) {
   if (c.kernel->scratch_bytes() != 0) return "has_scratch";
   if (!c.kernel->checks.empty()) return "has_checks";
   if (parameters_of(*c.kernel).size() + 3 > kMostParameters) return "too_many_buffers";
-  if (loop::inlined_operations(c.kernel->pool) > loop::kMaxInlined) return "calls_are_too_long";
   if (c.m > kMostExtent || c.n > kMostExtent || c.k > kMostExtent || c.batch_size() > kMostExtent ||
       c.m * c.n / 256 > kMostExtent / c.batch_size() / 16) {
     return "too_large";

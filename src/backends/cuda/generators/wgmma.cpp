@@ -9,7 +9,6 @@
 
 #include "backends/cuda/generators/wgmma_text.h"
 #include "backends/cuda/kernel_generator.h"
-#include "loop/function.h"
 
 namespace pyc::cuda {
 namespace {
@@ -46,7 +45,6 @@ std::string obstacle(const lower::Group& group) {
   if (c.dtype != DType::kF32) return "sums_not_f32";
   if (c.m * c.n * c.batch_size() == 0) return "no_elements";
   if (std::max({c.m, c.n, c.k, c.batch_size()}) >= kLongest) return "too_long";
-  if (loop::inlined_operations(c.kernel->pool) > loop::kMaxInlined) return "too_many_operations";
   return "";
 }
 

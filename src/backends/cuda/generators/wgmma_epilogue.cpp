@@ -47,13 +47,43 @@ class EpilogueWriter {
 
   std::string write() const {
     NeighbourEmitter e(e_.kernel, cuda_dialect(), e_.symbol, over_n_, e_.unaligned);
+    e.divide_together();
     declare_digits(e, "batch", "i32", c_.batch_vars, c_.batch);
     e.line(
         fmt::format("PYC_NEAR float* sums = (PYC_NEAR float*)(pyc_shared + {}) + thread / {} * {};",
                     e_.at, kWarpThreads, piece_.rows * piece_.row()));
     e.open_scope();
-    e.open_scope();
     const int64_t v = e.elements();
+    const int64_t count = piece_.rows * piece_.columns / v;
+    const int64_t rounds = (count + kWarpThreads - 1) / kWarpThreads;
+    e.line(place());
+    e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
+           "pyc_warp_barrier();");
+    // Several at once hide what one waits for, if sums leave registers for that.
+    const bool rolled = is_long() && tile_.columns > 128;
+    const auto loop = [&](bool guarded, std::string_view unrolled) {
+      return fmt::format("{} for (i32 round = 0; round < {}; ++round) {{\n{}}}\n", unrolled, rounds,
+                         one_round(e, v, guarded));
+    };
+    const std::string inside = loop(false, rolled ? "PYC_ROLLED" : "PYC_UNROLL4");
+    if (is_whole()) {
+      e.line(inside);
+    } else {
+      // Only pieces at the border ask for every element whether it is there: what branches has one
+      // round after the other wait for its own.
+      e.line(fmt::format("if (row + {} <= {} && column + {} <= {}) {{\n{}}} else {{\n{}}}",
+                         piece_.rows, e_.row_extent, piece_.columns, e_.column_extent, inside,
+                         loop(true, "PYC_ROLLED")));
+    }
+    const std::string piece = e.close_scope();
+    e.line(each_piece() + " {\n" + piece + "}");
+    return e.close_scope();
+  }
+
+ private:
+  // What a warp stores in a round; where it is guarded, of what lies within the result.
+  std::string one_round(NeighbourEmitter& e, int64_t v, bool guarded) const {
+    e.open_scope();
     // Threads side by side have neighbours along n, each v of them.
     const std::string_view order = tile_.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
                                                  : "const i32 r = at / {0}, c = at % {0} * {1};";
@@ -63,27 +93,15 @@ class EpilogueWriter {
     const int64_t count = piece_.rows * piece_.columns / v;
     if (count % kWarpThreads != 0) e.line(fmt::format("if (at >= {}) continue;", count));
     e.line("const i32 in_rows = row + r, in_columns = column + c;");
-    if (!is_whole()) {
+    if (guarded) {
       e.line(fmt::format("if (in_rows >= {} || in_columns >= {}) continue;", e_.row_extent,
                          e_.column_extent));
     }
     declare_index(e, c_.m_var, "i", tile_.swapped ? "in_columns" : "in_rows");
     store_elements(e, v);
-    const std::string body = e.close_scope();
-    e.line(place());
-    e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
-           "pyc_warp_barrier();");
-    // Several at once hide what one waits for, if sums leave registers for that.
-    const bool rolled = is_long() && tile_.columns > 128;
-    e.line(fmt::format("{} for (i32 round = 0; round < {}; ++round) {{\n{}}}",
-                       rolled ? "PYC_ROLLED" : "PYC_UNROLL4",
-                       (count + kWarpThreads - 1) / kWarpThreads, body));
-    const std::string piece = e.close_scope();
-    e.line(each_piece() + " {\n" + piece + "}");
     return e.close_scope();
   }
 
- private:
   // Whether no tile reaches beyond the result.
   bool is_whole() const {
     return e_.row_extent % tile_.rows == 0 && e_.column_extent % tile_.columns == 0;

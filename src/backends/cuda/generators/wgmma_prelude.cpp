@@ -58,6 +58,31 @@ PYC_FN void pyc_wgmma_wait_0() { asm volatile("wgmma.wait_group.sync.aligned 0;"
 PYC_FN void pyc_wgmma_wait_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
 )";
 
+// Quotients of moderate floats, rounded as division rounds them, by the steps that the compiler's
+// own takes for such; what is not moderate is said in `far`.
+constexpr std::string_view kQuotient =
+    R"(#ifndef PYC_FENCED
+PYC_FN float pyc_near_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#else
+PYC_FN float pyc_near_reciprocal(float x) { return 1.0f / x; }
+#endif
+PYC_FN u32 pyc_is_far(float x) {
+  return pyc_f32_bits(pyc_abs_any_f32(x)) - (67u << 23) < 120u << 23 ? 0u : 1u;
+}
+PYC_FN float pyc_near_quotient(u32* far, float a, float b) {
+  *far |= pyc_is_far(a) | pyc_is_far(b);
+  const float near = pyc_near_reciprocal(b);
+  const float y = pyc_fma_f32(pyc_fma_f32(-b, near, 1.0f), near, near);
+  const float q = pyc_mul_f32(a, y);
+  const float p = pyc_fma_f32(pyc_fma_f32(-b, q, a), y, q);
+  return pyc_fma_f32(pyc_fma_f32(-b, p, a), y, p);
+}
+)";
+
 // "%0, %1, …" and the constraints of d's elements.
 struct Accumulators {
   std::string registers;
@@ -144,7 +169,8 @@ std::string wgmma_prelude(const WgmmaInstruction& instruction) {
     operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
   }
   return registers_text("fewer", "dec", instruction.fewer_registers) +
-         registers_text("more", "inc", instruction.more_registers) + std::string(kFunctions) +
+         registers_text("more", "inc", instruction.more_registers) + std::string(kQuotient) +
+         std::string(kFunctions) +
          fmt::format(
              "PYC_FN void pyc_wgmma(float* d, u64 a, u64 b, i32 keep) {{\n"
              "  asm volatile(\"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{4}, 0;\\n\"\n"

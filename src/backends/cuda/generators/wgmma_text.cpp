@@ -221,10 +221,33 @@ class WgmmaWriter {
                     name, buffer_parameters()));
   }
 
-  // Whether the operand's address is a sum of its variables' multiples.
+  // How far apart the rows of a tile lie, where that is one number: within a tile, quotients of
+  // rows by multiples of its rows stay as they are and remainders count.
+  std::optional<int64_t> row_step(const Side& s) const {
+    const loop::Pool& pool = kernel_.pool;
+    int64_t step = 0;
+    for (const auto& [term, factor] : loop::affine_of(pool, pool.node(s.value).a).terms) {
+      if (s.var == kNone || !loop::depends_on(pool, term, s.var)) continue;
+      const loop::ExprNode& n = pool.node(term);
+      const bool quotient = n.op == loop::Op::kFloorDiv;
+      if (quotient || n.op == loop::Op::kFloorMod) {
+        const loop::ExprNode& by = pool.node(n.b);
+        if (pool.node(n.a).op != loop::Op::kVar || by.op != loop::Op::kConst) return std::nullopt;
+        if (static_cast<int64_t>(by.word) % s.rows != 0) return std::nullopt;
+      } else if (n.op != loop::Op::kVar) {
+        return std::nullopt;
+      }
+      if (!quotient) step += factor;
+    }
+    return step;
+  }
+
+  // Whether all of a stage's side lies constants apart: rows a step from each other, and where
+  // rounds go along k too, addresses that are sums of the variables' multiples.
   bool is_plain(const Side& s) const {
     const loop::Pool& pool = kernel_.pool;
     if (s.elements() || pool.node(s.value).b != kNone) return false;
+    if (!s.along_rows()) return row_step(s).has_value();
     const loop::Affine offset = loop::affine_of(pool, pool.node(s.value).a);
     return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
       return pool.node(term.first).op == loop::Op::kVar;
@@ -248,7 +271,7 @@ class WgmmaWriter {
                        buffer_name(static_cast<uint32_t>(load.imm)), e.value(load.a), place_of(s)));
     const loop::Affine offset = loop::affine_of(kernel_.pool, load.a);
     const int64_t along_k = offset.coefficient(kernel_.pool, c_.k_var);
-    const int64_t along_row = s.var == kNone ? 0 : offset.coefficient(kernel_.pool, s.var);
+    const int64_t along_row = *row_step(s);
     for (int64_t i = 0; i * bringing_ < count; ++i) {
       const int64_t rows = s.along_rows() ? i / in_depth * kRows : i * at_once;
       const int64_t depth = s.along_rows() ? i % in_depth * at_once : 0;

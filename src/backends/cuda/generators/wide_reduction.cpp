@@ -183,7 +183,6 @@ class WideReduction final : public KernelGenerator {
   std::vector<backends::Candidate> candidates(const ir::Graph&,
                                               const lower::Group& group) const override {
     if (group.contraction || group.attention || group.order != lower::kCanonicalOrder) return {};
-    if (loop::inlined_operations(group.kernel.pool) > loop::kMaxInlined) return {};
     const loop::Kernel kernel = loop::without_calls(group.kernel);
     const loop::Loop* l = only_reduction(kernel);
     if (l == nullptr || l->extent < kLeastBlocks * loop::kTreeBlock) return {};
