@@ -270,13 +270,13 @@ bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
          p.tile_rows > 2 && p.panels >= kPanelsForRows;
 }
 
-// Whether rows are packed by a step of their own: long ones, and those whose k lies apart where
-// several blocks of columns would each copy them.
+// Whether rows that lie in memory are packed in a step of their own: long ones, and those whose k
+// lies apart where several blocks of columns would each copy them.
 bool rows_are_gathered(const CodegenTarget& target, const MatmulPlan& p) {
   if (p.of_bytes() || p.tile_rows <= 2) return false;
   const bool copied_again =
       p.rows == MatmulPlan::Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
-  return copied_again || has_long_rows(target, p);
+  return has_long_rows(target, p) || copied_again;
 }
 
 void gather_rows(const lower::Group& group, MatmulPlan& p) {
@@ -408,8 +408,8 @@ class Planner {
            gathers_computed();
   }
 
-  // `gather`: rows that are evaluated are so once, into the workspace, not by every task. Without
-  // `pack_rows` no rows take workspace.
+  // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
+  // `pack_rows` off: no rows have a workspace.
   MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool gather, bool pack_rows = true) const {
     const lower::Contraction& c = *group_.contraction;
     MatmulPlan p = sizes_;
@@ -459,8 +459,8 @@ std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstant
     out.push_back(planner.plan(tile, kBlockBytes, gather));
     out.back().slowdown = std::max(1.0, tile.work / tiles.front().work);
   }
-  if (planner.gathers_computed()) {
-    out.push_back(planner.plan(tiles.front(), kBlockBytes, !gather));
+  if (!gather && planner.gathers_computed()) {
+    out.push_back(planner.plan(tiles.front(), kBlockBytes, true));
   }
   for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
     MatmulPlan p = planner.plan(tiles.front(), bytes, gather);
