@@ -24,7 +24,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <span>
 
+#include "backends/cpu/llvm/module_source.h"
+#include "base/hash.h"
 #include "runtime/code_module.h"
 
 namespace pyc::cpu {
@@ -98,6 +101,28 @@ class Diagnostics : public llvm::DiagnosticHandler {
  private:
   std::string& errors_;
 };
+
+// Without the table of symbols, which repeats what the module says.
+std::string bitcode_of(const llvm::Module& module) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::BitcodeWriter writer(bytes);
+  writer.writeModule(module);
+  writer.writeStrtab();
+  return {bytes.begin(), bytes.end()};
+}
+
+#ifndef NDEBUG
+// That modules with the same description are the same to LLVM too, of all that this process writes.
+void check_described(const std::string& described, const std::string& bitcode) {
+  static std::mutex mutex;
+  static std::map<Digest, Digest> known;
+  const std::scoped_lock lock(mutex);
+  const Digest found = hash128(std::as_bytes(std::span(bitcode)));
+  const Digest before =
+      known.try_emplace(hash128(std::as_bytes(std::span(described))), found).first->second;
+  PYC_CHECK(before == found, "modules that differ are described alike");
+}
+#endif
 
 }  // namespace
 
@@ -208,18 +233,17 @@ Status Compilation::write(const Writer& writer) {
   return {};
 }
 
-// Without the table of symbols, which repeats what the module says. All that attributes follow from
-// stands before the module, once.
+// All that attributes follow from stands before the module, once.
 std::string Compilation::source() const {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::BitcodeWriter writer(bytes);
-  writer.writeModule(*module_);
-  writer.writeStrtab();
   std::string out = target_.triple + '\n' + target_.cpu + '\n' + target_.features + '\n' +
                     std::to_string(target_.lanes) + '\n' +
                     std::to_string(static_cast<int>(target_.effort)) + '\n';
-  out.append(bytes.begin(), bytes.end());
-  return out;
+  const std::optional<std::string> described = module_source(*module_);
+  if (!described) return out + "bitcode\n" + bitcode_of(*module_);
+#ifndef NDEBUG
+  check_described(*described, bitcode_of(*module_));
+#endif
+  return out + *described;
 }
 
 Status Compilation::finish() {

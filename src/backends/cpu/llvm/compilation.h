@@ -26,9 +26,12 @@ class Compilation {
   // code, and their values are put there.
   Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims = nullptr);
 
+  // Values inside of functions get no names, which only a reader needs. Before the others.
+  void leave_out_names() { context_.setDiscardValueNames(true); }
   // Lets `writer` fill the module. Once, before the others.
   Status write(const Writer& writer);
-  // The target and the module as it was written, as bytes: what its code follows from.
+  // The target and the module as it was written, without names, as bytes: what its code follows
+  // from.
   std::string source() const;
   // Verifies what was written and cleans it up. Once, before those below.
   Status finish();
