@@ -102,6 +102,46 @@ class Diagnostics : public llvm::DiagnosticHandler {
   std::string& errors_;
 };
 
+// Contexts of modules that are only described: most of such a module are types and constants that
+// the one before it had too. A context keeps all it ever met, so that it is used some times and no
+// more.
+class Contexts {
+ public:
+  static Contexts& all() {
+    static Contexts contexts;
+    return contexts;
+  }
+
+  std::unique_ptr<llvm::LLVMContext> take() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (++taken_ % kUses == 0) free_.clear();
+      if (!free_.empty()) {
+        auto context = std::move(free_.back());
+        free_.pop_back();
+        return context;
+      }
+    }
+    auto context = std::make_unique<llvm::LLVMContext>();
+    context->setDiscardValueNames(true);
+    return context;
+  }
+
+  void give_back(std::unique_ptr<llvm::LLVMContext> context) {
+    context->setDiagnosticHandler(nullptr);
+    const std::scoped_lock lock(mutex_);
+    if (free_.size() < kMost) free_.push_back(std::move(context));
+  }
+
+ private:
+  static constexpr size_t kMost = 4;
+  static constexpr int64_t kUses = 256;
+
+  std::mutex mutex_;  // guards everything below
+  std::vector<std::unique_ptr<llvm::LLVMContext>> free_;
+  int64_t taken_ = 0;
+};
+
 // Without the table of symbols, which repeats what the module says.
 std::string bitcode_of(const llvm::Module& module) {
   llvm::SmallVector<char, 0> bytes;
@@ -126,15 +166,23 @@ void check_described(const std::string& described, const std::string& bitcode) {
 
 }  // namespace
 
-Compilation::Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims)
-    : target_(std::move(target)), name_(std::move(name)) {
+Compilation::Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims,
+                         bool named)
+    : target_(std::move(target)),
+      name_(std::move(name)),
+      context_(named ? std::make_unique<llvm::LLVMContext>() : Contexts::all().take()) {
   if (dims != nullptr) numbers_.emplace(*dims);
   if (target_.cpu == kHostCpu) find_host(target_);
 }
 
+Compilation::~Compilation() {
+  module_.reset();
+  if (context_->shouldDiscardValueNames()) Contexts::all().give_back(std::move(context_));
+}
+
 Status Compilation::make_machine() {
   initialise_llvm();
-  context_.setDiagnosticHandler(std::make_unique<Diagnostics>(errors_));
+  context_->setDiagnosticHandler(std::make_unique<Diagnostics>(errors_));
   const llvm::Triple triple(target_.triple);
   const bool x86 = triple.getArch() == llvm::Triple::x86_64;
   if (!x86 && triple.getArch() != llvm::Triple::aarch64) {
@@ -226,7 +274,7 @@ Status Compilation::write(const Writer& writer) {
   auto found = facts();
   if (!found.ok()) return named(std::move(found).status());
   found->traits.numbers = numbers_ ? &*numbers_ : nullptr;
-  module_ = std::make_unique<llvm::Module>("pyc", context_);
+  module_ = std::make_unique<llvm::Module>("pyc", *context_);
   module_->setTargetTriple(target_.triple);
   module_->setDataLayout(found->data_layout);
   writer(*module_, found->traits);
