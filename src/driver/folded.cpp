@@ -24,19 +24,23 @@ const ir::Value* constant_of(const ir::Graph& graph, ir::ValueId output) {
 
 }  // namespace
 
-Result<std::optional<std::vector<SharedBytes>>> folded_outputs(const ir::VerifiedGraph& graph) {
+std::shared_ptr<eval::Evaluators> make_evaluators() { return passes::make_evaluators(); }
+
+Result<std::optional<std::vector<SharedBytes>>> folded_outputs(const ir::VerifiedGraph& graph,
+                                                               eval::Evaluators* evaluators) {
   for (const ir::ValueId v : graph->outputs) {
     if (is_float(graph->type(v).dtype)) return std::optional<std::vector<SharedBytes>>();
   }
   const FpStateGuard fp_state;  // constants do not depend on the caller's
   DecisionLog log;
+  const passes::PassOptions options{.evaluators = evaluators};
   // Without floats, what the other passes do keeps every bit, and takes longer than folding.
   const bool floats = std::ranges::any_of(
       graph->values, [](const ir::Value& value) { return is_float(value.type.dtype); });
   static const std::vector<std::string> kFolding{"decompose", "fold_constants"};
   PYC_ASSIGN(const ir::VerifiedGraph canonical,
-             floats ? passes::run_pipeline(graph, ops::all_ops(), {}, &log)
-                    : passes::run_passes(graph, ops::all_ops(), kFolding, {}, &log));
+             floats ? passes::run_pipeline(graph, ops::all_ops(), options, &log)
+                    : passes::run_passes(graph, ops::all_ops(), kFolding, options, &log));
   std::vector<SharedBytes> bytes;
   for (const ir::ValueId v : canonical->outputs) {
     const ir::Value* constant = constant_of(*canonical, v);

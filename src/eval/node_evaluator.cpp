@@ -8,6 +8,7 @@
 #include "base/fp_state.h"
 #include "eval/interpreter.h"
 #include "eval/movement.h"
+#include "ir/rules.h"
 #include "lower/lower.h"
 
 namespace pyc::eval {
@@ -137,6 +138,27 @@ Result<std::unique_ptr<NodeEvaluator>> NodeEvaluator::create(const ir::OpSet& op
   auto evaluator = std::make_unique<Evaluator>(std::move(lowered));
   PYC_TRY(evaluator->prepare());
   return std::unique_ptr<NodeEvaluator>(std::move(evaluator));
+}
+
+Result<std::shared_ptr<const NodeEvaluator>> Evaluators::of(const ir::OpSet& ops,
+                                                            const ir::OpDef& op,
+                                                            std::span<const ir::TensorType> inputs,
+                                                            const ir::Attrs& attrs) {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Made& made : made_) {
+      if (made.op == &op && std::ranges::equal(made.inputs, inputs) &&
+          ir::same_attrs(made.attrs, attrs)) {
+        return made.evaluator;
+      }
+    }
+  }
+  PYC_ASSIGN(std::shared_ptr<const NodeEvaluator> evaluator,
+             NodeEvaluator::create(ops, op, inputs, attrs));
+  const std::scoped_lock lock(mutex_);
+  if (made_.size() < kMost)
+    made_.push_back({&op, {inputs.begin(), inputs.end()}, attrs, evaluator});
+  return evaluator;
 }
 
 }  // namespace pyc::eval

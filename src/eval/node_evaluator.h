@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,27 @@ class NodeEvaluator {
   // range).
   virtual Result<std::vector<std::vector<std::byte>>> run(
       std::span<const std::span<const std::byte>> inputs) const = 0;
+};
+
+// Evaluators of one op set, made once for nodes that are alike: op, attributes and types of inputs.
+// Thread-safe. What is full keeps what it has.
+class Evaluators {
+ public:
+  Result<std::shared_ptr<const NodeEvaluator>> of(const ir::OpSet& ops, const ir::OpDef& op,
+                                                  std::span<const ir::TensorType> inputs,
+                                                  const ir::Attrs& attrs);
+
+ private:
+  static constexpr size_t kMost = 256;
+
+  struct Made {
+    const ir::OpDef* op;
+    std::vector<ir::TensorType> inputs;
+    ir::Attrs attrs;
+    std::shared_ptr<const NodeEvaluator> evaluator;
+  };
+  std::mutex mutex_;  // guards everything below
+  std::vector<Made> made_;
 };
 
 }  // namespace pyc::eval

@@ -432,7 +432,8 @@ Result<std::vector<DynValue>> Executor::run_graph(const OpenGraph& g, std::vecto
   for (size_t i = 0; i < inputs.size(); ++i) frame.set(g.inputs[i], std::move(inputs[i]));
   for (size_t i = 0; i < captured.size(); ++i) frame.set(g.captures[i].inner, captured[i]);
   Stage* stage = root.stage.get();
-  std::vector<std::shared_ptr<StageProgram>> path;  // keeps the stages alive
+  std::shared_ptr<StageProgram> last;
+  std::vector<std::shared_ptr<StageProgram>> path;  // those before it; keeps the stages alive
   while (!frame.complete()) {
     PYC_ASSIGN(std::shared_ptr<StageProgram> program, find_program(*stage, frame, &run));
     PYC_TRY(make_room(*stage, program, frame, run));
@@ -440,7 +441,8 @@ Result<std::vector<DynValue>> Executor::run_graph(const OpenGraph& g, std::vecto
     PYC_ASSIGN(const bool ran, run_host_nodes(*program, frame, run));
     if (!ran && program->segment.closed.empty()) return stuck(g, program->segment);
     stage = program->next.get();
-    path.push_back(std::move(program));
+    if (last != nullptr) path.push_back(std::move(last));
+    last = std::move(program);
   }
   std::vector<DynValue> outputs;
   outputs.reserve(g.outputs.size());
@@ -465,6 +467,11 @@ Result<std::vector<DynValue>> Executor::run(std::vector<DynValue> inputs,
 ExecutorStats Executor::stats() const {
   const std::scoped_lock lock(mutex_);
   return stats_;
+}
+
+int64_t Executor::made() const {
+  const std::scoped_lock lock(mutex_);
+  return stats_.made;
 }
 
 Breaks Executor::breaks() const {

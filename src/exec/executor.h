@@ -94,6 +94,7 @@ class Executor {
   Result<bool> foresee(std::vector<DynValue> types);
 
   ExecutorStats stats() const;
+  int64_t made() const;  // as in the statistics
   // Of the graph itself, as found by the runs so far.
   Breaks breaks() const;
   // The sum over all programs that are kept; the peak is the most that they and a run's inputs and

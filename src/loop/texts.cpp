@@ -81,13 +81,35 @@ bool same_nodes(const Kernel& a, const Kernel& b) {
          std::ranges::equal(a.checks, b.checks, same_check) && same_pools(a.pool, b.pool);
 }
 
+const KernelTexts::Known* KernelTexts::find(const Table& known, uint64_t hash,
+                                            const Kernel& kernel) {
+  const auto [begin, end] = known.equal_range(hash);
+  const auto it = std::find_if(
+      begin, end, [&](const auto& entry) { return same_nodes(*entry.second.kernel, kernel); });
+  return it == end ? nullptr : &it->second;
+}
+
 const std::string& KernelTexts::of(const Kernel& kernel) {
   const uint64_t hash = nodes_hash(kernel);
-  const auto [begin, end] = known_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (same_nodes(*it->second.kernel, kernel)) return it->second.text;
+  if (const Known* const known = find(known_, hash, kernel)) return known->text->text;
+  const Known* const met = before_ == nullptr ? nullptr : find(before_->known_, hash, kernel);
+  if (met != nullptr) return known_.emplace(hash, *met)->second.text->text;
+  ++printed_;
+  auto text = std::make_shared<const Text>(Text{.kernel = {}, .text = print(kernel)});
+  return known_.emplace(hash, Known{&kernel, std::move(text)})->second.text->text;
+}
+
+std::shared_ptr<const KernelTexts> KernelTexts::kept() const {
+  auto out = std::make_shared<KernelTexts>();
+  for (const auto& [hash, known] : known_) {
+    std::shared_ptr<const Text> text = known.text;
+    if (known.kernel != &text->kernel) {
+      text = std::make_shared<const Text>(Text{.kernel = *known.kernel, .text = text->text});
+    }
+    const Kernel* const own = &text->kernel;
+    out->known_.emplace(hash, Known{own, std::move(text)});
   }
-  return known_.emplace(hash, Known{&kernel, print(kernel)})->second.text;
+  return out;
 }
 
 }  // namespace pyc::loop

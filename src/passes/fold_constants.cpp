@@ -93,7 +93,7 @@ class Folder {
     if (bytes > std::max(kMaxGrownBytes, input_bytes)) return std::string("result_too_large");
     if (bytes > bytes_left_) return std::string("byte_budget_spent");
 
-    auto evaluator = eval::NodeEvaluator::create(context_.ops, node.op(), types, node.attrs());
+    auto evaluator = context_.evaluators.of(context_.ops, node.op(), types, node.attrs());
     if (evaluator.status().code() == Code::kOutOfMemory) return evaluator.status();
     if (!evaluator.ok()) return std::string("not_evaluable");
     if (moves_much && !(*evaluator)->copies()) return std::string("moves_large_data");

@@ -11,6 +11,10 @@
 #include "base/status.h"
 #include "ir/graph.h"
 
+namespace pyc::eval {
+class Evaluators;
+}
+
 namespace pyc::passes {
 
 // By name of a rule: how often it was applied.
@@ -21,6 +25,7 @@ struct PassContext {
   const ir::OpSet& ops;
   DecisionLog& log;
   Rewrites& rewrites;
+  eval::Evaluators& evaluators;
   DType precision = DType::kF32;  // of the operands of products: f32 as given, f16 or bf16
   bool join_products = true;      // whether the device gains by it
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "eval/node_evaluator.h"
 #include "ir/check.h"
 #include "ir/rules.h"
 
@@ -130,10 +131,11 @@ class Runner {
   }
 
  private:
-  PassContext context(DecisionLog& details, Rewrites& rewrites) const {
+  PassContext context(DecisionLog& details, Rewrites& rewrites) {
     return {.ops = ops_,
             .log = details,
             .rewrites = rewrites,
+            .evaluators = options_.evaluators == nullptr ? own_evaluators_ : *options_.evaluators,
             .precision = options_.precision,
             .join_products = options_.join_products};
   }
@@ -186,8 +188,9 @@ class Runner {
   const PassOptions& options_;
   DecisionLog* log_;
   std::set<std::string> said_;
-  int changes_ = 0;                        // of the graph so far
-  std::vector<const Pass*> changed_by_;    // a pass for each of them
+  int changes_ = 0;                      // of the graph so far
+  std::vector<const Pass*> changed_by_;  // a pass for each of them
+  eval::Evaluators own_evaluators_;
   std::map<const Pass*, int> left_alone_;  // after how many changes the pass had nothing to do
 };
 
@@ -219,6 +222,8 @@ void PassContext::count(std::string_view rule) const {
     rewrites.emplace(rule, 1);
   }
 }
+
+std::shared_ptr<eval::Evaluators> make_evaluators() { return std::make_shared<eval::Evaluators>(); }
 
 std::span<const Pass> pipeline() { return kPasses; }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,10 +45,16 @@ struct PassOptions {
   std::vector<std::string> off = {};  // names of passes to leave out
   DType precision = DType::kF32;      // see PassContext
   bool join_products = true;          // likewise
+  // What folds constants, where several runs of the passes with one op set share it; null: made for
+  // one run.
+  eval::Evaluators* evaluators = nullptr;
   // Called after every run of a pass: for timing, statistics and dumps of what changed. All of what
   // a pass leaves is verified before.
   std::function<void(const PassRun&)> observer = {};
 };
+
+// For PassOptions::evaluators.
+std::shared_ptr<eval::Evaluators> make_evaluators();
 
 // Runs them: the only place that does. The structure of what each pass leaves is checked before the
 // next one walks over it, and the result is verified as a whole; what is wrong with it names the

@@ -347,6 +347,7 @@ Result<std::shared_ptr<const Engine>> HostLoader::load(std::shared_ptr<const Pro
     engine->bind(function, points, step);
     return {};
   };
+  engine->steps.reserve(program->steps.size());
   for (const Step& step : program->steps) {
     Status bound = bind(step);
     if (!bound.ok()) return std::move(bound).with_context(fmt::format("step '{}'", step.name));

@@ -12,9 +12,11 @@
 
 namespace pyc::session {
 
-Result<std::vector<SharedBytes>> evaluate(ir::Graph graph) {
+namespace {
+
+Result<std::vector<SharedBytes>> evaluate_with(ir::Graph graph, eval::Evaluators* evaluators) {
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(graph)));
-  PYC_ASSIGN(auto folded, driver::folded_outputs(given));
+  PYC_ASSIGN(auto folded, driver::folded_outputs(given, evaluators));
   if (folded) return std::move(*folded);
   driver::CompileOptions options;
   options.device = "reference";
@@ -28,8 +30,6 @@ Result<std::vector<SharedBytes>> evaluate(ir::Graph graph) {
   return bytes;
 }
 
-namespace {
-
 // Results by all that they follow from. What is full keeps what it has.
 class KeptResults {
  public:
@@ -40,6 +40,9 @@ class KeptResults {
     results = it->second;
     return true;
   }
+
+  // For what is not kept.
+  eval::Evaluators* evaluators() { return evaluators_.get(); }
 
   void keep(const std::string& key, const std::vector<SharedBytes>& results) {
     size_t bytes = key.size();
@@ -52,12 +55,17 @@ class KeptResults {
  private:
   static constexpr size_t kMostBytes = 1 << 20;
 
-  mutable std::mutex mutex_;
+  const std::shared_ptr<eval::Evaluators> evaluators_ = driver::make_evaluators();
+  mutable std::mutex mutex_;  // guards everything below
   std::unordered_map<std::string, std::vector<SharedBytes>> results_;
   size_t bytes_ = 0;
 };
 
 }  // namespace
+
+Result<std::vector<SharedBytes>> evaluate(ir::Graph graph) {
+  return evaluate_with(std::move(graph), nullptr);
+}
 
 open::Evaluate keeping_evaluate() {
   return [kept = std::make_shared<KeptResults>()](
@@ -66,7 +74,7 @@ open::Evaluate keeping_evaluate() {
     const std::string key = ir::fingerprint_key(graph);
     std::vector<SharedBytes> results;
     if (kept->find(key, results)) return results;
-    PYC_ASSIGN(results, evaluate(std::move(graph)));
+    PYC_ASSIGN(results, evaluate_with(std::move(graph), kept->evaluators()));
     kept->keep(key, results);
     return results;
   };

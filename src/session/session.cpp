@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -22,12 +23,17 @@
 
 namespace pyc::session {
 
-// Dim `dim` of input `input` has the name that dim `first_dim` of input `first` has.
-struct SameDim {
-  size_t input;
-  size_t dim;
-  size_t first;
-  size_t first_dim;
+// What the inputs have to be, in few bytes: a run reads it before all else, when nothing is in the
+// caches. For each input its dtype, its rank and its dims; of each what is negative fits anything,
+// but for dims below -1, which have a name: the same number, the same size.
+struct InputGuards {
+  static constexpr int64_t kAny = -1;
+  static constexpr int64_t kFirstName = -2;
+  static constexpr size_t kMostNames = 8;
+
+  std::vector<int64_t> words;
+  size_t inputs = 0;
+  bool complete = false;  // false: some input is described otherwise
 };
 
 namespace {
@@ -101,34 +107,55 @@ std::vector<open::OpenValue> declared(const OpenGraph& graph, std::span<const Op
   return values;
 }
 
-std::vector<SameDim> same_dims(std::span<const open::OpenValue> inputs) {
-  std::vector<SameDim> same;
-  std::map<std::string_view, std::pair<size_t, size_t>> first;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].type.shape) continue;
-    for (size_t d = 0; d < inputs[i].type.shape->size(); ++d) {
-      const std::string& symbol = (*inputs[i].type.shape)[d].symbol;
-      if (symbol.empty()) continue;
-      const auto [it, is_new] = first.try_emplace(symbol, i, d);
-      if (!is_new) same.push_back({i, d, it->second.first, it->second.second});
+InputGuards guards_of(std::span<const open::OpenValue> inputs) {
+  using Kind = open::OpenType::Kind;
+  InputGuards out{.words = {}, .inputs = inputs.size(), .complete = true};
+  std::map<std::string_view, int64_t> names;
+  for (const open::OpenValue& input : inputs) {
+    const open::OpenType& type = input.type;
+    // Exporters write no dims for "anything" as well as for a scalar.
+    const bool ranked = type.shape && !type.shape->empty();
+    if (type.kind != Kind::kTensor) out.complete = false;
+    out.words.push_back(type.dtype ? static_cast<int64_t>(*type.dtype) : InputGuards::kAny);
+    out.words.push_back(ranked ? static_cast<int64_t>(type.shape->size()) : InputGuards::kAny);
+    if (!ranked) continue;
+    for (const open::OpenType::Dim& d : *type.shape) {
+      int64_t word = d.value < 0 ? InputGuards::kAny : d.value;
+      if (d.value < 0 && !d.symbol.empty()) {
+        const auto next = InputGuards::kFirstName - static_cast<int64_t>(names.size());
+        word = names.try_emplace(d.symbol, next).first->second;
+      }
+      out.words.push_back(word);
     }
   }
-  return same;
+  out.complete = out.complete && names.size() <= InputGuards::kMostNames;
+  return out;
 }
 
 // Whether every input is accepted and all dims of one name have one size: true only if there is
 // nothing to refuse. Runs ask it before all else, so it takes no memory.
-bool all_agree(std::span<const open::OpenValue> expected, std::span<const SameDim> same,
-               std::span<const DynValue> found) {
-  if (expected.size() != found.size()) return false;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!open::check_accepts(expected[i], found[i]).ok()) return false;
+bool all_agree(const InputGuards& guards, std::span<const DynValue> found) {
+  if (!guards.complete || guards.inputs != found.size()) return false;
+  std::array<int64_t, InputGuards::kMostNames> sizes;
+  sizes.fill(InputGuards::kAny);
+  const int64_t* word = guards.words.data();
+  for (const DynValue& value : found) {
+    const int64_t dtype = *word++;
+    const int64_t rank = *word++;
+    if (!value.is_tensor()) return false;
+    if (dtype >= 0 && dtype != static_cast<int64_t>(value.dtype)) return false;
+    if (rank < 0) continue;
+    if (rank != static_cast<int64_t>(value.shape.size())) return false;
+    for (const int64_t size : value.shape) {
+      const int64_t expected = *word++;
+      if (expected == InputGuards::kAny || expected == size) continue;
+      if (expected > InputGuards::kFirstName) return false;
+      int64_t& named = sizes[static_cast<size_t>(InputGuards::kFirstName - expected)];
+      if (named == InputGuards::kAny) named = size;
+      if (named != size) return false;
+    }
   }
-  return std::all_of(same.begin(), same.end(), [&](const SameDim& s) {
-    const std::vector<int64_t>& shape = found[s.input].shape;
-    const std::vector<int64_t>& first = found[s.first].shape;
-    return s.dim < shape.size() && s.first_dim < first.size() && shape[s.dim] == first[s.first_dim];
-  });
+  return true;
 }
 
 // Refuses the first input that does not fit.
@@ -178,7 +205,7 @@ struct Session::Impl {
   std::shared_ptr<const OpenGraph> graph;  // null: given as a closed graph
   driver::CompileOptions options;
   std::vector<open::OpenValue> inputs;
-  std::vector<SameDim> same;  // of the inputs' dims
+  InputGuards guards;  // of the inputs
   std::vector<open::OpenValue> outputs;
   std::unique_ptr<runtime::Model> whole;
   std::string fingerprint;
@@ -306,7 +333,7 @@ void Session::Impl::record(const Status& status, bool guarded) {
 
 // Once for everything new that the executor found.
 void Session::Impl::log_breaks() {
-  const int64_t made = executor->stats().made;
+  const int64_t made = executor->made();
   {
     const std::scoped_lock lock(mutex);
     if (reported == made) return;
@@ -321,7 +348,7 @@ Result<std::vector<DynValue>> Session::Impl::run_open(std::span<const DynValue> 
     const std::scoped_lock lock(mutex);
     ++runs;
   }
-  if (!all_agree(inputs, same, values)) {
+  if (!all_agree(guards, values)) {
     Status guarded = check_inputs(inputs, values);
     if (!guarded.ok()) {
       record(guarded, true);
@@ -448,7 +475,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const OpenGraph
     options = driver::on_cpu(std::move(options));
   }
   impl->inputs = declared(*graph, graph->inputs);
-  impl->same = same_dims(impl->inputs);
+  impl->guards = guards_of(impl->inputs);
   impl->outputs = declared(*graph, graph->outputs);
   impl->graph = std::move(graph);
   impl->options = std::move(options);

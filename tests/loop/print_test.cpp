@@ -231,6 +231,30 @@ TEST(KernelTexts, CopiesArePrintedOnce) {
   EXPECT_EQ(texts.printed(), 2U);
 }
 
+TEST(KernelTexts, WhatAnotherKeptIsNotPrintedAgain) {
+  std::shared_ptr<const KernelTexts> kept;
+  {
+    const Kernel gone = whole_kernel(false);
+    KernelTexts first;
+    first.of(gone);
+    kept = first.kept();
+  }
+  const Kernel one = whole_kernel(false);
+  Kernel longer = one;
+  longer.buffers[0].elements = 4097;
+  KernelTexts second(kept);
+  EXPECT_EQ(second.of(one), print(one));
+  EXPECT_EQ(second.printed(), 0U);
+  EXPECT_EQ(second.of(longer), print(longer));
+  EXPECT_EQ(second.printed(), 1U);
+  // A third one has both, whatever became of the others.
+  KernelTexts third(second.kept());
+  kept.reset();
+  EXPECT_EQ(third.of(longer), print(longer));
+  EXPECT_EQ(third.of(one), print(one));
+  EXPECT_EQ(third.printed(), 0U);
+}
+
 TEST(KernelTexts, EveryDifferenceIsOne) {
   const Kernel base = whole_kernel(false);
   const std::function<void(Kernel&)> changes[] = {

@@ -250,7 +250,7 @@ class CpuBackend final : public Backend {
     const cpu::CodegenTarget target = target_of(options);
     auto* const store = dynamic_cast<cpu::CodeStore*>(options.store);
     std::vector<Unit> units;
-    loop::KernelTexts texts;
+    loop::KernelTexts texts(store == nullptr ? nullptr : store->texts());
     std::map<std::string, size_t> known;
     std::vector<size_t> unit_of;
     for (size_t g = 0; g < lowered.groups.size(); ++g) {
@@ -273,6 +273,7 @@ class CpuBackend final : public Backend {
       }
       unit_of.push_back(it->second);
     }
+    if (store != nullptr) store->keep_texts(texts.kept());
     std::vector<Unit*> all;
     for (Unit& unit : units) all.push_back(&unit);
     if (store == nullptr) {

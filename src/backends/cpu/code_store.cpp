@@ -30,4 +30,14 @@ SharedObject CodeStore::keep(const std::string& source, const SharedObject& obje
   return objects_.try_emplace(source, object).first->second;
 }
 
+std::shared_ptr<const loop::KernelTexts> CodeStore::texts() const {
+  const std::scoped_lock lock(mutex_);
+  return texts_;
+}
+
+void CodeStore::keep_texts(std::shared_ptr<const loop::KernelTexts> texts) {
+  const std::scoped_lock lock(mutex_);
+  texts_.swap(texts);  // what was kept goes without the lock
+}
+
 }  // namespace pyc::cpu

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "backends/backend.h"
+#include "loop/texts.h"
 #include "lower/types.h"
 
 namespace pyc::cpu {
@@ -29,12 +30,17 @@ class CodeStore final : public backends::CodeStore {
   // Keeps it; returns the one that is kept, which another thread may have made before.
   SharedObject keep(const std::string& source, const SharedObject& object);
 
+  // Of the kernels of the program that was asked for last; null: of none.
+  std::shared_ptr<const loop::KernelTexts> texts() const;
+  void keep_texts(std::shared_ptr<const loop::KernelTexts> texts);
+
  private:
   static constexpr size_t kMostObjects = 1024;
 
   mutable std::mutex mutex_;  // guards everything below
   std::set<std::string> met_;
   std::unordered_map<std::string, SharedObject> objects_;
+  std::shared_ptr<const loop::KernelTexts> texts_;
 };
 
 }  // namespace pyc::cpu

@@ -24,7 +24,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <span>
 
+#include "backends/cpu/llvm/module_source.h"
+#include "base/hash.h"
 #include "runtime/code_module.h"
 
 namespace pyc::cpu {
@@ -99,17 +102,87 @@ class Diagnostics : public llvm::DiagnosticHandler {
   std::string& errors_;
 };
 
+// Contexts of modules that are only described: most of such a module are types and constants that
+// the one before it had too. A context keeps all it ever met, so that it is used some times and no
+// more.
+class Contexts {
+ public:
+  static Contexts& all() {
+    static Contexts contexts;
+    return contexts;
+  }
+
+  std::unique_ptr<llvm::LLVMContext> take() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (++taken_ % kUses == 0) free_.clear();
+      if (!free_.empty()) {
+        auto context = std::move(free_.back());
+        free_.pop_back();
+        return context;
+      }
+    }
+    auto context = std::make_unique<llvm::LLVMContext>();
+    context->setDiscardValueNames(true);
+    return context;
+  }
+
+  void give_back(std::unique_ptr<llvm::LLVMContext> context) {
+    context->setDiagnosticHandler(nullptr);
+    const std::scoped_lock lock(mutex_);
+    if (free_.size() < kMost) free_.push_back(std::move(context));
+  }
+
+ private:
+  static constexpr size_t kMost = 4;
+  static constexpr int64_t kUses = 256;
+
+  std::mutex mutex_;  // guards everything below
+  std::vector<std::unique_ptr<llvm::LLVMContext>> free_;
+  int64_t taken_ = 0;
+};
+
+// Without the table of symbols, which repeats what the module says.
+std::string bitcode_of(const llvm::Module& module) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::BitcodeWriter writer(bytes);
+  writer.writeModule(module);
+  writer.writeStrtab();
+  return {bytes.begin(), bytes.end()};
+}
+
+#ifndef NDEBUG
+// That modules with the same description are the same to LLVM too, of all that this process writes.
+void check_described(const std::string& described, const std::string& bitcode) {
+  static std::mutex mutex;
+  static std::map<Digest, Digest> known;
+  const std::scoped_lock lock(mutex);
+  const Digest found = hash128(std::as_bytes(std::span(bitcode)));
+  const Digest before =
+      known.try_emplace(hash128(std::as_bytes(std::span(described))), found).first->second;
+  PYC_CHECK(before == found, "modules that differ are described alike");
+}
+#endif
+
 }  // namespace
 
-Compilation::Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims)
-    : target_(std::move(target)), name_(std::move(name)) {
+Compilation::Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims,
+                         bool named)
+    : target_(std::move(target)),
+      name_(std::move(name)),
+      context_(named ? std::make_unique<llvm::LLVMContext>() : Contexts::all().take()) {
   if (dims != nullptr) numbers_.emplace(*dims);
   if (target_.cpu == kHostCpu) find_host(target_);
 }
 
+Compilation::~Compilation() {
+  module_.reset();
+  if (context_->shouldDiscardValueNames()) Contexts::all().give_back(std::move(context_));
+}
+
 Status Compilation::make_machine() {
   initialise_llvm();
-  context_.setDiagnosticHandler(std::make_unique<Diagnostics>(errors_));
+  context_->setDiagnosticHandler(std::make_unique<Diagnostics>(errors_));
   const llvm::Triple triple(target_.triple);
   const bool x86 = triple.getArch() == llvm::Triple::x86_64;
   if (!x86 && triple.getArch() != llvm::Triple::aarch64) {
@@ -201,25 +274,24 @@ Status Compilation::write(const Writer& writer) {
   auto found = facts();
   if (!found.ok()) return named(std::move(found).status());
   found->traits.numbers = numbers_ ? &*numbers_ : nullptr;
-  module_ = std::make_unique<llvm::Module>("pyc", context_);
+  module_ = std::make_unique<llvm::Module>("pyc", *context_);
   module_->setTargetTriple(target_.triple);
   module_->setDataLayout(found->data_layout);
   writer(*module_, found->traits);
   return {};
 }
 
-// Without the table of symbols, which repeats what the module says. All that attributes follow from
-// stands before the module, once.
+// All that attributes follow from stands before the module, once.
 std::string Compilation::source() const {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::BitcodeWriter writer(bytes);
-  writer.writeModule(*module_);
-  writer.writeStrtab();
   std::string out = target_.triple + '\n' + target_.cpu + '\n' + target_.features + '\n' +
                     std::to_string(target_.lanes) + '\n' +
                     std::to_string(static_cast<int>(target_.effort)) + '\n';
-  out.append(bytes.begin(), bytes.end());
-  return out;
+  const std::optional<std::string> described = module_source(*module_);
+  if (!described) return out + "bitcode\n" + bitcode_of(*module_);
+#ifndef NDEBUG
+  check_described(*described, bitcode_of(*module_));
+#endif
+  return out + *described;
 }
 
 Status Compilation::finish() {

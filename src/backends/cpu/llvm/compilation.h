@@ -23,12 +23,17 @@ class Compilation {
   using Writer = std::function<void(llvm::Module& module, const TargetTraits& traits)>;
 
   // `name` says in messages what is compiled. Where `dims` is not null, sizes are arguments of the
-  // code, and their values are put there.
-  Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims = nullptr);
+  // code, and their values are put there. `named`: values inside of functions have names, which
+  // only a reader needs; without them there is source() alone.
+  Compilation(CodegenTarget target, std::string name, std::vector<int64_t>* dims, bool named);
+  ~Compilation();
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
 
   // Lets `writer` fill the module. Once, before the others.
   Status write(const Writer& writer);
-  // The target and the module as it was written, as bytes: what its code follows from.
+  // The target and the module as it was written, without names, as bytes: what its code follows
+  // from.
   std::string source() const;
   // Verifies what was written and cleans it up. Once, before those below.
   Status finish();
@@ -55,7 +60,7 @@ class Compilation {
   std::string name_;
   std::string errors_;
   std::optional<Numbers> numbers_;
-  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::LLVMContext> context_;
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::Module> module_;
 };

@@ -50,7 +50,7 @@ void write_attention(const AttentionSource& source, llvm::Module& module,
 
 Result<std::string> compile(const CodegenTarget& target, std::string name, const Output& output,
                             const Compilation::Writer& writer) {
-  Compilation c(target, std::move(name), output.dims);
+  Compilation c(target, std::move(name), output.dims, output.form != Form::kSource);
   PYC_TRY(c.write(writer));
   if (output.form == Form::kSource) return c.source();
   PYC_TRY(c.finish());
