@@ -408,10 +408,10 @@ static inline void pyc_gate_pass(unsigned long long* gate, unsigned bytes) {
 }
 #define PYC_MODEL_TELL(name, type)                                                           \
   static inline void pyc_tell_##name(type* own, int at, int count, unsigned long long* gate, \
-                                     int rank, type x) {                          \
+                                     int rank, type x) {                                     \
     const int far = rank - (int)pyc_model::rank();                                           \
     own[far * count + at] = x;                                                               \
-    gate[far] += sizeof(type);                                                   \
+    gate[far] += sizeof(type);                                                               \
   }
 PYC_MODEL_TELL(u32, unsigned)
 PYC_MODEL_TELL(u64, unsigned long long)

@@ -60,7 +60,7 @@ PYC_FN void pyc_wgmma_wait_1() { asm volatile("wgmma.wait_group.sync.aligned 1;"
 
 // Quotients of moderate floats, rounded as division rounds them, by the steps that the compiler's
 // own takes for such; what is not moderate is said in `far`.
-constexpr std::string_view kQuotient =
+constexpr std::string_view kNearQuotient =
     R"(#ifndef PYC_FENCED
 PYC_FN float pyc_near_reciprocal(float x) {
   float y;
@@ -169,7 +169,7 @@ std::string wgmma_prelude(const WgmmaInstruction& instruction) {
     operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : ", ", i);
   }
   return registers_text("fewer", "dec", instruction.fewer_registers) +
-         registers_text("more", "inc", instruction.more_registers) + std::string(kQuotient) +
+         registers_text("more", "inc", instruction.more_registers) + std::string(kNearQuotient) +
          std::string(kFunctions) +
          fmt::format(
              "PYC_FN void pyc_wgmma(float* d, u64 a, u64 b, i32 keep) {{\n"
