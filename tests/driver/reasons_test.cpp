@@ -337,6 +337,13 @@ std::string sum_of(int count) {
   return fmt::format("graph @g({}) -> (%s{}) {{\n{}}}\n", inputs, count, body);
 }
 
+// Rows that every CPU packs in a step of their own.
+constexpr const char* kRowsApart = R"(graph @g(%x: f32[2048,9]) -> (%y) {
+  %w = const f32[2048,260] random(seed=1, lo=-1.0, hi=1.0)
+  %t = transpose(%x) {perm=[1,0]}
+  %y = matmul(%t, %w)
+})";
+
 // Sizes at and beyond what kernels take, without making code.
 void look_at_sizes(Seen& seen) {
   for (const char* device : {"cpu", "cuda"}) {
@@ -348,6 +355,7 @@ void look_at_sizes(Seen& seen) {
     CompileOptions small = on(device);
     small.mode = kMemoryFirst;
     seen.plan(product("f32", 8, 4096, 512), small);
+    seen.plan(kRowsApart, small);
     seen.plan(sum_of(40), on(device));
     seen.plan(sum_of(600), on(device));
     seen.plan(kTurned, on(device));

@@ -14,6 +14,7 @@
 
 #include "base/convert.h"
 #include "base/files.h"
+#include "eval/node_evaluator.h"
 #include "loop/builder.h"
 #include "ops/lowering.h"
 #include "ops/registry.h"
@@ -215,7 +216,9 @@ TEST(FoldConstants, WhatCannotBeEvaluatedStays) {
   ir::Graph graph = std::move(builder).take();
   DecisionLog log;
   Rewrites rewrites;
-  const auto changed = fold_constants(graph, {known, log, rewrites});
+  eval::Evaluators evaluators;
+  const auto changed = fold_constants(
+      graph, {.ops = known, .log = log, .rewrites = rewrites, .evaluators = evaluators});
   ASSERT_TRUE(changed.ok()) << changed.status().to_string();
   EXPECT_FALSE(*changed);
   ASSERT_EQ(log.size(), 1u);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "eval/node_evaluator.h"
 #include "ops/registry.h"
 #include "passes/passes.h"
 
@@ -20,14 +21,15 @@ TEST(PassRecipe, DoesWhatItsPageSays) {
   ASSERT_TRUE(graph.ok()) << graph.status().to_string();
   DecisionLog log;
   Rewrites rewrites;
-  const auto changed =
-      join_concats(*graph, {.ops = ops::all_ops(), .log = log, .rewrites = rewrites});
+  eval::Evaluators evaluators;
+  const PassContext context{
+      .ops = ops::all_ops(), .log = log, .rewrites = rewrites, .evaluators = evaluators};
+  const auto changed = join_concats(*graph, context);
   ASSERT_TRUE(changed.ok()) << changed.status().to_string();
   EXPECT_TRUE(*changed);
   EXPECT_TRUE(ir::verify_graph(*graph).ok());
   EXPECT_EQ(ir::print(*graph), text.substr(text.find('\n', cut) + 1));
-  EXPECT_FALSE(
-      join_concats(*graph, {.ops = ops::all_ops(), .log = log, .rewrites = rewrites}).value());
+  EXPECT_FALSE(join_concats(*graph, context).value());
 }
 
 }  // namespace
