@@ -7,7 +7,6 @@
 #include "ops/support/draws.h"
 #include "ops/support/infer.h"
 #include "ops/support/operands.h"
-#include "ops/support/products.h"
 
 namespace pyc::ops {
 namespace {
@@ -51,9 +50,10 @@ Types infer_attend(const InferArgs& args) {
                     lengths);
     }
   }
-  const DType stored = args.has("to") ? args.attr_dtype("to") : wide;
+  const DType stored = args.has("stored_as") ? args.attr_dtype("stored_as") : wide;
   if (stored != wide && stored != q.dtype) {
-    return refuse(Code::kDtypeMismatch, "to must be ", wide, " or ", q.dtype, ", found ", stored);
+    return refuse(Code::kDtypeMismatch, "stored_as must be ", wide, " or ", q.dtype, ", found ",
+                  stored);
   }
   const Shape rows{q.shape[0], q.shape[1], q.shape[2]};
   const Shape y{q.shape[0], q.shape[1], q.shape[2], v.shape[3]};
@@ -294,14 +294,14 @@ const ir::OpDef& op_attend() {
       .name = "attend",
       .summary =
           "Attention over keys in blocks of 128 with a running maximum: the rows, their maxima and "
-          "their sums, in f32 (f64 for f64); the rows rounded to `to` if that is given.",
+          "their sums, in f32 (f64 for f64); the rows rounded to `stored_as` if that is given.",
       .min_inputs = 3,
       .max_inputs = 5,
       .outputs = 3,
       .attrs = {with_attr(), required("scale", ir::AttrKind::kFloat), optional("softcap", 0.0),
                 optional("causal", false), optional("left_window", int64_t{-1}),
                 optional("right_window", int64_t{-1}), optional("past", int64_t{0}),
-                wide_result_attr()},
+                ir::AttrDef::or_absent("stored_as", ir::AttrKind::kDType)},
       .infer = infer_attend,
       .kernel = kernel_attend,
       .traits = {.reads_strided = true},

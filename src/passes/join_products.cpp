@@ -182,14 +182,15 @@ class Rounder {
     }
     if (readers_[v] != 1 || !from || !from.is("attend") || from.outputs()[0] != v) return;
     const DType to = cast.type().dtype;
-    if (!is_half(to) || from.input_type(0).dtype != to || from.attrs().contains("to")) return;
+    if (!is_half(to) || from.input_type(0).dtype != to || from.attrs().contains("stored_as"))
+      return;
     for (size_t i = 1; i < from.outputs().size(); ++i) {
       if (readers_[from.outputs()[i]] > 0) return;
     }
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < from.inputs(); ++i) inputs.push_back(from.input(i));
     ir::Attrs attrs = from.attrs();
-    attrs["to"] = to;
+    attrs["stored_as"] = to;
     patch_.at(n);
     ValueId rounded = patch_.op("attend", std::move(inputs), std::move(attrs));
     for (size_t i = moves.size(); i-- > 0;) {
