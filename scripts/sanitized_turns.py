@@ -50,7 +50,7 @@ def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--check":
         listed = subprocess.run(["ctest", "--test-dir", sys.argv[2], "-N"], capture_output=True, text=True, check=True).stdout
         there = set(re.findall(r"^ +Test +#\d+: (.*)$", listed, re.MULTILINE))
-        built = {name.split(".")[0] for name in there}
+        built = {name.split(".")[0] for name in there if f"pyc_{name.split('.')[0]}_tests_NOT_BUILT" not in there}
         gone = {name for name in names if name.split(".")[0] in built} - there
         gone |= {folder for half in halves for folder in half if not (ROOT / "tests" / folder).is_dir()}
         sys.exit("".join(f"{LIST.name} names {name}, which is not there\n" for name in sorted(gone)) or 0)
