@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""first_minutes.py [--system FOLDER] > bench/results/first_minutes.md: what someone meets who has a fresh Debian with git and nothing else.
+"""first_minutes.py [--system FOLDER] [--ccache FOLDER] > bench/results/first_minutes.md: what someone meets who has a fresh Debian with git and nothing else.
 
 The system is made as by clean_system.py. The committed state of this checkout is cloned there and the commands of the README are run by the
 clock, each in a shell of its own. Says NOT RUN and ends with 77 where no such system can be made.
@@ -28,7 +28,7 @@ STEPS = (
     ("A clone (here of a file, without the time a network takes)", "git clone -q /tmp/pyc.bundle pyc", None),
     ("The first output: packages by apt, the build, a model run, a report", "cd pyc && ./dev demo", "the report is"),
     ("The build again, nothing changed", "cd pyc && ./dev build release pyc", "no work to do"),
-    ("The build again, one file of an op changed", "cd pyc && echo >> src/ops/relu.cpp && ./dev build release pyc && git checkout -q src", None),
+    ("The build again, one file of an op changed", "cd pyc && echo '[[maybe_unused]] static int changed;' >> src/ops/relu.cpp && ./dev build release pyc && git checkout -q src", None),
     ("The Python package, which builds the library without tests and bundles LLVM", "cd pyc && python3 -m venv v && v/bin/pip install -q .", None),
     ("The first output from Python", f'cd pyc && v/bin/python -c "{FROM_PYTHON}"', "[0. 2. 0. 4.]"),
     ("The Python package again", "cd pyc && v/bin/pip install -q .", None),
@@ -59,10 +59,12 @@ def timed(system, command, wanted):
     return seconds, done.stdout
 
 
-def follow(system):
+def follow(system, cache):
     subprocess.run(["git", "bundle", "create", "-q", str(system / "tmp/pyc.bundle"), "HEAD"], cwd=ROOT, check=True)
     commit = clean_system.run("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
     name = clean_system.inside(system, "bash", "-c", ". /etc/os-release && echo $PRETTY_NAME")
+    if cache:
+        shutil.copytree(cache, system / "root/.cache/ccache", dirs_exist_ok=True)
     rows = []
     for words, command, wanted in STEPS:
         seconds, output = timed(system, command, wanted)
@@ -71,7 +73,8 @@ def follow(system):
     print("# The first minutes\n")
     print(f"{datetime.date.today()}, {commit}; {name} ({os.uname().machine}) with git and nothing else, made by mmdebstrap, {os.cpu_count()} cores "
           f"with a load of {os.getloadavg()[1]:.1f}.")  # fmt: skip
-    print("Written by `tests/packages/first_minutes.py`, which runs the commands in that order, in a clone of the commit, with an empty compiler cache.\n")
+    print("Written by `tests/packages/first_minutes.py`, which runs the commands in that order, in a clone of the commit, "
+          f"with {'a compiler cache that another checkout filled' if cache else 'an empty compiler cache'}.\n")  # fmt: skip
     print("| what | command | seconds | last line |\n|---|---|---|---|")
     print("\n".join(rows))
 
@@ -79,12 +82,13 @@ def follow(system):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--system", type=Path, help="a folder for the system, used again where it is there, and kept")
+    parser.add_argument("--ccache", type=Path, help="a compiler cache to begin with: the build is short, and its time is not that of a first one")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         system = given.system or Path(folder) / "system"
         if not system.exists():
             make_system(system)
-        follow(system)
+        follow(system, given.ccache)
 
 
 if __name__ == "__main__":
