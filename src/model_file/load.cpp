@@ -80,7 +80,7 @@ constexpr const char* kCompiledAlready =
 // Closed graphs and compiled programs leave nothing to choose.
 Status check_no_choice(const open::ShapeChoice& shapes) {
   if (shapes.empty()) return {};
-  return {Code::kInvalidArgument, "every shape of the model is fixed: there is none to choose"};
+  return {Code::kInvalidArgument, "every shape of the model is fixed: nothing is left to choose"};
 }
 
 // The open graph with the chosen shapes, when it can run.

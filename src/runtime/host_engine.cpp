@@ -296,7 +296,7 @@ Result<int64_t> host_points(std::string_view launch) {
   }
   std::memcpy(&points, launch.data(), sizeof(points));
   if (points < 0) {
-    return Status(Code::kParseError, fmt::format("its launch has {} parallel points", points));
+    return Status(Code::kParseError, fmt::format("its launch has {} parallel iterations", points));
   }
   return points;
 }
