@@ -148,8 +148,8 @@ def all_turns(names, given):
 
 
 def facts(torch, pyc):
-    cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    named = [line.split(":")[1].strip() for line in cpu if line.startswith("model name")] or [os.environ.get("PYC_CPU", "")]
+    lines = subprocess.run(["lscpu"], capture_output=True, text=True).stdout.splitlines()
+    named = [line.split(":")[1].strip() for line in lines if line.startswith("Model name")] or [""]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     machine = " ".join(filter(None, (named[0], f"({platform.machine()})")))
     return f"{datetime.date.today()}, {commit}; torch {torch.__version__}, PyC {pyc.__version__}, {machine}, {os.cpu_count()} cores"
@@ -190,9 +190,10 @@ def table(folder):
             continue
         if not said:
             print(f"{found['facts']}; each process alone on its cores (real-time priority).")
-            print(f"Written by `bench/torch_cpu.py` over the release library: the models of `python/tests/torch_models.py`; all give what eager gives within {TOLERANCE:g} of its largest. Times are medians over")
-            print(f"{TURNS} turns of {1e3 * SECONDS:.0f} ms in which the backends go round; a ratio is the median of those of the turns, with its 95 % interval. The decoder is shaped as GPT-2 (2 layers of 64), one token at")
-            print(f"a time, its cache from {FIRST} to {LENGTHS - 1}: milliseconds of a step. First calls ran on busy cores; inductor's are with an empty cache.")
+            print(f"Written by `bench/torch_cpu.py` over the release library: the models of `python/tests/torch_models.py`; all give what eager gives within {TOLERANCE:g} of its largest.")
+            print(f"Times are medians over {TURNS} turns of {1e3 * SECONDS:.0f} ms in which the backends go round; a ratio is the median of those of the turns, with its 95 % interval. The decoder is")
+            print(f"shaped as GPT-2 (2 layers of 64), one token at a time, its cache from {FIRST} to {LENGTHS - 1}: milliseconds of a step. First calls ran on busy cores; inductor's of one thread")
+            print("had an empty cache, those of two found kernels of one thread that are the same.")
             said = True
         print(f"\n## {threads} thread{'s' * (threads > 1)}\n")
         print("| model | eager ms | inductor ms | pyc ms | inductor / pyc | eager / pyc | first call inductor s | pyc s |\n|---|---|---|---|---|---|---|---|")
