@@ -20,7 +20,7 @@ ALLOWED = {
     "open": ["ir"],
     "io": ["ir", "open", "import"],
     "ops": ["ir", "loop"],
-    "import": ["ir", "open", "ops", "host"],
+    "import": ["ir", "open", "ops", "host", "autograd"],
     "export": ["ir", "ops"],
     "autograd": ["ir", "ops"],
     "lower": ["ir", "ops", "loop"],

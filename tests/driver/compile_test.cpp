@@ -67,6 +67,19 @@ TEST(Compile, AWeightPackedAlikeIsKeptOnce) {
   EXPECT_EQ(run_digest(*model), run_digest(*must_compile(kOneWeight, reference)));
 }
 
+// Both operands come at run time, so one of them at least is packed by a step of its own.
+TEST(Compile, ArithmeticIsCountedOnceWherePackingIsAStep) {
+  const auto model = must_compile(R"(graph @at_run(%a: f32[192,300], %b: f32[300,256]) -> (%y) {
+  %y = matmul(%a, %b)
+}
+)");
+  const auto& steps = model->program().steps;
+  ASSERT_GT(steps.size(), 1u);
+  EXPECT_GE(steps.back().flops, 2.0 * 192 * 300 * 256);
+  for (size_t i = 0; i + 1 < steps.size(); ++i) EXPECT_EQ(steps[i].flops, 0.0) << i;
+  EXPECT_GT(steps[0].bytes_moved, 0);
+}
+
 // Kept apart, each of these would take memory of its own while the one before is read.
 constexpr std::string_view kChain = R"(graph @chain(%x: f32[40,50], %r: f32[40,50]) -> (%y) {
   %w = const f32[50,50] random(seed=1, lo=-0.1, hi=0.1)
