@@ -422,7 +422,7 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
   if (!a->ref.empty()) {
     if (scope.given == nullptr || !scope.given->contains(a->ref)) {
       return {Code::kVerifyFailed,
-              fmt::format("{}: nothing gives attribute '{}'", describe(node), a->ref)};
+              fmt::format("{}: attribute '{}' has no value here", describe(node), a->ref)};
     }
     a = scope.given->at(a->ref);
   }
@@ -632,7 +632,7 @@ Status Importer::add_function(const NodeProto& node, const FunctionProto& functi
     }
     if (id == kAbsentId) {
       return {Code::kVerifyFailed,
-              fmt::format("{}: the function gives no output {}", describe(node), i)};
+              fmt::format("{}: the function returns no output {}", describe(node), i)};
     }
     if (!scope.names.emplace(node.outputs[i], id).second) {
       return {Code::kVerifyFailed,

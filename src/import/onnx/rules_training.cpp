@@ -49,7 +49,7 @@ Status momentum(CloseContext& c) {
 }
 
 // Graphs over this size are not differentiated: what a gradient of gradients takes multiplies.
-constexpr size_t kMaxNodes = size_t{1} << 17;
+constexpr size_t kMaxDifferentiatedNodes = size_t{1} << 17;
 
 // Names the point where x is differentiated, for messages.
 std::string point_name(const ir::Graph& graph, const std::string& x) {
@@ -94,10 +94,10 @@ Status gradient(CloseContext& c) {
   }
   if (!c.ok()) return c.status();
   const size_t nodes = c.builder().graph().nodes.size();
-  if (nodes > kMaxNodes) {
-    return c.refused(
-        Code::kBudgetExceeded,
-        fmt::format("{} nodes are too many to differentiate, the most is {}", nodes, kMaxNodes));
+  if (nodes > kMaxDifferentiatedNodes) {
+    return c.refused(Code::kBudgetExceeded,
+                     fmt::format("{} nodes are too many to differentiate, the most is {}", nodes,
+                                 kMaxDifferentiatedNodes));
   }
   PYC_ASSIGN(const std::vector<ValueId> grads, autograd::append_gradients(c.builder(), y, wanted));
   size_t next = 0;
