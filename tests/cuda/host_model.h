@@ -283,6 +283,7 @@ static inline unsigned pyc_match_u32(unsigned x) {
   return same;
 }
 static inline int pyc_bit_count(unsigned x) { return __builtin_popcount(x); }
+static inline unsigned pyc_unknown_word(unsigned x) { return x; }
 static inline void atomicMin(unsigned* word, unsigned value) {
   if (value < *word) *word = value;
 }
