@@ -31,6 +31,8 @@ constexpr int64_t kWarpsOfPart = 8;
 constexpr int64_t kWarpsOfHalves = 48;
 constexpr int64_t kWarpsOfBoth = 40;
 constexpr int64_t kMostTogether = 8;  // blocks of a cluster on every device
+// Where a device is asked for them: for rows of which a block of eight would be alone all the same.
+constexpr int64_t kMostAsked = 16;
 // What a thread reads of rows before it computes: a store in between would hold up what is read
 // behind it, since it may be to the same place.
 constexpr int64_t kBatchBytes = 64;
@@ -84,6 +86,7 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   if (keeps_halves) warps_beside_ = has_scratch ? kWarpsOfBoth : kWarpsOfHalves;
   if (warps_ > (warps_beside_ == kWarpsOfBoth ? kWarpsOfPart : kWarpsBesideOthers)) {
     together_ = std::min((warps_ + kWarpsOfPart - 1) / kWarpsOfPart, kMostTogether);
+    if (warps_ > kMostTogether * kWarpsBesideOthers) together_ = kMostAsked;
   }
   block_warps_ = (warps_ + together_ - 1) / together_;
   is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0 &&
