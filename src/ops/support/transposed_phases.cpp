@@ -10,7 +10,7 @@ namespace pyc::ops {
 namespace {
 
 // Weights [groups·a, b, kernel] as [groups·b, a, kernel].
-ValueId turned(Patch& patch, ValueId w, int64_t group) {
+ValueId turned_weights(Patch& patch, ValueId w, int64_t group) {
   Shape shape = patch.type(w).shape;
   const auto rank = static_cast<int64_t>(shape.size());
   shape[0] /= group;
@@ -52,7 +52,7 @@ class Phases {
       }
     }
     const ValueId reversed = patch_.op("reverse", {node_.input(0)}, {{"axes", axes_}});
-    const ValueId weights = turned(patch_, node_.input(1), group_);
+    const ValueId weights = turned_weights(patch_, node_.input(1), group_);
     const Shape& shape = node_.type().shape;
     Shape one = with_planes(shape[0], shape[1], counts_);
     one.insert(one.begin() + 2, 1);
