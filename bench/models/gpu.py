@@ -100,7 +100,7 @@ def turn(lock):
 
 
 def kernels_of(run):
-    """The kernels of one run in their order, as (µs by the device's own clock, grid, threads, registers, bytes of shared memory)."""
+    """The kernels of one run in their order, as (µs by the device's own clock, when it began, grid, threads, registers, bytes of shared memory)."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as trace:
@@ -109,7 +109,16 @@ def kernels_of(run):
         trace.export_chrome_trace(file.name)
         events = json.loads(Path(file.name).read_text())["traceEvents"]
     kernels = sorted((e for e in events if e.get("cat") == "kernel"), key=lambda e: e["ts"])
-    return [(e["dur"], e["args"]["grid"], e["args"]["block"][0], e["args"]["registers per thread"], e["args"]["shared memory"]) for e in kernels]
+    return [(e["dur"], e["ts"], e["args"]["grid"], e["args"]["block"][0], e["args"]["registers per thread"], e["args"]["shared memory"]) for e in kernels]
+
+
+def idle_share(kernels):
+    """Of the time from the first kernel's beginning to the last one's end, the part in which none runs."""
+    idle, until = 0.0, kernels[0][1]
+    for took, began, *_ in kernels:
+        idle += max(0.0, began - until)
+        until = max(until, began + took)
+    return idle / (until - kernels[0][1])
 
 
 def measure(library, path, precision, args):
@@ -142,6 +151,7 @@ def measure(library, path, precision, args):
     if args.profile:
         row["kernels"] = kernels_of(ours.run)
         row["launches"], row["kernels_us"] = len(row["kernels"]), sum(k[0] for k in row["kernels"])
+        row["idle_share"] = idle_share(row["kernels"])
     ours.close()
     return row
 
@@ -177,7 +187,7 @@ def main():
                 with turn(args.lock):
                     gpu_rivals.keep(row)
             print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items() if k != "kernels"}, flush=True)
-            for took, grid, threads, registers, shared in row.get("kernels", []):
+            for took, _, grid, threads, registers, shared in row.get("kernels", []):
                 print(f"    {took:9.1f} us  grid {'x'.join(map(str, grid)):>14} threads {threads:5} registers {registers:4} shared {shared:7}")
             torch.cuda.empty_cache()
     if args.out:

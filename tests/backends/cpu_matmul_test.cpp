@@ -359,6 +359,16 @@ TEST(CpuMatmul, LongRowsGoBySegment) {
   }
 }
 
+// A B whose rows lie a page apart is packed by several panels at once; parts of threads begin and
+// end between them, and matrices of a batch have no multiple of them.
+TEST(CpuMatmul, PanelsOfFarRowsArePackedTogether) {
+  for (const int64_t k : {3, 4, 21}) {
+    check({.m = 20, .n = 1024, .k = k, .b_constant = false}, {4, 8, 16}, {1, 2, 3, 7});
+    check({.m = 20, .n = 1088, .k = k, .batch = {3}, .b_constant = false}, {4, 16}, {1, 2, 7});
+    check({.m = 20, .n = 1030, .k = k, .b_constant = false}, {4}, {2});
+  }
+}
+
 // Rows whose k lies apart are packed by a step of their own where several blocks of columns read
 // them: each would copy them again.
 TEST(CpuMatmul, TransposedRowsArePackedOnce) {

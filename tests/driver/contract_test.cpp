@@ -78,7 +78,7 @@ TEST(Contract, WhatIsNoClauseIsRefusedWithItsLine) {
       "invalid_argument: contract, line 1: threads: expected an integer from 0 to 1024, found "
       "'many'");
   EXPECT_EQ(refusal_of("threads = 2\nthreads = 2"),
-            "invalid_argument: contract, line 2: threads: stands twice");
+            "invalid_argument: contract, line 2: threads: named twice");
 }
 
 TEST(Contract, AnOptionThatContradictsAClauseIsRefused) {

@@ -96,7 +96,7 @@ const Case kCases[] = {
            }(),
            [](ConstData& d) { d.seed = 2; });
      },
-     "[bad_constant] %c: element 0 is not what the random form gives"},
+     "[bad_constant] %c: element 0 differs from its random form"},
     {"random without a range",
      [](Graph& g) {
        g.values[1].constant = changed(g.values[1], [](ConstData& d) {
@@ -121,7 +121,7 @@ const Case kCases[] = {
     {"input listed twice", [](Graph& g) { g.inputs.push_back(0); },
      "[bad_input] %x: it is listed twice as an input"},
     {"constant listed as input", [](Graph& g) { g.inputs.push_back(1); },
-     "[bad_input] %c: it is listed as an input but is none"},
+     "[bad_input] %c: it is listed as an input but is not one"},
     {"input id", [](Graph& g) { g.inputs.push_back(600); },
      "[bad_id] graph inputs: expected a value id under 6, found 600"},
     {"node output id", [](Graph& g) { g.nodes[2].outputs[0] = kNoId; },
