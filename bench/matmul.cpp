@@ -1,7 +1,8 @@
 // f32 matrix products: the generated kernels beside OpenBLAS, weights packed ahead, one and two
 // threads, both measured alternately in one run. Prints a table and, with --json FILE, writes the
-// same numbers as JSON. "of peak" is the share of multiply-adds in registers, "of bound" that of
-// the larger of these and of reading the operands once from where they lie between runs.
+// same numbers as JSON. "of peak" is the share of multiply-adds in registers, probed between the
+// runs since clocks change by the minute, "of bound" that of the larger of these and of reading the
+// operands once from where they lie between runs.
 //
 //   pyc_bench_matmul [--set networks|forty|thin] [--json FILE] [--shape SUBSTRING] [--seconds S]
 //                    [--quantile Q] [--threads LIST]
@@ -24,6 +25,7 @@
 #include "base/aligned_buffer.h"
 #include "base/target_info.h"
 #include "base/thread_pool.h"
+#include "fma_probe.h"
 #include "loop/builder.h"
 #include "lower/kernel_builder.h"
 #include "runtime/code_module.h"
@@ -266,30 +268,6 @@ void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
 #endif
 }
 
-// f32 operations a second of one thread that does nothing but fma in registers: the best of many
-// short runs, which no other process interrupted.
-double probe_rate() {
-  const cpu::CodegenTarget target = cpu::CodegenTarget::host();
-  Result<std::string> object = cpu::emit_fma_probe_object(target);
-  PYC_CHECK(object.ok(), object.status().to_string());
-  Result<std::unique_ptr<runtime::CodeModule>> module = runtime::CodeModule::load(*object);
-  PYC_CHECK(module.ok(), module.status().to_string());
-  const pyc_kernel_fn fn = (*module)->lookup(cpu::kDefaultSymbol);
-  AlignedBuffer data = random_floats(2 * target.lanes, 1);
-  void* buffers[] = {data.data()};
-  pyc_kernel_args args{};
-  args.buffers = buffers;
-  constexpr int64_t kPoints = 20000;
-  const double flops = static_cast<double>(kPoints * cpu::fma_probe_flops(target));
-  double best = 0.0;
-  for (int round = 0; round < 200; ++round) {
-    const double start = now_s();
-    fn(&args, 0, kPoints);
-    best = std::max(best, flops / (now_s() - start));
-  }
-  return best;
-}
-
 // Bytes a nanosecond of one thread that reads so many bytes again and again.
 double read_rate(int64_t count) {
   using Vector __attribute__((vector_size(64), aligned(16), may_alias)) = float;
@@ -297,19 +275,26 @@ double read_rate(int64_t count) {
   const auto vectors = static_cast<int64_t>(data.size() / sizeof(Vector));
   const auto* from = reinterpret_cast<const Vector*>(data.data());
   const int64_t repeats = std::max<int64_t>(1, (int64_t{1} << 22) / std::max<int64_t>(count, 1));
-  Vector sums[4] = {};
+  Vector s0{};
+  Vector s1{};
+  Vector s2{};
+  Vector s3{};
   double best = 0.0;
   for (int round = 0; round < 12; ++round) {
     const double start = now_s();
     for (int64_t repeat = 0; repeat < repeats; ++repeat) {
       for (int64_t i = 0; i + 4 <= vectors; i += 4) {
-        for (int j = 0; j < 4; ++j) sums[j] += from[i + j];
+        s0 += from[i];
+        s1 += from[i + 1];
+        s2 += from[i + 2];
+        s3 += from[i + 3];
       }
     }
     const double seconds = now_s() - start;
     best = std::max(best, 1e-9 * static_cast<double>(repeats * vectors * 64) / seconds);
   }
-  volatile float kept = sums[0][0] + sums[1][0] + sums[2][0] + sums[3][0];
+  const Vector sum = (s0 + s1) + (s2 + s3);
+  volatile float kept = sum[0];
   static_cast<void>(kept);
   return best;
 }
@@ -322,6 +307,7 @@ struct Row {
   double openblas;
   double ratio;
   double spread;    // of our times: the 90th percentile over the 10th
+  double peak;      // of multiply-adds between the runs
   double of_bound;  // the least time that arithmetic and reading allow, over ours
 };
 
@@ -337,7 +323,7 @@ constexpr int kRounds = 8;
 constexpr useconds_t kQuietUs = 80000;
 
 // One thread is timed by its own CPU time, several by the clock on the wall.
-Row measure(const Shape& s, int threads, double peak, const Settings& settings) {
+Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Settings& settings) {
   AlignedBuffer a = random_floats(s.batch * s.m * s.k, 1);
   AlignedBuffer b = random_floats(s.batch * s.k * s.n, 2);
   AlignedBuffer y = random_floats(s.batch * s.m * s.n, 3);
@@ -360,6 +346,7 @@ Row measure(const Shape& s, int threads, double peak, const Settings& settings) 
   const auto other = [&] { return timed([&] { rival(s, floats(a), floats(b), floats(z)); }); };
   std::vector<double> mine;
   std::vector<double> theirs;
+  std::vector<double> peaks;
   for (int round = 0; round < kRounds; ++round) {
     const auto block = [&](const auto& f, std::vector<double>& times) {
       if (threads > 1) usleep(kQuietUs);
@@ -370,9 +357,11 @@ Row measure(const Shape& s, int threads, double peak, const Settings& settings) 
     };
     block(one, mine);
     block(other, theirs);
+    peaks.push_back(probe.rate(20) * 1e-9);
   }
   const double mine_s = quantile(mine, settings.quantile);
   const double theirs_s = quantile(theirs, settings.quantile);
+  const double peak = quantile(peaks, 0.5);
   const int64_t moved = 4 * s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
   const double reading_s = 1e-9 * static_cast<double>(moved) / (read_rate(moved) * threads);
   return {s,
@@ -382,6 +371,7 @@ Row measure(const Shape& s, int threads, double peak, const Settings& settings) 
           flops / theirs_s * 1e-9,
           theirs_s / mine_s,
           quantile(mine, 0.9) / quantile(mine, 0.1),
+          peak,
           std::max(flops * 1e-9 / (peak * threads), reading_s) / mine_s};
 }
 
@@ -402,7 +392,7 @@ std::string json(const std::vector<Row>& rows, double peak, const Settings& sett
         "\"kernel\": \"{}\", \"gflops\": {:.2f}, \"openblas_gflops\": {:.2f}, \"ratio\": {:.3f}, "
         "\"of_peak\": {:.3f}, \"of_bound\": {:.3f}, \"spread\": {:.2f}}}{}\n",
         r.shape.name, r.shape.batch, r.shape.m, r.shape.k, r.shape.n, r.threads, r.kernel, r.ours,
-        r.openblas, r.ratio, r.ours / (peak * r.threads), r.of_bound, r.spread,
+        r.openblas, r.ratio, r.ours / (r.peak * r.threads), r.of_bound, r.spread,
         i + 1 < rows.size() ? "," : "");
   }
   return text + "  ]\n}\n";
@@ -430,7 +420,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "there is no set '{}'\n", set);
     return 1;
   }
-  const double peak = probe_rate() * 1e-9;
+  const bench::FmaProbe probe;
+  const double peak = probe.rate(200) * 1e-9;
   fmt::print("probe: {:.1f} GFLOP/s per thread\n", peak);
   std::vector<Row> rows;
   for (size_t at = 0; at < threads_list.size();) {
@@ -444,14 +435,14 @@ int main(int argc, char** argv) {
     int count = 0;
     for (const Shape& s : shapes) {
       if (s.name.find(only) == std::string::npos) continue;
-      rows.push_back(measure(s, threads, peak, settings));
+      rows.push_back(measure(s, threads, probe, settings));
       const Row& r = rows.back();
       fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.0f}% {:>7.0f}%\n", s.name,
                  fmt::format("{} {} {} {}", s.batch, s.m, s.k, s.n), r.kernel, r.ours, r.openblas,
-                 r.ratio, 100.0 * r.ours / (peak * threads), 100.0 * r.of_bound);
+                 r.ratio, 100.0 * r.ours / (r.peak * threads), 100.0 * r.of_bound);
       std::fflush(stdout);
       ratios += std::log(r.ratio);
-      of_peak += std::log(r.ours / (peak * threads));
+      of_peak += std::log(r.ours / (r.peak * threads));
       of_bound += std::log(r.of_bound);
       ++count;
     }

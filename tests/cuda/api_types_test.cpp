@@ -91,6 +91,7 @@ TEST(CudaApi, NumbersAreTheToolkits) {
   EXPECT_EQ(int{kAttributeMajor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR});
   EXPECT_EQ(int{kAttributeMinor}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR});
   EXPECT_EQ(int{kAttributeMostShared}, int{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES});
+  EXPECT_EQ(int{kAttributeWideClusters}, int{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED});
   EXPECT_EQ(unsigned{kStreamNonBlocking}, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(unsigned{kEventDefault}, unsigned{CU_EVENT_DEFAULT});
   EXPECT_EQ(unsigned{kHostMapped}, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});

@@ -420,6 +420,7 @@ int cuModuleGetFunction(FunctionHandle* function, ModuleHandle handle, const cha
 }
 int cuFuncSetAttribute(FunctionHandle handle, int attribute, int value) {
   FAKE_BEGIN("cuFuncSetAttribute");
+  if (attribute == kAttributeWideClusters) return value == 1 ? kSuccess : kErrorInvalidValue;
   if (attribute != kAttributeMostShared || value < 0 || value > 227 << 10) {
     return kErrorInvalidValue;
   }

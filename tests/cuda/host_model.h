@@ -44,7 +44,7 @@ struct Index {
 
 constexpr unsigned kWarp = 32;
 constexpr size_t kStack = 96 * 1024;
-constexpr unsigned kMostTogether = 8;  // blocks of a cluster
+constexpr unsigned kMostTogether = 16;  // blocks of a cluster
 
 // Work that a thread has begun and that ends as late as it may: when the thread waits for it.
 template <class Item>
@@ -283,6 +283,7 @@ static inline unsigned pyc_match_u32(unsigned x) {
   return same;
 }
 static inline int pyc_bit_count(unsigned x) { return __builtin_popcount(x); }
+static inline unsigned pyc_unknown_word(unsigned x) { return x; }
 static inline void atomicMin(unsigned* word, unsigned value) {
   if (value < *word) *word = value;
 }

@@ -207,7 +207,7 @@ const Case kCases[] = {
        g.values[3].type = f32({1 << 29, 2});
        g.values[4].type = f32({1 << 29, 1});
      },
-     "[too_large] node 2 (%y = stack, from \"line 5\"): op 'stack' gives: f32[1000,536870912,3]: "
+     "[too_large] node 2 (%y = stack, from \"line 5\"): op 'stack' returns: f32[1000,536870912,3]: "
      "over the limit of 1099511627776 bytes"},
     {"recorded shape",
      [](Graph& g) {

@@ -159,6 +159,8 @@ Result<FunctionHandle> Module::function(const std::string& symbol, uint32_t shar
     PYC_ON_DEVICE(device, cuFuncSetAttribute, function, kAttributeMostShared,
                   static_cast<int>(shared_bytes));
   }
+  // Whether the kernel has such clusters is in its image alone.
+  PYC_ON_DEVICE(device, cuFuncSetAttribute, function, kAttributeWideClusters, 1);
   return function;
 }
 

@@ -140,6 +140,10 @@ PYC_FN i32 pyc_and_or_i32(i32 a, i32 b, i32 c) {
 }
 PYC_FN u32 pyc_match_u32(u32 x) { return __match_any_sync(0xffffffffu, x); }
 PYC_FN i32 pyc_bit_count(u32 x) { return __popc(x); }
+PYC_FN u32 pyc_unknown_word(u32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 PYC_FN u32 pyc_pair_to_f16_raw(float a, float b) {
   u32 y;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a));

@@ -90,7 +90,10 @@ enum DeviceAttribute : int {
   kAttributeMinor = 76,
 };
 
-enum FunctionAttribute : int { kAttributeMostShared = 8 };
+enum FunctionAttribute : int {
+  kAttributeMostShared = 8,
+  kAttributeWideClusters = 14,  // of more than eight blocks
+};
 
 enum : unsigned {
   kStreamNonBlocking = 1,

@@ -26,7 +26,13 @@ constexpr int64_t kMostWarpsOfBlock = 32;
 // on a multiprocessor.
 constexpr int64_t kWarpsBesideOthers = 16;
 constexpr int64_t kWarpsOfPart = 8;
+// Halves that several passes read take half the registers of the numbers they stand for, so that
+// more warps have room beside each other; fewer of them where such numbers are kept as well.
+constexpr int64_t kWarpsOfHalves = 48;
+constexpr int64_t kWarpsOfBoth = 40;
 constexpr int64_t kMostTogether = 8;  // blocks of a cluster on every device
+// Where a device is asked for them: for rows of which a block of eight would be alone all the same.
+constexpr int64_t kMostAsked = 16;
 // What a thread reads of rows before it computes: a store in between would hold up what is read
 // behind it, since it may be to the same place.
 constexpr int64_t kBatchBytes = 64;
@@ -68,15 +74,23 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   const int64_t of_round = dialect.warp * kPair;
   rounds_ = (std::min(extent_, loop::kTreeBlock) + of_round - 1) / of_round;
   is_even_ = extent_ % kPair == 0;
-  if (warps_ > kWarpsBesideOthers) {
+  bool keeps_halves = false;
+  for (const loop::Loop& l : passes_) {
+    each_row_load(l, [&](ExprId, const RowLoad& load) {
+      if (++passes_with_[load.key()] > 1 && is_half(load.dtype)) keeps_halves = true;
+    });
+  }
+  const bool has_scratch =
+      std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
+                  [](const auto& b) { return b.access == loop::Access::kScratch; });
+  if (keeps_halves) warps_beside_ = has_scratch ? kWarpsOfBoth : kWarpsOfHalves;
+  if (warps_ > (warps_beside_ == kWarpsOfBoth ? kWarpsOfPart : kWarpsBesideOthers)) {
     together_ = std::min((warps_ + kWarpsOfPart - 1) / kWarpsOfPart, kMostTogether);
+    if (warps_ > kMostTogether * kWarpsBesideOthers) together_ = kMostAsked;
   }
   block_warps_ = (warps_ + together_ - 1) / together_;
   is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0 &&
               block_warps_ * together_ == warps_;
-  for (const loop::Loop& l : passes_) {
-    each_row_load(l, [&](ExprId, const RowLoad& load) { ++passes_with_[load.key()]; });
-  }
 }
 
 // Where the thread's first element of a row is, under a name for the rest of the row: the others
@@ -169,7 +183,7 @@ int64_t RowEmitter::resident() const {
     const DType t = kernel_.buffers[std::get<uint32_t>(key)].dtype;
     if (passes > 1) wanted += rounds_ * kPair * dtype_size(t);
   }
-  int64_t beside = std::max<int64_t>(kMostWarpsOfBlock / block_warps_, 1);
+  int64_t beside = std::max<int64_t>(warps_beside_ / block_warps_, 1);
   while (beside > 1 && wanted > bytes_of_thread(beside) / 2) --beside;
   return beside;
 }
@@ -279,12 +293,23 @@ void RowEmitter::keep(const RowLoad& load) {
                    kPair, round_head("0", rounds_), move));
 }
 
+// Keeps the compiler from keeping what a pass before made of halves in the place of these, which
+// takes twice as many registers.
+void RowEmitter::take_anew(const RowLoad& load) {
+  if (together_ == 1 || !is_half(load.dtype)) return;
+  const std::string word = "*(pyc_v4*)" + kept_[load.key()] + "[k]";
+  line(fmt::format("PYC_UNROLL for (i32 k = 0; k < {0}; ++k) {1} = pyc_unknown_word({1});", rounds_,
+                   word));
+}
+
 // What the pass takes of rows: kept, or read in front of each batch of rounds.
 RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
   std::map<Key, std::string> read;
   std::vector<RowLoad> loads;
   int64_t bytes = 0;
+  std::set<Key> anew;
   each_row_load(l, [&](ExprId e, const RowLoad& load) {
+    if (is_kept(load) && anew.insert(load.key()).second) take_anew(load);
     if (passes_with_[load.key()] > 1) keep(load);
     if (is_kept(load)) return set_loaded(e, load.dtype, kept_[load.key()] + "[k]");
     if (!lies_in_pairs(load.buffer, load.base)) return;

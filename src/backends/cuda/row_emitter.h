@@ -64,6 +64,7 @@ class RowEmitter : public Emitter {
   void each_row_load(const loop::Loop& l, Use use);
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
+  void take_anew(const RowLoad& load);
   std::string pair_of(const RowLoad& load);
   // Rounds of a pass that are read for together, and the text that does so.
   struct Batches {
@@ -103,6 +104,7 @@ class RowEmitter : public Emitter {
   int64_t kept_bytes_ = 0;
   int stored_ = 0;
   std::map<Key, int> passes_with_;  // how many read it
+  int64_t warps_beside_ = 32;       // of a multiprocessor that has parts of rows
   std::map<Key, std::string> kept_;
   std::map<Key, std::string> pointers_;
   std::set<std::pair<loop::ExprId, int32_t>> checked_;  // once a row, with their codes
