@@ -57,8 +57,11 @@ double generic_cost_ns(const lower::Group& group, int lanes, const GeneratorRequ
     const double chains = static_cast<double>(lanes) / own;
     rate *= std::min(chains, kChainsInFlight) / kChainsInFlight;
   }
-  const double compute = group.flops / (rate * request.threads);
-  const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * request.threads);
+  // A kernel of one point, such as a product of one row, has no work for a second thread.
+  const int64_t points = std::max<int64_t>(group.kernel.parallel_size(), 1);
+  const auto threads = static_cast<double>(std::min<int64_t>(request.threads, points));
+  const double compute = group.flops / (rate * threads);
+  const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * threads);
   return std::max(compute, memory) + kStepOverheadNs;
 }
 
