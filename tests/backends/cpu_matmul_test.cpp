@@ -297,6 +297,21 @@ TEST(CpuMatmul, ThreadCountsGiveTheSameBits) {
   check({.m = 1, .n = 200, .k = 64}, {4}, {1, 2, 5, 16});
 }
 
+// The widest tile of one row leaves 12 of 16 threads without any.
+TEST(CpuMatmul, OneRowHasTilesForEveryThread) {
+  const auto tasks = [](const Case& c, int threads) {
+    const CodegenTarget target = CodegenTarget::x86_avx512();
+    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, threads).tasks();
+  };
+  const Case classes{.m = 1, .n = 1000, .k = 2048};
+  EXPECT_EQ(tasks(classes, 1), 4);
+  EXPECT_EQ(tasks(classes, 4), 4);
+  EXPECT_EQ(tasks(classes, 8), 8);
+  EXPECT_EQ(tasks(classes, 16), 16);
+  EXPECT_EQ(tasks({.m = 1, .n = 200, .k = 64}, 16), tasks({.m = 1, .n = 200, .k = 64}, 1));
+  check({.m = 1, .n = 1000, .k = 300, .epilogue = Epilogue::kBias}, {4, 8, 16}, {1, 16});
+}
+
 // Tiles that share out the fetching, one after another and in blocks; the last fetches beyond B.
 TEST(CpuMatmul, ALargeBIsFetched) {
   for (const int64_t m : {10, 31, 150}) {

@@ -50,6 +50,9 @@ constexpr int64_t kGatheredBytes = 4 << 20;
 constexpr double kLikelyWork = 1.25;
 constexpr size_t kLikelyTiles = 3;
 
+// Smaller B are done before a second thread has begun.
+constexpr int64_t kSharedBytes = 256 << 10;
+
 // Tasks enough for every thread when each packs a part of B of its own.
 constexpr int64_t kTasksPerThread = 4;
 
@@ -169,8 +172,16 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
 }
 
 // The tile with the least work first; then those that may be faster on the machine, by their work.
-std::vector<Tile> likely_tiles(const CodegenTarget& target, const MatmulPlan& p) {
+// Wide tiles of few rows can be fewer than threads, which then wait for those that have one.
+std::vector<Tile> likely_tiles(const CodegenTarget& target, const MatmulPlan& p, int threads) {
   std::vector<Tile> tiles = possible_tiles(target, p);
+  const bool is_large = 4 * p.batch * p.n * p.k >= kSharedBytes;
+  for (Tile& t : tiles) {
+    const int64_t tasks = p.batch * t.tiles * ceil_div(p.n, t.columns);
+    if (is_large && tasks < threads) {
+      t.work *= static_cast<double>(threads) / static_cast<double>(tasks);
+    }
+  }
   size_t best = 0;
   for (size_t i = 1; i < tiles.size(); ++i) {
     if (tiles[i].work < tiles[best].work * 0.97) best = i;
@@ -412,7 +423,7 @@ class Planner {
     if (bytes_) begin_bytes(c, target_, sizes_);
   }
 
-  std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_); }
+  std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
 
   // Whether rows that are evaluated can be so once, and whether they had better be. On x86 not
   // measured.
