@@ -23,7 +23,7 @@ const std::regex& house_words() {
   return words;
 }
 
-std::string text_of(const fs::path& path) {
+std::string words_of(const fs::path& path) {
   auto text = read_file(path.string(), 16 << 20);
   EXPECT_TRUE(text.ok()) << text.status().to_string();
   return text.ok() ? std::string(text->begin(), text->end()) : "";
@@ -40,7 +40,7 @@ TEST(HouseWords, AreNotInMessages) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(PYC_SOURCE_DIR) / folder)) {
       const std::string kind = entry.path().extension().string();
       if (kind != ".cpp" && kind != ".h" && kind != ".inc") continue;
-      std::istringstream lines(text_of(entry.path()));
+      std::istringstream lines(words_of(entry.path()));
       int number = 0;
       for (std::string line; std::getline(lines, line);) {
         ++number;
@@ -62,7 +62,7 @@ TEST(HouseWords, AreNotInPages) {
   }
   EXPECT_GT(pages.size(), 15U);
   for (const fs::path& page : pages) {
-    std::istringstream lines(text_of(page));
+    std::istringstream lines(words_of(page));
     int number = 0;
     for (std::string line; std::getline(lines, line);) check_line(page, ++number, line);
   }
