@@ -1,9 +1,11 @@
-// f32 matrix products of real networks: the generated kernels beside OpenBLAS, weights packed
-// ahead, one and two threads, both measured alternately in one run. Prints a table and, with --json
-// FILE, writes the same numbers as JSON.
+// f32 matrix products: the generated kernels beside OpenBLAS, weights packed ahead, one and two
+// threads, both measured alternately in one run. Prints a table and, with --json FILE, writes the
+// same numbers as JSON. "of peak" is the share of multiply-adds in registers, probed between the
+// runs since clocks change by the minute, "of bound" that of the larger of these and of reading the
+// operands once from where they lie between runs.
 //
-//   pyc_bench_matmul [--json FILE] [--shape SUBSTRING] [--seconds S] [--quantile Q]
-//                    [--threads LIST]
+//   pyc_bench_matmul [--set networks|forty|thin] [--json FILE] [--shape SUBSTRING] [--seconds S]
+//                    [--quantile Q] [--threads LIST]
 
 #include <fmt/format.h>
 #include <time.h>
@@ -14,13 +16,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cpu/matmul.h"
 #include "base/aligned_buffer.h"
 #include "base/target_info.h"
 #include "base/thread_pool.h"
+#include "fma_probe.h"
 #include "loop/builder.h"
 #include "lower/kernel_builder.h"
 #include "runtime/code_module.h"
@@ -37,7 +42,7 @@ namespace {
 using namespace pyc;
 
 struct Shape {
-  const char* name;
+  std::string name;
   int64_t m;
   int64_t k;
   int64_t n;
@@ -46,7 +51,7 @@ struct Shape {
   bool turned = false;       // B lies as [n, k]
 };
 
-constexpr Shape kShapes[] = {
+const std::vector<Shape> kNetworks = {
     {"bert_qkv", 128, 768, 768},
     {"bert_ffn_up", 128, 768, 3072},
     {"bert_ffn_down", 128, 3072, 768},
@@ -68,6 +73,46 @@ constexpr Shape kShapes[] = {
     {"lstm_step", 1, 512, 2048},
     {"llama_ffn_up", 128, 768, 2048},
 };
+
+struct Sizes {
+  int64_t m;
+  int64_t k;
+  int64_t n;
+};
+
+// Those of bench/tune.py.
+constexpr Sizes kForty[] = {
+    {64, 64, 64},     {96, 96, 96},     {128, 128, 128},   {192, 192, 192},  {256, 256, 256},
+    {384, 384, 384},  {512, 512, 512},  {768, 768, 768},   {128, 768, 768},  {128, 768, 3072},
+    {128, 3072, 768}, {128, 768, 2304}, {197, 768, 768},   {197, 768, 2304}, {197, 768, 3072},
+    {197, 3072, 768}, {128, 768, 2048}, {128, 2048, 768},  {384, 768, 768},  {384, 768, 3072},
+    {512, 512, 2048}, {512, 2048, 512}, {3136, 64, 64},    {3136, 64, 256},  {3136, 256, 64},
+    {784, 512, 128},  {784, 128, 512},  {196, 1024, 256},  {196, 256, 1024}, {64, 2048, 512},
+    {64, 512, 2048},  {784, 1152, 128}, {196, 2304, 256},  {100, 100, 100},  {77, 640, 640},
+    {77, 640, 2560},  {1500, 384, 384}, {1500, 384, 1536}, {65, 129, 257},   {250, 300, 350},
+};
+
+// One row, few rows, one column, few columns, few terms.
+constexpr Sizes kThin[] = {
+    {1, 768, 768},   {1, 768, 3072},   {1, 3072, 768},   {1, 512, 2048},  {1, 2048, 1000},
+    {1, 4096, 4096}, {2, 768, 3072},   {4, 768, 768},    {8, 1024, 1024}, {16, 512, 512},
+    {32, 512, 4096}, {32, 4096, 4096}, {768, 768, 1},    {4096, 512, 1},  {512, 512, 4},
+    {3136, 64, 8},   {784, 512, 16},   {1024, 1024, 10}, {512, 8, 512},   {1024, 16, 1024},
+    {3136, 27, 32},  {12544, 27, 32},  {256, 3, 256},    {196, 4, 196},   {49, 32, 1280},
+};
+
+std::vector<Shape> shapes_of(std::string_view set) {
+  std::vector<Shape> shapes;
+  const auto add = [&](std::span<const Sizes> list) {
+    for (const auto [m, k, n] : list) {
+      shapes.push_back({.name = fmt::format("{}x{}x{}", m, k, n), .m = m, .k = k, .n = n});
+    }
+  };
+  if (set == "networks") shapes = kNetworks;
+  if (set == "forty") add(kForty);
+  if (set == "thin") add(kThin);
+  return shapes;
+}
 
 // out[b, m, n] = a[b, m, k] · b[b, k, n], B shared when batch is 1.
 lower::Group product(const Shape& s) {
@@ -223,27 +268,34 @@ void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
 #endif
 }
 
-// f32 operations a second of one thread that does nothing but fma in registers: the best of many
-// short runs, which no other process interrupted.
-double probe_rate() {
-  const cpu::CodegenTarget target = cpu::CodegenTarget::host();
-  Result<std::string> object = cpu::emit_fma_probe_object(target);
-  PYC_CHECK(object.ok(), object.status().to_string());
-  Result<std::unique_ptr<runtime::CodeModule>> module = runtime::CodeModule::load(*object);
-  PYC_CHECK(module.ok(), module.status().to_string());
-  const pyc_kernel_fn fn = (*module)->lookup(cpu::kDefaultSymbol);
-  AlignedBuffer data = random_floats(2 * target.lanes, 1);
-  void* buffers[] = {data.data()};
-  pyc_kernel_args args{};
-  args.buffers = buffers;
-  constexpr int64_t kPoints = 20000;
-  const double flops = static_cast<double>(kPoints * cpu::fma_probe_flops(target));
+// Bytes a nanosecond of one thread that reads so many bytes again and again.
+double read_rate(int64_t count) {
+  using Vector __attribute__((vector_size(64), aligned(16), may_alias)) = float;
+  const AlignedBuffer data = random_floats(std::max<int64_t>(count / 4, 1024), 5);
+  const auto vectors = static_cast<int64_t>(data.size() / sizeof(Vector));
+  const auto* from = reinterpret_cast<const Vector*>(data.data());
+  const int64_t repeats = std::max<int64_t>(1, (int64_t{1} << 22) / std::max<int64_t>(count, 1));
+  Vector s0{};
+  Vector s1{};
+  Vector s2{};
+  Vector s3{};
   double best = 0.0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 12; ++round) {
     const double start = now_s();
-    fn(&args, 0, kPoints);
-    best = std::max(best, flops / (now_s() - start));
+    for (int64_t repeat = 0; repeat < repeats; ++repeat) {
+      for (int64_t i = 0; i + 4 <= vectors; i += 4) {
+        s0 += from[i];
+        s1 += from[i + 1];
+        s2 += from[i + 2];
+        s3 += from[i + 3];
+      }
+    }
+    const double seconds = now_s() - start;
+    best = std::max(best, 1e-9 * static_cast<double>(repeats * vectors * 64) / seconds);
   }
+  const Vector sum = (s0 + s1) + (s2 + s3);
+  volatile float kept = sum[0];
+  static_cast<void>(kept);
   return best;
 }
 
@@ -254,7 +306,9 @@ struct Row {
   double ours;  // GFLOP/s, medians
   double openblas;
   double ratio;
-  double spread;  // of our times: the 90th percentile over the 10th
+  double spread;    // of our times: the 90th percentile over the 10th
+  double peak;      // of multiply-adds between the runs
+  double of_bound;  // the least time that arithmetic and reading allow, over ours
 };
 
 struct Settings {
@@ -269,7 +323,7 @@ constexpr int kRounds = 8;
 constexpr useconds_t kQuietUs = 80000;
 
 // One thread is timed by its own CPU time, several by the clock on the wall.
-Row measure(const Shape& s, int threads, const Settings& settings) {
+Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Settings& settings) {
   AlignedBuffer a = random_floats(s.batch * s.m * s.k, 1);
   AlignedBuffer b = random_floats(s.batch * s.k * s.n, 2);
   AlignedBuffer y = random_floats(s.batch * s.m * s.n, 3);
@@ -292,6 +346,7 @@ Row measure(const Shape& s, int threads, const Settings& settings) {
   const auto other = [&] { return timed([&] { rival(s, floats(a), floats(b), floats(z)); }); };
   std::vector<double> mine;
   std::vector<double> theirs;
+  std::vector<double> peaks;
   for (int round = 0; round < kRounds; ++round) {
     const auto block = [&](const auto& f, std::vector<double>& times) {
       if (threads > 1) usleep(kQuietUs);
@@ -302,16 +357,22 @@ Row measure(const Shape& s, int threads, const Settings& settings) {
     };
     block(one, mine);
     block(other, theirs);
+    peaks.push_back(probe.rate(20) * 1e-9);
   }
   const double mine_s = quantile(mine, settings.quantile);
   const double theirs_s = quantile(theirs, settings.quantile);
+  const double peak = quantile(peaks, 0.5);
+  const int64_t moved = 4 * s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
+  const double reading_s = 1e-9 * static_cast<double>(moved) / (read_rate(moved) * threads);
   return {s,
           threads,
           ours.plan().name,
           flops / mine_s * 1e-9,
           flops / theirs_s * 1e-9,
           theirs_s / mine_s,
-          quantile(mine, 0.9) / quantile(mine, 0.1)};
+          quantile(mine, 0.9) / quantile(mine, 0.1),
+          peak,
+          std::max(flops * 1e-9 / (peak * threads), reading_s) / mine_s};
 }
 
 std::string json(const std::vector<Row>& rows, double peak, const Settings& settings) {
@@ -329,9 +390,10 @@ std::string json(const std::vector<Row>& rows, double peak, const Settings& sett
     text += fmt::format(
         "    {{\"name\": \"{}\", \"batch\": {}, \"m\": {}, \"k\": {}, \"n\": {}, \"threads\": {}, "
         "\"kernel\": \"{}\", \"gflops\": {:.2f}, \"openblas_gflops\": {:.2f}, \"ratio\": {:.3f}, "
-        "\"of_peak\": {:.3f}, \"spread\": {:.2f}}}{}\n",
+        "\"of_peak\": {:.3f}, \"of_bound\": {:.3f}, \"spread\": {:.2f}}}{}\n",
         r.shape.name, r.shape.batch, r.shape.m, r.shape.k, r.shape.n, r.threads, r.kernel, r.ours,
-        r.openblas, r.ratio, r.ours / (peak * r.threads), r.spread, i + 1 < rows.size() ? "," : "");
+        r.openblas, r.ratio, r.ours / (r.peak * r.threads), r.of_bound, r.spread,
+        i + 1 < rows.size() ? "," : "");
   }
   return text + "  ]\n}\n";
 }
@@ -341,39 +403,55 @@ std::string json(const std::vector<Row>& rows, double peak, const Settings& sett
 int main(int argc, char** argv) {
   std::string json_file;
   std::string only;
+  std::string set = "networks";
   std::string threads_list = "1,2";
   Settings settings;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--json") json_file = argv[i + 1];
+    if (flag == "--set") set = argv[i + 1];
     if (flag == "--shape") only = argv[i + 1];
     if (flag == "--seconds") settings.seconds = std::atof(argv[i + 1]);
     if (flag == "--quantile") settings.quantile = std::atof(argv[i + 1]);
     if (flag == "--threads") threads_list = argv[i + 1];
   }
-  const double peak = probe_rate() * 1e-9;
+  const std::vector<Shape> shapes = shapes_of(set);
+  if (shapes.empty()) {
+    fmt::print(stderr, "there is no set '{}'\n", set);
+    return 1;
+  }
+  const bench::FmaProbe probe;
+  const double peak = probe.rate(200) * 1e-9;
   fmt::print("probe: {:.1f} GFLOP/s per thread\n", peak);
   std::vector<Row> rows;
   for (size_t at = 0; at < threads_list.size();) {
     const int threads = std::atoi(threads_list.c_str() + at);
     at = std::min(threads_list.find(',', at), threads_list.size() - 1) + 1;
-    fmt::print("\n{:<18} {:>22} {:<22} {:>8} {:>8} {:>6} {:>7}\n", "shape", "batch m k n", "kernel",
-               "pyc", "openblas", "ratio", "of peak");
-    double log_sum = 0.0;
+    fmt::print("\n{:<18} {:>22} {:<22} {:>8} {:>8} {:>6} {:>7} {:>8}\n", "shape", "batch m k n",
+               "kernel", "pyc", "openblas", "ratio", "of peak", "of bound");
+    double ratios = 0.0;
+    double of_peak = 0.0;
+    double of_bound = 0.0;
     int count = 0;
-    for (const Shape& s : kShapes) {
-      if (std::string(s.name).find(only) == std::string::npos) continue;
-      rows.push_back(measure(s, threads, settings));
+    for (const Shape& s : shapes) {
+      if (s.name.find(only) == std::string::npos) continue;
+      rows.push_back(measure(s, threads, probe, settings));
       const Row& r = rows.back();
-      fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.0f}%\n", s.name,
+      fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.0f}% {:>7.0f}%\n", s.name,
                  fmt::format("{} {} {} {}", s.batch, s.m, s.k, s.n), r.kernel, r.ours, r.openblas,
-                 r.ratio, 100.0 * r.ours / (peak * threads));
+                 r.ratio, 100.0 * r.ours / (r.peak * threads), 100.0 * r.of_bound);
       std::fflush(stdout);
-      log_sum += std::log(r.ratio);
+      ratios += std::log(r.ratio);
+      of_peak += std::log(r.ours / (r.peak * threads));
+      of_bound += std::log(r.of_bound);
       ++count;
     }
     if (count > 0) {
-      fmt::print("{} thread(s): geometric mean {:.3f}\n", threads, std::exp(log_sum / count));
+      fmt::print(
+          "{} thread(s), {} shapes, geometric means: ratio {:.3f}, of peak {:.3f}, of bound "
+          "{:.3f}\n",
+          threads, count, std::exp(ratios / count), std::exp(of_peak / count),
+          std::exp(of_bound / count));
     }
   }
   if (json_file.empty()) return 0;

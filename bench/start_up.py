@@ -2,10 +2,12 @@
 """Time from the start of a process to its output: `pyc run` of a model and of the same compiled ahead of time.
 
 Prints a table for bench/results/artifact.md. Files are in the page cache. `inspect` verifies all checksums and runs
-nothing, so the last rows show what verifying 256 MiB of weights takes.
+nothing, so the last rows show what verifying 256 MiB of weights takes. With --networks FILE...: instead, what a cold compile of each takes, and
+a process that finds it in the cache on disk, to its output.
 """
 
 import argparse
+import json
 import os
 import platform
 import statistics
@@ -51,12 +53,29 @@ def row(what, times):
     print(f"| {what} | {walls[0]:.1f} | {statistics.median(walls):.1f} | {high:.1f} | {statistics.median(cpus):.1f} |")
 
 
+def networks(pyc, files, runs):
+    print("| network | MB | cold compile ms, least | median | process from the cache ms, least | median | of it a run |\n|---|---|---|---|---|---|---|")
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder:
+            cold = sorted(json.loads(run(pyc, "run", file, "--threads", "2", "--json"))["compile_ms"] for _ in range(runs))
+            kept = (pyc, "run", file, "--threads", "2", "--cache-dir", folder)
+            run(*kept)
+            once = json.loads(run(*kept, "--json"))["run_us"] / 1e3
+            warm, _ = measure(runs, *kept)
+        print(f"| {Path(file).stem} | {Path(file).stat().st_size / 1e6:.0f} | {cold[0]:.0f} | {statistics.median(cold):.0f} | {warm[0]:.0f} "
+              f"| {statistics.median(warm):.0f} | {once:.0f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pyc", default=str(ROOT / "build/release/pyc"))
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--limit-ms", type=float, default=30.0, help="the median of `run mlp.pycm` must be below")
+    parser.add_argument("--networks", nargs="+", default=[], metavar="FILE")
     args = parser.parse_args()
+    if args.networks:
+        networks(args.pyc, args.networks, args.runs)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         model = str(ROOT / "tests/models/mlp.ir")
         artifact = f"{folder}/mlp.pycm"

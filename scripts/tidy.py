@@ -6,8 +6,8 @@ its compile command, .clang-tidy, the tool's version), and is not checked again 
 goes into the headers it reads, so files of a folder are checked several at once, as one text; where something is found in
 it, each of them alone.
 
-With --turns a third of the files is checked, which one moves on with the number of commits, and those that one of the last
-commits changed: three commits check all.
+With --turns a quarter of the files is checked, which one moves on with the number of commits, and those that one of the last
+commits changed: four commits check all.
 Usage: tidy.py BUILD_DIR STAMP_DIR JOBS [--turns]
 """
 
@@ -91,7 +91,7 @@ def check(folder, sources):
     return [(source, *run_tidy(folder, source)) for source in sources]
 
 
-TURNS = 3
+TURNS = 4
 LAST_COMMITS = 40
 
 

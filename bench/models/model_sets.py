@@ -1,5 +1,6 @@
 """The models to measure, beside the checkout in ../shared/models; one at a time is filled and given inputs."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -7,8 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PREPARE = Path(__file__).with_name("prepare.py")
-SETS = {"skeletons": "skeletons", "more": "skeletons-more", "real": "real"}
+SETS = {"skeletons": "skeletons", "more": "skeletons-more", "real": "real", "quantized": "skeletons"}
 QUANTIZED = ("mobilenet-v2-qdq", "shufflenet-v2-int8")
+# Sizes that open dims are measured at; others have those of prepare.py.
+OPEN = {
+    "bert_base_dynamic": {"3x24": {"batch": 3, "seq": 24}},
+    "decoder4_past": {"64": {"past": 64}, "512": {"past": 512}},
+}
+QUANTIZERS = {"resnet50": "static", "bert_base_s128": "dynamic"}  # ONNX Runtime's own
 
 
 @dataclass(frozen=True)
@@ -17,10 +24,12 @@ class Source:
     file: Path
     data_set: Path = None  # a folder with input_N.pb; without one inputs are drawn
     skeleton: bool = False
+    dims: tuple = ()  # (name, size) of open dims
+    quantizer: str = ""
 
     @property
     def quantized(self):
-        return self.name in QUANTIZED
+        return bool(self.quantizer) or self.name in QUANTIZED
 
     def is_compared(self, output):
         """Whether an output is the same in every run: those that depend on random draws are not in the data set."""
@@ -32,7 +41,15 @@ def sources(folder, chosen):
     where = folder / SETS[chosen]
     if chosen == "real":
         return [Source(file.parent.name, file, file.parent / "test_data_set_0") for file in sorted(where.glob("*/model.onnx"))]
-    return [Source(file.stem, file, skeleton=True) for file in sorted(where.glob("*.onnx"))]
+    files = sorted(where.glob("*.onnx"))
+    if chosen == "quantized":
+        return [Source(f"{file.stem}_{QUANTIZERS[file.stem]}", file, skeleton=True, quantizer=QUANTIZERS[file.stem])
+                for file in files if file.stem in QUANTIZERS]
+    found = []
+    for file in files:
+        for name, dims in OPEN.get(file.stem, {"": {}}).items():
+            found.append(Source("_".join(filter(None, (file.stem, name))), file, skeleton=True, dims=tuple(dims.items())))
+    return found
 
 
 def prepare(source, tool, scratch):
@@ -43,7 +60,9 @@ def prepare(source, tool, scratch):
         _call("fill", source.file, tool, model)
     else:
         shutil.copyfile(source.file, model)
-    _call("inputs", model, inputs, *([source.data_set] if source.data_set else []))
+    if source.quantizer:
+        _call("quantize", model, source.quantizer)
+    _call("inputs", model, inputs, source.data_set or "", json.dumps(dict(source.dims)))
     return model, inputs
 
 
@@ -57,7 +76,7 @@ def difference(source, ours, theirs):
     """The largest difference of two files of outputs, as a part of an output's largest magnitude. ValueError where they do not
     agree, or none can be compared.
 
-    Quantized models may differ by a tenth; then the largest element must be the same one.
+    Quantized models may differ by a tenth; of those that were trained the largest element must be the same one then.
     """
     import numpy as np
 
@@ -82,6 +101,6 @@ def difference(source, ours, theirs):
             worst = max(worst, part)
             if part > limit:
                 raise ValueError(f"output {name}: differs by {part:.2g} of its largest magnitude")
-            if source.quantized and np.argmax(a) != np.argmax(b):
+            if source.name in QUANTIZED and np.argmax(a) != np.argmax(b):
                 raise ValueError(f"output {name}: the largest element is another one")
     return worst

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""prepare.py fill SKELETON TOOL OUT.onnx | inputs MODEL.onnx OUT.npz [DATA_SET]: what a measurement needs of one model. Needs onnx and numpy.
+"""prepare.py fill SKELETON TOOL OUT.onnx | quantize MODEL.onnx static|dynamic | inputs MODEL.onnx OUT.npz [DATA_SET [DIMS]]
 
-fill gives a skeleton the seeded weights of ../shared/tools/fill_skeletons.py. inputs draws seeded inputs, or takes those of a
-folder with input_N.pb.
+What a measurement needs of one model. Needs onnx and numpy, quantize ONNX Runtime too. fill gives a skeleton the seeded weights of
+../shared/tools/fill_skeletons.py. quantize replaces a model by what ONNX Runtime's tool makes of it: static with u8 activations from 8 seeded
+inputs and i8 weights per channel as QDQ. inputs draws seeded inputs, or takes those of a folder with input_N.pb; DIMS: open dims as JSON.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -34,9 +36,9 @@ def graph_inputs(model):
     return [value for value in graph.input if value.name not in given]
 
 
-def draw(rng, value):
+def draw(rng, value, dims=OPEN_DIMS):
     tensor = value.type.tensor_type
-    shape = [OPEN_DIMS.get(dim.dim_param, 1) if dim.dim_param else dim.dim_value for dim in tensor.shape.dim]
+    shape = [dims.get(dim.dim_param, 1) if dim.dim_param else dim.dim_value for dim in tensor.shape.dim]
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
     if np.issubdtype(dtype, np.integer):
         return rng.integers(0, TOKENS, shape).astype(dtype)
@@ -49,21 +51,50 @@ def read(file):
     return numpy_helper.to_array(tensor)
 
 
-def write_inputs(model, out, data_set):
+class Drawn:
+    """Eight seeded inputs, as ONNX Runtime's calibration wants them."""
+
+    def __init__(self, inputs):
+        rng = np.random.default_rng(SEED + 1)
+        self.left = [{value.name: draw(rng, value) for value in inputs} for _ in range(8)]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def quantize(model, how):
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with tempfile.TemporaryDirectory(dir=model.parent) as folder:
+        prepared, made = Path(folder, "prepared.onnx"), Path(folder, "made.onnx")
+        quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
+        if how == "static":
+            quantization.quantize_static(str(prepared), str(made), Drawn(graph_inputs(prepared)), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+                                         activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8)
+        else:
+            quantization.quantize_dynamic(str(prepared), str(made), weight_type=quantization.QuantType.QInt8)
+        made.replace(model)
+
+
+def write_inputs(model, out, data_set, dims):
     rng = np.random.default_rng(SEED)
     inputs = graph_inputs(model)
     if data_set:
         arrays = [read(Path(data_set, f"input_{i}.pb")) for i in range(len(inputs))]
     else:
-        arrays = [draw(rng, value) for value in inputs]
+        arrays = [draw(rng, value, {**OPEN_DIMS, **dims}) for value in inputs]
     np.savez(out, **{value.name: array for value, array in zip(inputs, arrays)})
 
 
 def main():
     if sys.argv[1] == "fill":
         fill(Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
+    elif sys.argv[1] == "quantize":
+        quantize(Path(sys.argv[2]), sys.argv[3])
     else:
-        write_inputs(sys.argv[2], sys.argv[3], sys.argv[4] if len(sys.argv) > 4 else None)
+        given = dict(enumerate(sys.argv))
+        write_inputs(sys.argv[2], sys.argv[3], given.get(4), json.loads(given.get(5, "{}")))
 
 
 if __name__ == "__main__":

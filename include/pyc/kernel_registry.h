@@ -69,7 +69,7 @@ PYC_API pyc_status pyc_get_cpu(pyc_cpu_info* info, pyc_error** error);
 typedef struct pyc_kernel_info {
   size_t struct_size;
   const char* group;
-  const char* name;     /* "f32_matmul__neon_8x8"; its family stands before "__" */
+  const char* name;     /* "f32_matmul__neon_8x8"; its family is the part before "__" */
   const char* rejected; /* why it was not applicable; "" when it was */
   double cost_ns;       /* estimated; of applicable ones only */
   int32_t chosen;

@@ -34,6 +34,7 @@ from .errors import (
     UnsupportedError,
     VerifyFailedError,
 )
+from .function import Function, function, ops
 from .model import Clause, Model, Port, State, compile, compile_to_file
 from .ort_options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from .ort_session import (
@@ -71,6 +72,7 @@ __all__ = [
     "DtypeMismatchError",
     "Error",
     "ExecutionMode",
+    "Function",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
@@ -112,9 +114,11 @@ __all__ = [
     "devices",
     "errors",
     "from_torch",
+    "function",
     "get_all_providers",
     "get_available_providers",
     "get_device",
+    "ops",
     "report",
     "set_default_logger_severity",
     "set_default_logger_verbosity",

@@ -52,7 +52,7 @@ class ShapeMismatchError(InvalidArgumentError):
 
 
 class DtypeMismatchError(InvalidArgumentError, TypeError):
-    """An element type is none that the op or the model takes."""
+    """The op or the model does not take an element type."""
 
 
 class RankMismatchError(InvalidArgumentError):

@@ -84,6 +84,48 @@ def test_the_tutorial_runs(shell, tmp_path):
             shell(block)
 
 
+COMMAND = re.compile(r"^build/release/(pyc .*)$", re.M)
+
+# Pages with code, and what runs it.
+RUN_BY = {
+    "README.md": "here",
+    "CONTRIBUTING.md": "./dev test is what it shows",
+    "docs/ARCHITECTURE.md": "tests/cli/architecture_test.cpp",
+    "docs/IR.md": "tests/ir/text_test.cpp, tests/onnx/open_text_test.cpp",
+    "docs/adding-a-backend.md": "tests/recipes/",
+    "docs/adding-a-kernel.md": "tests/recipes/",
+    "docs/adding-a-pass.md": "tests/recipes/",
+    "docs/adding-an-op.md": "tests/recipes/",
+    "docs/adding-an-option.md": "tests/recipes/",
+    "docs/cli.md": "no commands: the forms of JSON, tests/cli/",
+    "docs/cuda.md": "scripts/gpu-verify, where there is a GPU",
+    "docs/packages.md": "tests/packages/check.py",
+    "docs/python.md": "here",
+    "docs/report.md": "here",
+    "docs/trace.md": "here",
+    "docs/training.md": "here, and tests/autograd/training_page_test.cpp",
+    "docs/tutorial.md": "here",
+}
+
+
+def test_every_page_with_code_is_run_by_something():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "demos").glob("*.md")]
+    with_code = {str(page.relative_to(ROOT)) for page in pages if "\n```" in page.read_text(encoding="utf-8")}
+    assert with_code == RUN_BY.keys()
+    for words in RUN_BY.values():
+        for path in re.findall(r"(?:tests|scripts)/[\w./-]+", words):
+            assert (ROOT / path).exists(), path
+
+
+def test_the_command_of_the_training_page_runs(shell):
+    """With fewer steps."""
+    (command,) = re.findall(r"^(pyc train .*\\\n.*)$", (ROOT / "docs" / "training.md").read_text(encoding="utf-8"), re.M)
+    shell(f"pyc export {ROOT}/tests/train/models/blobs.ir -o mlp.onnx")
+    shell(f"python {ROOT}/scripts/train_data.py train.npz 640 1 && python {ROOT}/scripts/train_data.py test.npz 64 2")
+    shell(command.replace("--steps 3000", "--steps 60").replace("--checkpoint-every 100", "--checkpoint-every 20"))
+    assert "%" in shell("pyc inspect trained.onnx && pyc dump trained.onnx --stage graph")
+
+
 def test_the_commands_of_the_readme_run(shell, tmp_path):
     """Those of the program, with the release build's name taken for the one that is here."""
     write_model("model.onnx")
@@ -95,10 +137,10 @@ def test_the_commands_of_the_readme_run(shell, tmp_path):
     onnx.save_tensor(numpy_helper.from_array(zeros + 0.25, "y"), data / "output_0.pb")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^build/release/(pyc .*)$", text, re.M)
-    assert len(commands) >= 8
-    for command in commands:
-        shell(command)
+    assert len(COMMAND.findall(text)) >= 8
+    for page in ("README.md", "docs/report.md", "docs/trace.md"):
+        for command in COMMAND.findall((ROOT / page).read_text(encoding="utf-8")):
+            shell(command)
     (block,) = re.findall(r"^```\n(graph @.*?)^```", text, re.M | re.S)
     (tmp_path / "layer.ir").write_text(block, encoding="utf-8")
     assert "y: f32[2,3]" in shell("pyc run layer.ir")

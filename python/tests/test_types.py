@@ -33,6 +33,14 @@ output: str = kept.states[0].output
 trainer = pyc.Trainer("m.onnx", loss="mse", lr=0.1)
 loss: float = trainer.step(np.zeros((2, 4), np.float32)).loss
 pyc.report(kept, "r.html", runs=2)
+
+
+@pyc.function(threads=1)
+def layer(x: pyc.Value) -> pyc.Value:
+    return pyc.ops.relu(x)
+
+
+made: pyc.Model = layer.model(np.zeros((2, 4)))
 """
 
 

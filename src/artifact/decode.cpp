@@ -90,7 +90,7 @@ Result<Header> read_header(Bytes file) {
       return damaged(fmt::format("the checksum of section '{}'", kSectionNames[s]));
     }
   }
-  if (!rest.empty()) return damaged("bytes behind the last section");
+  if (!rest.empty()) return damaged("bytes after the last section");
   return header;
 }
 

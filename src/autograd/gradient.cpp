@@ -28,7 +28,7 @@ std::string shown(const ir::Graph& graph, const ir::Node& node) {
 // and types are copied before anything is built.
 class ReverseWalk {
  public:
-  ReverseWalk(const ir::OpSet& ops, const ir::Graph& graph) : builder_(ops, graph) {}
+  explicit ReverseWalk(ir::GraphBuilder& builder) : builder_(builder) {}
 
   const ir::Graph& graph() const { return builder_.graph(); }
 
@@ -59,11 +59,8 @@ class ReverseWalk {
     return builder_.op("expand", {zero}, {{"shape", type.shape}});
   }
 
-  Status output(ValueId v) { return builder_.output(v); }
-
   // Gradients are named after their values where the name is free.
-  ir::Graph take(size_t forward_values) && {
-    ir::Graph graph = std::move(builder_).take();
+  void name_gradients(ir::Graph& graph, size_t forward_values) {
     std::set<std::string, std::less<>> taken;
     for (const ir::Value& value : graph.values) taken.insert(value.name);
     for (ValueId v = 0; v < forward_values; ++v) {
@@ -73,7 +70,6 @@ class ReverseWalk {
       named_.insert(grads_[v]);
       graph.values[grads_[v]].name = name;
     }
-    return graph;
   }
 
  private:
@@ -196,7 +192,7 @@ class ReverseWalk {
         .with_node(graph().value(node.outputs[0]).name);
   }
 
-  ir::GraphBuilder builder_;
+  ir::GraphBuilder& builder_;
   std::vector<bool> depends_;   // by value: on a wanted one, as a float
   std::vector<ValueId> grads_;  // by value: what was sent back so far, or kNoId
   // By value: summands of one kind, sent one after the other.
@@ -229,30 +225,50 @@ Status check_wanted(const ir::Graph& graph, ValueId v) {
       .with_node(graph.value(v).name);
 }
 
-}  // namespace
-
-Result<ir::VerifiedGraph> differentiate(const ir::VerifiedGraph& graph, ValueId loss,
-                                        std::span<const ValueId> wanted, const ir::OpSet& ops,
-                                        const GradientOptions& options) {
-  PYC_TRY(check_loss(*graph, loss));
-  for (ValueId v : wanted) PYC_TRY(check_wanted(*graph, v));
-  ReverseWalk backward(ops, *graph);
+// d loss / d value for each wanted value, appended to what `backward` builds.
+Result<std::vector<ValueId>> all_gradients(ReverseWalk& backward, ValueId loss,
+                                           std::span<const ValueId> wanted,
+                                           const GradientOptions& options) {
+  PYC_TRY(check_loss(backward.graph(), loss));
+  for (ValueId v : wanted) PYC_TRY(check_wanted(backward.graph(), v));
   for (ValueId v : wanted) backward.want(v);
   PYC_TRY(backward.run(loss));
+  std::vector<ValueId> grads;
   for (ValueId v : wanted) {
     PYC_ASSIGN(ValueId grad, backward.gradient(v));
     if (grad == kNoId && !options.allow_unused) {
+      const ir::Graph& graph = backward.graph();
       return Status(Code::kInvalidArgument,
-                    fmt::format("the loss %{} does not depend on %{}", graph->value(loss).name,
-                                graph->value(v).name))
-          .with_node(graph->value(v).name);
+                    fmt::format("the loss %{} does not depend on %{}", graph.value(loss).name,
+                                graph.value(v).name))
+          .with_node(graph.value(v).name);
     }
     if (grad == kNoId) {
       PYC_ASSIGN(grad, backward.zeros(v));
     }
-    PYC_TRY(backward.output(grad));
+    grads.push_back(grad);
   }
-  ir::Graph joined = std::move(backward).take(graph->values.size());
+  return grads;
+}
+
+}  // namespace
+
+Result<std::vector<ValueId>> append_gradients(ir::GraphBuilder& builder, ValueId loss,
+                                              std::span<const ValueId> wanted,
+                                              const GradientOptions& options) {
+  ReverseWalk backward(builder);
+  return all_gradients(backward, loss, wanted, options);
+}
+
+Result<ir::VerifiedGraph> differentiate(const ir::VerifiedGraph& graph, ValueId loss,
+                                        std::span<const ValueId> wanted, const ir::OpSet& ops,
+                                        const GradientOptions& options) {
+  ir::GraphBuilder builder(ops, *graph);
+  ReverseWalk backward(builder);
+  PYC_ASSIGN(const std::vector<ValueId> grads, all_gradients(backward, loss, wanted, options));
+  for (const ValueId grad : grads) PYC_TRY(builder.output(grad));
+  ir::Graph joined = std::move(builder).take();
+  backward.name_gradients(joined, graph->values.size());
   joined = without_unused(std::move(joined), graph->nodes.size(), graph->values.size());
   return ir::verify_graph(std::move(joined), &graph);
 }

@@ -16,6 +16,7 @@
 // cast) stops there; a float that reaches the loss through an op without a derivative is an error.
 
 #include <span>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -33,5 +34,11 @@ struct GradientOptions {
 Result<ir::VerifiedGraph> differentiate(const ir::VerifiedGraph& graph, ir::ValueId loss,
                                         std::span<const ir::ValueId> wanted, const ir::OpSet& ops,
                                         const GradientOptions& options = {});
+
+// The same inside a graph that is being built: the gradients, in the order asked for, behind what
+// is there. What rules built and nobody reads stays; the passes leave it out.
+Result<std::vector<ir::ValueId>> append_gradients(ir::GraphBuilder& builder, ir::ValueId loss,
+                                                  std::span<const ir::ValueId> wanted,
+                                                  const GradientOptions& options = {});
 
 }  // namespace pyc::autograd

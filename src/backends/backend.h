@@ -90,6 +90,7 @@ struct CompiledStep {
   std::shared_ptr<const std::string> object;  // for the backend's loader; may be shared
   std::string launch;                         // bytes that the loader's engine starts it with
   std::vector<Operand> operands;
+  bool prepares = false;  // packs an operand for a later step, which has the group's arithmetic
 };
 
 struct CompiledGroup {

@@ -12,7 +12,7 @@
 #include "driver/targets.h"
 #include "session/artifacts.h"
 #include "session/cache.h"
-#include "session/model.h"
+#include "session/cache_folder.h"
 
 using namespace pyc;
 using namespace pyc::capi;

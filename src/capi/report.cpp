@@ -172,15 +172,19 @@ class ReportWriter {
     const std::vector<StepSpan> spans = spans_of(whole);
     json_.key("steps").begin_array();
     for (size_t i = 0; i < spans.size(); ++i) {
-      const runtime::Step& first = whole->program().steps[spans[i].begin];
       int64_t parallel = 0;
+      double flops = 0.0;
+      int64_t bytes = 0;
       for (size_t s = spans[i].begin; s < spans[i].end; ++s) {
+        const runtime::Step& step = whole->program().steps[s];
         parallel = std::max(parallel, whole->engine().parallel(s));
+        flops = std::max(flops, step.flops);
+        bytes = std::max(bytes, step.bytes_moved);
       }
       json_.begin_array();
-      name(first.name);
+      name(whole->program().steps[spans[i].begin].name);
       json_.integer(rows ? static_cast<int64_t>(rows->runs[i]) : -1);
-      json_.number(first.flops).integer(first.bytes_moved).integer(parallel);
+      json_.number(flops).integer(bytes).integer(parallel);
       json_.integer(static_cast<int64_t>(spans[i].end - spans[i].begin)).end_array();
     }
     json_.end_array();

@@ -165,9 +165,10 @@ void own(DynValue& value, std::span<const runtime::TensorView> inputs, Copies& c
 // Copies the result of an open model into the caller's memory.
 Status copy_out(const DynValue& value, const std::string& name, const runtime::TensorView& view) {
   if (!value.is_tensor()) {
-    return Status(Code::kUnsupported, fmt::format("output '{}' is {}: pyc_run_model_dynamic gives "
-                                                  "it",
-                                                  name, value.to_string()))
+    return Status(Code::kUnsupported,
+                  fmt::format("output '{}' is {}: pyc_run_model_dynamic returns "
+                              "it",
+                              name, value.to_string()))
         .with_node(name);
   }
   const ir::TensorType found{value.dtype, value.shape};

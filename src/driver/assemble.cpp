@@ -193,37 +193,11 @@ class Assembler {
 
   runtime::Step make_step(const plan::Step& step, const backends::CompiledGroup& compiled,
                           const backends::CompiledStep& s) const {
-    const lower::Group& group = lowered_.groups[step.group];
-    runtime::Step out;
-    out.name = group.name;
-    out.bytes_moved = group.bytes;
-    out.flops = group.flops;
-    runtime::Kernel& kernel = out.kernel();
-    kernel.symbol = s.symbol;
-    kernel.object = s.object;
-    kernel.launch = s.launch;
+    runtime::Step out = step_of(*lowered_.graph, lowered_.groups[step.group], s);
     for (const backends::Operand& operand : s.operands) {
-      kernel.buffers.push_back(resolve(step, compiled, operand));
-    }
-    for (Fault fault : group.faults) {
-      if (fault.buffer >= 0) {
-        const auto b = static_cast<size_t>(fault.buffer);
-        const int64_t elements = lowered_.graph->type(group.buffer_values[b]).elements();
-        // Of a part of the value no place in it can be told.
-        const bool whole = group.kernel.buffers[b].elements == elements;
-        fault.buffer = whole ? operand_of(s, group.buffer_values[b]) : -1;
-      }
-      kernel.faults.push_back(std::move(fault));
+      out.kernel().buffers.push_back(resolve(step, compiled, operand));
     }
     return out;
-  }
-
-  // Position of a value among the step's operands, which need not be the kernel's; -1: not there.
-  static int32_t operand_of(const backends::CompiledStep& s, ir::ValueId value) {
-    const auto it = std::ranges::find_if(s.operands, [&](const backends::Operand& o) {
-      return o.kind == backends::Operand::Kind::kValue && o.value == value;
-    });
-    return it == s.operands.end() ? -1 : static_cast<int32_t>(it - s.operands.begin());
   }
 
   const lower::LoweredGraph& lowered_;
@@ -232,7 +206,48 @@ class Assembler {
   std::vector<bool> states_written_;
 };
 
+// Position of a value among the step's operands, which need not be the kernel's; -1: not there.
+int32_t operand_of(const backends::CompiledStep& s, ir::ValueId value) {
+  const auto it = std::ranges::find_if(s.operands, [&](const backends::Operand& o) {
+    return o.kind == backends::Operand::Kind::kValue && o.value == value;
+  });
+  return it == s.operands.end() ? -1 : static_cast<int32_t>(it - s.operands.begin());
+}
+
+// Of a step that packs: it reads its values and writes about as much.
+int64_t bytes_packed(const ir::Graph& graph, const backends::CompiledStep& s) {
+  int64_t bytes = 0;
+  for (const backends::Operand& operand : s.operands) {
+    if (operand.kind != backends::Operand::Kind::kValue) continue;
+    bytes += 2 * graph.type(operand.value).bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
+
+runtime::Step step_of(const ir::Graph& graph, const lower::Group& group,
+                      const backends::CompiledStep& s) {
+  runtime::Step out;
+  out.name = group.name;
+  out.bytes_moved = s.prepares ? bytes_packed(graph, s) : group.bytes;
+  out.flops = s.prepares ? 0.0 : group.flops;
+  runtime::Kernel& kernel = out.kernel();
+  kernel.symbol = s.symbol;
+  kernel.object = s.object;
+  kernel.launch = s.launch;
+  for (Fault fault : group.faults) {
+    if (fault.buffer >= 0) {
+      const auto b = static_cast<size_t>(fault.buffer);
+      const int64_t elements = graph.type(group.buffer_values[b]).elements();
+      // Of a part of the value no place in it can be told.
+      const bool whole = group.kernel.buffers[b].elements == elements;
+      fault.buffer = whole ? operand_of(s, group.buffer_values[b]) : -1;
+    }
+    kernel.faults.push_back(std::move(fault));
+  }
+  return out;
+}
 
 Result<std::shared_ptr<const runtime::Program>> assemble(
     const ir::Graph& io, const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,

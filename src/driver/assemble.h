@@ -17,6 +17,10 @@ Result<std::shared_ptr<const runtime::Program>> assemble(
     const ir::Graph& io, const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
     std::span<const backends::CompiledGroup> groups, runtime::Place place);
 
+// The runtime's step of a compiled one, but for the places of its operands.
+runtime::Step step_of(const ir::Graph& graph, const lower::Group& group,
+                      const backends::CompiledStep& step);
+
 // The plan's account of memory as the runtime reports it.
 runtime::MemoryReport memory_report(const plan::ExecutionPlan& plan, int threads);
 

@@ -33,7 +33,7 @@ Status add_clause(CompileOptions& options, ContractClause clause) {
   const bool is_list = row->kind == OptionKind::kList;
   const auto same_name = [&](const ContractClause& c) { return c.name == clause.name; };
   if (!is_list && std::ranges::any_of(options.clauses, same_name)) {
-    return {Code::kInvalidArgument, fmt::format("{}: stands twice", clause.name)};
+    return {Code::kInvalidArgument, fmt::format("{}: named twice", clause.name)};
   }
   const std::string before = row->text(options);
   PYC_TRY(set_option(options, clause.name, clause.text));

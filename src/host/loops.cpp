@@ -10,7 +10,7 @@ namespace {
 Status check_count(std::string_view what, size_t expected, size_t found) {
   if (expected == found) return {};
   return {Code::kInvalidArgument,
-          fmt::format("the body gives {} {}, expected {}", found, what, expected)};
+          fmt::format("the body returns {} {}, expected {}", found, what, expected)};
 }
 
 constexpr size_t kMaxParts = size_t{1} << 24;

@@ -94,7 +94,7 @@ class SafeHeaderParser {
       return name == kMetadataKey ? read_metadata() : read_tensor_entry(name);
     }));
     skip_blanks();
-    return at_ == text_.size() ? Status() : bad_safetensors("there is text behind its header");
+    return at_ == text_.size() ? Status() : bad_safetensors("there is text after its header");
   }
 
   std::map<std::string, std::string> metadata;
@@ -227,7 +227,7 @@ class SafeHeaderParser {
       c = 0x10000 + ((*c - 0xd800) << 10) + (*low - 0xdc00);
     }
     if (!c || (*c >= 0xd800 && *c <= 0xdfff)) {
-      return bad_safetensors("an escape in its header is none of JSON's");
+      return bad_safetensors("an escape in its header is not valid JSON");
     }
     append_utf8(out, *c);
     return {};

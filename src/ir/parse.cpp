@@ -167,7 +167,7 @@ class Parser : private TextParser {
       if (written == inferred[i]) continue;
       const std::string name = shown_name(names[i].decoded());
       return fail(first,
-                  fmt::format("expected {} for %{}, which op '{}' gives, found {}",
+                  fmt::format("expected {} for %{}, which op '{}' returns, found {}",
                               inferred[i].to_string(), name, op.text, written.to_string()),
                   written.dtype == inferred[i].dtype ? Code::kShapeMismatch : Code::kDtypeMismatch);
     }

@@ -32,7 +32,7 @@ Status check_random_samples(const TensorType& type, const ConstData& data) {
     const Word expected =
         random_word(type.dtype, data.seed, data.lo, data.hi, static_cast<uint64_t>(i));
     if (load_word(data.bytes.data() + i * size, type.dtype) != expected) {
-      return bad_constant(fmt::format("element {} is not what the random form gives", i));
+      return bad_constant(fmt::format("element {} differs from its random form", i));
     }
   }
   return {};
@@ -89,10 +89,10 @@ Result<std::vector<TensorType>> infer_outputs(const OpDef& op, std::span<const T
   auto types = op.infer({inputs, attrs});
   if (!types.ok()) return std::move(types).status().with_context(where());
   PYC_CHECK(op.outputs == kVariadic || types->size() == static_cast<size_t>(op.outputs),
-            where() + ": its type rule gives another number of outputs than it has");
+            where() + ": its type rule returns another number of outputs than it has");
   for (const TensorType& type : *types) {
     const Status accepted = check_type(type);
-    if (!accepted.ok()) return placed(accepted, accepted.code(), where() + " gives");
+    if (!accepted.ok()) return placed(accepted, accepted.code(), where() + " returns");
   }
   return types;
 }

@@ -187,7 +187,7 @@ class Verifier {
     for (const ValueId id : graph_.inputs) {
       if (!in_range(id)) return bad_id("graph inputs", id);
       if (graph_.values[id].kind != ValueKind::kInput) {
-        return refuse("bad_input", value_text(id), "it is listed as an input but is none");
+        return refuse("bad_input", value_text(id), "it is listed as an input but is not one");
       }
       if (listed[id]) return refuse("bad_input", value_text(id), "it is listed twice as an input");
       listed[id] = true;

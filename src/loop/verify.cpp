@@ -48,7 +48,7 @@ class Verifier {
         return refuse("parallel", "its variables are i64 with an extent");
       }
       if (__builtin_mul_overflow(points, info.extent, &points)) {
-        return refuse("parallel", "more points than an i64 can count");
+        return refuse("parallel", "more iterations than an i64 can count");
       }
     }
     dead_ = points == 0;
@@ -92,7 +92,7 @@ class Verifier {
 
   static Status first_time(std::vector<bool>& seen, uint32_t index, const std::string& where) {
     if (index >= seen.size()) return refuse(where, "there is no such statement");
-    if (seen[index]) return refuse(where, "the statement stands in two places");
+    if (seen[index]) return refuse(where, "the statement is in two places");
     seen[index] = true;
     return {};
   }
@@ -173,7 +173,7 @@ class Verifier {
     }
     if (l.chunk_var != kNone) PYC_TRY(verify_chunk(where, l));
     if (l.ordered && (l.vector || in_vector_loop())) {
-      return refuse(where, "an ordered loop is no vector loop and stands in none");
+      return refuse(where, "an ordered loop is not a vector loop and not inside of one");
     }
     if (!l.carries.empty() && (l.vector || l.chunk_var != kNone)) {
       return refuse(where, "a vector or chunked loop carries nothing");

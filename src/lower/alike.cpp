@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/hash.h"
-#include "ir/rules.h"
+#include "lower/same.h"
 
 namespace pyc::lower {
 namespace {
@@ -14,7 +14,11 @@ class Pairing {
  public:
   Pairing(const ir::Graph& graph, const Grouping& grouping, const GroupPlan& first,
           const GroupPlan& second)
-      : graph_(graph), grouping_(grouping), first_(first), second_(second) {}
+      : graph_(graph),
+        grouping_(grouping),
+        same_(graph, grouping.inlined, grouping.layouts, grouping.orders),
+        first_(first),
+        second_(second) {}
 
   // Whether they are alike.
   bool find() {
@@ -79,14 +83,7 @@ class Pairing {
   }
 
   bool same_value(ir::ValueId a, ir::ValueId b) const {
-    const ir::Value& x = graph_.value(a);
-    const ir::Value& y = graph_.value(b);
-    if (x.kind != y.kind || x.type != y.type ||
-        grouping_.layouts.of(a) != grouping_.layouts.of(b) ||
-        grouping_.inlined[a] != grouping_.inlined[b]) {
-      return false;
-    }
-    return !is_immediate(x) || x.constant->bytes == y.constant->bytes;
+    return graph_.value(a).kind == graph_.value(b).kind && same_.values(a, b);
   }
 
   bool pair_producers(ir::ValueId a, ir::ValueId b) {
@@ -97,13 +94,9 @@ class Pairing {
     bool is_new = false;
     if (!add(nodes_, {a, b}, is_new)) return false;
     if (!is_new) return true;
+    if (!same_.nodes(a, b)) return false;
     const ir::Node& x = graph_.nodes[a];
     const ir::Node& y = graph_.nodes[b];
-    if (x.op != y.op || x.inputs.size() != y.inputs.size() ||
-        x.outputs.size() != y.outputs.size() ||
-        grouping_.orders.unit(a) != grouping_.orders.unit(b) || !ir::same_attrs(x.attrs, y.attrs)) {
-      return false;
-    }
     for (size_t i = 0; i < x.outputs.size(); ++i) {
       if (!pair_values(x.outputs[i], y.outputs[i])) return false;
     }
@@ -128,6 +121,7 @@ class Pairing {
 
   const ir::Graph& graph_;
   const Grouping& grouping_;
+  const Same same_;
   const GroupPlan& first_;
   const GroupPlan& second_;
   // Few: they are looked through from the first to the last.

@@ -38,7 +38,7 @@ class BuilderBase : public Reader {
     if (grouping_.inlined[v]) {
       const Expr x =
           lower_node(graph_, value.producer, output_index(graph_, v), index, guard, *this);
-      return fallback.valid() ? loop::select(guard, x, fallback) : x;
+      return fallback.valid() ? chosen(guard, x, fallback) : x;
     }
     if (const Member* m = plan_.find(v)) return member(*m);
     const uint32_t slot = is_immediate(value) ? 0 : input_slot(v);
@@ -56,6 +56,15 @@ class BuilderBase : public Reader {
         input_slot(v);
       }
     }
+  }
+
+  // x where `guard` holds. What only moves an element under it is one load: as a choice between
+  // loads, a concatenation of many pieces would evaluate all of them for each element.
+  Expr chosen(Expr guard, Expr x, Expr fallback) {
+    const loop::ExprNode n = pool().node(x.id);
+    if (n.op != loop::Op::kLoad || n.b != guard.id) return loop::select(guard, x, fallback);
+    const auto buffer = static_cast<uint32_t>(n.imm);
+    return {&pool(), pool().load(buffer, n.dtype, n.a, guard.id, fallback.id)};
   }
 
   // The expression of another member at the current point.

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/hash.h"
-#include "ir/rules.h"
+#include "lower/same.h"
 
 namespace pyc::lower {
 namespace {
@@ -115,10 +115,10 @@ class ValuePairing {
  public:
   ValuePairing(const ir::Graph& graph, const std::vector<bool>& inlined, const Layouts& layouts,
                const Orders& orders)
-      : graph_(graph), inlined_(inlined), layouts_(layouts), orders_(orders) {}
+      : graph_(graph), inlined_(inlined), same_(graph, inlined, layouts, orders) {}
 
   // Whether the two are alike.
-  bool find(ir::ValueId a, ir::ValueId b) { return same_value(a, b) && pair_producers(a, b); }
+  bool find(ir::ValueId a, ir::ValueId b) { return same_.values(a, b) && pair_producers(a, b); }
 
   // What the second loads where the first loads `value`.
   ir::ValueId other(ir::ValueId value) const {
@@ -134,29 +134,16 @@ class ValuePairing {
     ir::ValueId b;
   };
 
-  bool same_value(ir::ValueId a, ir::ValueId b) const {
-    const ir::Value& x = graph_.value(a);
-    const ir::Value& y = graph_.value(b);
-    if (x.type != y.type || layouts_.of(a) != layouts_.of(b) || inlined_[a] != inlined_[b] ||
-        is_immediate(x) != is_immediate(y)) {
-      return false;
-    }
-    return !is_immediate(x) || x.constant->bytes == y.constant->bytes;
-  }
-
   bool pair_producers(ir::ValueId a, ir::ValueId b) {
     const ir::NodeId first = graph_.value(a).producer;
     const ir::NodeId second = graph_.value(b).producer;
-    const ir::Node& x = graph_.nodes[first];
-    const ir::Node& y = graph_.nodes[second];
-    if (x.op != y.op || x.inputs.size() != y.inputs.size() ||
-        x.outputs.size() != y.outputs.size() ||
-        output_index(graph_, a) != output_index(graph_, b) ||
-        orders_.unit(first) != orders_.unit(second) || !ir::same_attrs(x.attrs, y.attrs)) {
+    if (!same_.nodes(first, second) || output_index(graph_, a) != output_index(graph_, b)) {
       return false;
     }
+    const ir::Node& x = graph_.nodes[first];
+    const ir::Node& y = graph_.nodes[second];
     for (size_t i = 0; i < x.outputs.size(); ++i) {
-      if (!same_value(x.outputs[i], y.outputs[i])) return false;
+      if (!same_.values(x.outputs[i], y.outputs[i])) return false;
     }
     for (size_t i = 0; i < x.inputs.size(); ++i) {
       if (!pair_inputs(x.inputs[i], y.inputs[i])) return false;
@@ -169,13 +156,12 @@ class ValuePairing {
       if (known.a == a || known.b == b) return known.a == a && known.b == b;
     }
     pairs_.push_back({a, b});
-    return same_value(a, b) && (!inlined_[a] || pair_producers(a, b));
+    return same_.values(a, b) && (!inlined_[a] || pair_producers(a, b));
   }
 
   const ir::Graph& graph_;
   const std::vector<bool>& inlined_;
-  const Layouts& layouts_;
-  const Orders& orders_;
+  Same same_;
   InlineVector<Pair, 12> pairs_;  // few: they are looked through from the first to the last
 };
 

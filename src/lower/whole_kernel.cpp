@@ -21,7 +21,7 @@ class WholeKernelBuilder final : public BuilderBase, private AttentionBuilder {
   Group build();
 
   Expr reduce(const ReduceRequest& r) override {
-    PYC_CHECK(!standing_, "no loop is written where a variable stands for a value");
+    PYC_CHECK(!standing_, "no loop is written where a variable replaces a value");
     if (r.unit != nullptr) {
       const auto term = [&](std::span<const Expr> k, std::vector<loop::Stmt>& body) {
         return within(body, [&] { return r.term(k); });

@@ -15,6 +15,10 @@ namespace {
 
 constexpr size_t kLookedAt = 4096;
 
+std::string_view characters_of(const SharedBytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // Text IR has no control characters but white space.
 bool is_text(std::string_view bytes) {
   const std::string_view start = bytes.substr(0, kLookedAt);
@@ -24,7 +28,39 @@ bool is_text(std::string_view bytes) {
   });
 }
 
+// Files that people have and PyC does not read, by the bytes they begin with. All of them would be
+// malformed ONNX, which says nothing to someone who has none.
+struct Foreign {
+  size_t at;
+  std::string_view magic;
+  const char* what;
+};
+constexpr const char* kTorch =
+    "a file of PyTorch's: write the module with torch.onnx.export, or compile it from Python with "
+    "pyc.from_torch";
+constexpr const char* kNoGraph = "a file of tensors, which has no graph";
+constexpr Foreign kForeign[] = {
+    {0, "PK\x03\x04", kTorch},
+    {0, "\x80\x02", kTorch},
+    {0, "\x89HDF", "HDF5, as Keras writes it: write the model as ONNX"},
+    {4, "TFL3", "TensorFlow Lite: write the model as ONNX"},
+    {0, "GGUF", "GGUF: write the model as ONNX"},
+    {0, "\x93NUMPY", kNoGraph},
+    {4, std::string_view("\0\0\0\0{\"", 6), kNoGraph},  // safetensors, behind half of a length
+};
+
+Status check_not_foreign(const SharedBytes& bytes) {
+  const std::string_view start = characters_of(bytes).substr(0, kLookedAt);
+  for (const Foreign& f : kForeign) {
+    if (start.size() <= f.at || !start.substr(f.at).starts_with(f.magic)) continue;
+    return {Code::kUnsupported,
+            fmt::format("expected ONNX, text IR or a .pycm file, found {}", f.what)};
+  }
+  return {};
+}
+
 Result<LoadedModel> load_onnx(SharedBytes bytes, const std::string& folder, bool external_allowed) {
+  PYC_TRY(check_not_foreign(bytes));
   PYC_ASSIGN(onnx::Imported read, onnx::read_model(std::move(bytes), folder, external_allowed));
   LoadedModel model;
   model.format = "onnx";
@@ -70,17 +106,13 @@ Result<LoadedModel> load_compiled(SharedBytes bytes) {
   return model;
 }
 
-std::string_view characters_of(const SharedBytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 constexpr const char* kCompiledAlready =
     "the model is compiled already: the graph is in the file it was made from";
 
 // Closed graphs and compiled programs leave nothing to choose.
 Status check_no_choice(const open::ShapeChoice& shapes) {
   if (shapes.empty()) return {};
-  return {Code::kInvalidArgument, "every shape of the model is fixed: there is none to choose"};
+  return {Code::kInvalidArgument, "every shape of the model is fixed: nothing is left to choose"};
 }
 
 // The open graph with the chosen shapes, when it can run.

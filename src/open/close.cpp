@@ -216,7 +216,7 @@ std::vector<ir::ValueId> CloseContext::region(const OpenGraph& region,
 void CloseContext::set(size_t output, ir::ValueId v) {
   if (!ok() || output >= outputs_.size()) return;
   if (v >= builder_.graph().values.size()) {
-    refuse(Code::kInvalidArgument, fmt::format("output {} is more than the op gives", output));
+    refuse(Code::kInvalidArgument, fmt::format("the op returns no output {}", output));
     return;
   }
   outputs_[output] = v;

@@ -60,7 +60,7 @@ class SegmentBuilder final : public open::Folder {
   bool specialize(ir::ValueId missing);
   Status close_nodes();
   Status finish();
-  void name_outputs();
+  void name_values();
   Status place(OpenId value, std::unordered_map<ir::ValueId, OpenId>& placed);
 
   const State& state_;
@@ -300,12 +300,13 @@ Result<Segment> SegmentBuilder::build_whole() {
     }
   }
   segment_.graph = std::move(builder_).take();
-  name_outputs();
+  name_values();
   return std::move(segment_);
 }
 
-// Results that are model outputs get the model's names, where those are free.
-void SegmentBuilder::name_outputs() {
+// Results that are model outputs get the model's names, where those are free; then the others do,
+// and constants: what is said of a graph is said in the model's words.
+void SegmentBuilder::name_values() {
   ir::Graph& graph = segment_.graph;
   std::unordered_set<std::string> taken;
   for (const ir::Value& v : graph.values) taken.insert(v.name);
@@ -314,6 +315,16 @@ void SegmentBuilder::name_outputs() {
     const std::string& wanted = state_.graph->values[state_.graph->outputs[i]].name;
     if (value.kind != ir::ValueKind::kResult || !taken.insert(wanted).second) continue;
     value.name = wanted;
+  }
+  std::vector<bool> named(graph.values.size());
+  for (const ir::ValueId v : graph.outputs) named[v] = true;
+  for (OpenId id = 0; id < main_.values.size(); ++id) {
+    const ir::ValueId v = main_.values[id];
+    if (v == ir::kNoId || named[v] || graph.values[v].kind == ir::ValueKind::kInput) continue;
+    const std::string& wanted = state_.graph->values[id].name;
+    if (wanted.empty() || !taken.insert(wanted).second) continue;
+    graph.values[v].name = wanted;
+    named[v] = true;
   }
 }
 

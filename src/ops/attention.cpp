@@ -343,8 +343,7 @@ const ir::OpDef& op_attention() {
       .name = "attention",
       .summary =
           "softmax(scale*q·kᵀ + mask)·v per head, in blocks of keys (attend); a row without a key "
-          "to "
-          "attend to gives 0.",
+          "to attend to becomes 0.",
       .min_inputs = 3,
       .max_inputs = 7,
       .outputs = 4,

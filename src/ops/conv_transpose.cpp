@@ -7,6 +7,7 @@
 #include "ops/support/convolution.h"
 #include "ops/support/draws.h"
 #include "ops/support/products.h"
+#include "ops/support/transposed_phases.h"
 #include "ops/support/window_gradient.h"
 
 namespace pyc::ops {
@@ -162,6 +163,17 @@ Expr lower_conv_transpose(LowerContext& context, int, std::span<const Expr> inde
   return finish_conv(context, sum, 2, index[1]);
 }
 
+ValueId simplify_conv_transpose(Patch& patch, const NodeView& node) {
+  const size_t dims = planes_of(node.type()).size();
+  const Window window{.kernel = planes_of(node.input_type(1)),
+                      .strides = list_attr(node.attrs(), "strides", dims, 1),
+                      .begin = list_attr(node.attrs(), "pads", dims, 0),
+                      .end = {},
+                      .dilations = list_attr(node.attrs(), "dilations", dims, 1)};
+  const int64_t group = std::get<int64_t>(node.attrs().at("group"));
+  return patch.by("conv_transpose_phases", transposed_phases(patch, node, window, group));
+}
+
 Grads gradient_conv_transpose(ir::GraphBuilder& builder, const ir::Node& node,
                               std::span<const ValueId> grads) {
   Backward b(builder, node, grads);
@@ -235,6 +247,7 @@ const ir::OpDef& op_conv_transpose() {
       .infer = infer_conv_transpose,
       .lower = lower_conv_transpose,
       .traits = {.product = true, .factors = 2, .adds_input = true},
+      .simplify = simplify_conv_transpose,
       .gradient = gradient_conv_transpose,
       .draw = {.node = draw_conv_transpose},
   };

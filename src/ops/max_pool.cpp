@@ -38,7 +38,7 @@ const ir::OpDef& op_max_pool() {
       .name = "max_pool",
       .summary =
           "The largest of each window of x (NC, planes); padding never wins, a window of "
-          "padding only gives the lowest value.",
+          "padding only has the lowest value.",
       .attrs = pool_attrs(),
       .infer = [](const InferArgs& args) { return infer_pool(args, kNumbers); },
       .lower = lower_max_pool,

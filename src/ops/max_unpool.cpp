@@ -77,7 +77,7 @@ Result<ValueId> draw_max_unpool(Draw& d, DType t) {
 const ir::OpDef& op_max_unpool() {
   static const ir::OpDef def{
       .name = "max_unpool",
-      .summary = "Zeros of a shape with x at the row-major positions that indices give.",
+      .summary = "Zeros of a shape with x at the row-major positions in indices.",
       .min_inputs = 2,
       .max_inputs = 2,
       .attrs = {required("shape", ir::AttrKind::kInts)},

@@ -7,6 +7,7 @@ namespace {
 
 Types infer_multinomial(const InferArgs& args) {
   const TensorType& x = args.inputs[0];
+  PYC_TRY(check_drawn_before(args, 1));
   PYC_TRY(require_dtype("x", x, kFloats));
   PYC_TRY(require_rank("x", x, 2));
   if (x.shape[1] < 1) return refuse(Code::kShapeMismatch, "x ", x, " has no classes");
@@ -24,7 +25,9 @@ Result<std::vector<ValueId>> decompose_multinomial(ir::GraphBuilder& builder,
   const Shape x = c.input_type(0).shape;
   const int64_t samples = c.attrs().attr_int("sample_size");
   // u = (word + 0.5)·2^-32, inside (0, 1).
-  const ValueId u = c.op("random_uniform", {},
+  std::vector<ValueId> before;
+  if (c.inputs() > 1) before.push_back(c.input(1));
+  const ValueId u = c.op("random_uniform", std::move(before),
                          {{"shape", Ints{x[0], samples, x[1]}},
                           {"dtype", DType::kF64},
                           {"lo", 0x1p-33},
@@ -57,6 +60,7 @@ const ir::OpDef& op_multinomial() {
       .summary =
           "Class indices drawn by log-probabilities x [B,C]: the largest of x - log(-log(u)), u "
           "from Philox.",
+      .max_inputs = 2,
       .attrs = random_attrs({optional("sample_size", int64_t{1}), optional("dtype", DType::kI32)}),
       .infer = infer_multinomial,
       .decompose = decompose_multinomial,

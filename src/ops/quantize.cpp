@@ -72,8 +72,7 @@ const ir::OpDef& op_quantize() {
       .name = "quantize",
       .summary =
           "saturate(round_even(x/scale) + zero_point) as an integer, or x/scale as a narrow float; "
-          "NaN gives "
-          "the zero point.",
+          "NaN becomes the zero point.",
       .min_inputs = 2,
       .max_inputs = 3,
       .attrs = quantize_attrs(),

@@ -11,7 +11,7 @@ Types infer_random_normal(const InferArgs& args) { return infer_random(args); }
 
 Expr lower_random_normal(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& y = context.output_type(0);
-  const Expr first = position(context, index, y.shape) * context.index(2);
+  const Expr first = drawn_position(context, index, 0) * context.index(2);
   // In (0, 1], so that its logarithm is finite.
   const Expr u = random_unit(context, first) + 0x1p-32;
   const Expr turn = random_unit(context, first + context.index(1));
@@ -33,13 +33,13 @@ const ir::OpDef& op_random_normal() {
           "mean + scale*z in f64, rounded once; z by Box and Muller from words 2i and 2i+1 of "
           "element i.",
       .min_inputs = 0,
-      .max_inputs = 0,
+      .max_inputs = 1,
       .attrs = random_attrs({required("shape", ir::AttrKind::kInts), optional("dtype", DType::kF32),
                              optional("mean", 0.0), optional("scale", 1.0)}),
       .infer = infer_random_normal,
       .lower = lower_random_normal,
       .traits = {.random = true},
-      .no_gradient = "it has no input",
+      .no_gradient = "it draws",
       .draw = {.node = draw_random_normal},
   };
   return def;

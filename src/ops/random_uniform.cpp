@@ -9,7 +9,7 @@ Types infer_random_uniform(const InferArgs& args) { return infer_random(args); }
 Expr lower_random_uniform(LowerContext& context, int, std::span<const Expr> index) {
   const TensorType& y = context.output_type(0);
   const double lo = context.attr_float("lo");
-  const Expr u = random_unit(context, position(context, index, y.shape));
+  const Expr u = random_unit(context, drawn_position(context, index, 0));
   return convert(like(u, lo) + u * (context.attr_float("hi") - lo), y.dtype);
 }
 
@@ -25,13 +25,13 @@ const ir::OpDef& op_random_uniform() {
       .summary =
           "lo + (hi-lo)*u in f64, rounded once; u from Philox by seed, stream and element index.",
       .min_inputs = 0,
-      .max_inputs = 0,
+      .max_inputs = 1,
       .attrs = random_attrs({required("shape", ir::AttrKind::kInts), optional("dtype", DType::kF32),
                              optional("lo", 0.0), optional("hi", 1.0)}),
       .infer = infer_random_uniform,
       .lower = lower_random_uniform,
       .traits = {.random = true},
-      .no_gradient = "it has no input",
+      .no_gradient = "it draws",
       .draw = {.node = draw_random_uniform},
   };
   return def;

@@ -124,8 +124,8 @@ const ir::OpDef& op_scatter_nd() {
   static const ir::OpDef def{
       .name = "scatter_nd",
       .summary =
-          "data with slices replaced by updates, each at the leading index that a row of "
-          "indices gives, in row-major order; or reduced, rounding each time.",
+          "data with slices replaced by updates, each at the leading index in a row of "
+          "indices, in row-major order; or reduced, rounding each time.",
       .min_inputs = 3,
       .max_inputs = 3,
       .attrs = {reduction_attr()},

@@ -63,7 +63,7 @@ constexpr Pass kPasses[] = {
      .repeated = true,
      .run = cse},
     {.name = "join_products",
-     .summary = "Products that share an input before attention become one, and roundings behind it "
+     .summary = "Products that share an input before attention become one, and roundings after it "
                 "part of it.",
      .run = join_products},
     {.name = "isolate_outputs",

@@ -340,7 +340,7 @@ Status check_ids(const lower::LoweredGraph* lowered, const ExecutionPlan& plan) 
     }
     if (std::any_of(named.begin(), named.end(), [count](uint32_t i) { return i >= count; })) {
       return refusal("unknown_instance",
-                     fmt::format("step {} names an instance that is none of the {}", s, count));
+                     fmt::format("step {} names an instance that is not among the {}", s, count));
     }
     if (step.place >= plan.places.size()) {
       return refusal("unknown_place", fmt::format("step {} runs on place {} of {}", s, step.place,

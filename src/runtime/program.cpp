@@ -22,7 +22,7 @@ Status check_io(std::string_view what, const IoSpec& io) {
     if (fits) bytes *= dim;
   }
   if (fits && bytes == io.bytes) return {};
-  return broken(fmt::format("{} '{}': its shape does not give {} bytes", what, io.name, io.bytes));
+  return broken(fmt::format("{} '{}': its shape does not have {} bytes", what, io.name, io.bytes));
 }
 
 bool exists(const Program& program, const BufferRef& ref) {

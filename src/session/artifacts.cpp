@@ -8,7 +8,7 @@
 #include "driver/devices.h"
 #include "driver/fallback.h"
 #include "session/cache.h"
-#include "session/model.h"
+#include "session/cache_folder.h"
 
 namespace pyc::session {
 namespace {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/numerics.h"
@@ -21,6 +22,7 @@ struct Cache {
       entries;  // newest first
   int64_t hits = 0;
   int64_t misses = 0;
+  int64_t limit = kCacheBytes;
 };
 
 Cache& cache() {
@@ -43,6 +45,10 @@ class PieceCount {
       if (!p.in_file) add(p.data, p.bytes);
     }
   }
+  void add(const driver::Compiled& compiled) {
+    add_code(*compiled.program);
+    add_parameters(*compiled.program);
+  }
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -53,6 +59,18 @@ class PieceCount {
   std::set<const void*> seen_;
   int64_t bytes_ = 0;
 };
+
+// Under the lock.
+void drop_what_is_too_much(Cache& c) {
+  if (c.entries.size() > kCacheEntries) c.entries.pop_back();
+  PieceCount count;
+  for (auto it = c.entries.begin(); it != c.entries.end(); ++it) {
+    count.add(*it->second);
+    if (count.bytes() <= c.limit) continue;
+    c.entries.erase(it, c.entries.end());
+    return;
+  }
+}
 
 }  // namespace
 
@@ -88,7 +106,15 @@ void cache_insert(const std::string& key, std::shared_ptr<const driver::Compiled
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
   c.entries.emplace_front(key, std::move(compiled));
-  if (c.entries.size() > kCacheEntries) c.entries.pop_back();
+  drop_what_is_too_much(c);
+}
+
+int64_t set_cache_limit(int64_t bytes) {
+  Cache& c = cache();
+  const std::lock_guard lock(c.mutex);
+  const int64_t before = std::exchange(c.limit, bytes);
+  drop_what_is_too_much(c);
+  return before;
 }
 
 void cache_clear() {
@@ -107,10 +133,7 @@ int64_t cache_bytes() {
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
   PieceCount count;
-  for (const auto& [key, compiled] : c.entries) {
-    count.add_code(*compiled->program);
-    count.add_parameters(*compiled->program);
-  }
+  for (const auto& [key, compiled] : c.entries) count.add(*compiled);
   return count.bytes();
 }
 

@@ -16,7 +16,8 @@ std::string program_key(driver::CompileOptions options);
 std::string cache_key(const ir::Graph& graph, const driver::CompileOptions& options);
 // The entry whose key equals `key` byte for byte, or null.
 std::shared_ptr<const driver::Compiled> cache_find(const std::string& key);
-// Keeps it; the entry least recently found goes when there are more than kCacheEntries.
+// Keeps it; the entries least recently found go while there are more than kCacheEntries, or hold
+// more bytes (cache_bytes) than the limit.
 void cache_insert(const std::string& key, std::shared_ptr<const driver::Compiled> compiled);
 void cache_clear();
 struct CacheStats {
@@ -31,6 +32,9 @@ int64_t cache_bytes();
 // Bytes of a program's code, counted so.
 int64_t code_bytes(const runtime::Program& program);
 inline constexpr size_t kCacheEntries = 32;
+inline constexpr int64_t kCacheBytes = int64_t{2} << 30;
+// Sets the limit in bytes, kCacheBytes at first; returns what it was.
+int64_t set_cache_limit(int64_t bytes);
 
 // One pool per thread count, shared by all models while any of them lives.
 Result<std::shared_ptr<ThreadPool>> shared_pool(int threads);

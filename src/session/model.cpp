@@ -12,9 +12,9 @@
 #include "driver/contract.h"
 #include "driver/devices.h"
 #include "driver/fallback.h"
-#include "driver/tuning.h"
 #include "session/artifacts.h"
 #include "session/cache.h"
+#include "session/cache_folder.h"
 
 namespace pyc::session {
 namespace {
@@ -78,7 +78,7 @@ std::string temporary_folder() {
 }
 
 Result<Compiled> build_or_load(ir::VerifiedGraph given, CompileOptions o) {
-  const std::string folder = o.cache_dir.empty() ? default_cache_folder() : o.cache_dir;
+  const std::string folder = cache_folder(o);
   o.stream_folder = temporary_folder();
   PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(o.device));
   if (!folder.empty() && o.target.empty() && o.policy.empty()) {
@@ -122,23 +122,6 @@ Result<std::unique_ptr<runtime::Model>> compile_for(ir::VerifiedGraph given, Com
 }
 
 }  // namespace
-
-std::string default_cache_folder() {
-  const char* named = std::getenv("PYC_CACHE_DIR");
-  return named == nullptr ? "" : named;
-}
-
-Status read_tuning(CompileOptions& o) {
-  const std::string folder = o.cache_dir.empty() ? default_cache_folder() : o.cache_dir;
-  if (folder.empty() || o.tuning != nullptr) return {};
-  PYC_ASSIGN(const backends::Backend* backend, driver::find_backend(o.device));
-  if (!o.target.empty() && o.target != backend->native_target()) return {};
-  const driver::TuningStore store(Store(folder), *backend, artifact::version());
-  driver::TuningTable table = store.read();
-  if (table.groups.empty()) return {};
-  o.tuning = std::make_shared<const driver::TuningTable>(std::move(table));
-  return {};
-}
 
 Result<std::unique_ptr<runtime::Model>> compile(ir::VerifiedGraph given, const CompileOptions& o) {
   const int64_t start = now_ns();

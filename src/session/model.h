@@ -24,13 +24,4 @@ inline Result<std::unique_ptr<runtime::Model>> compile(ir::Graph graph,
   return compile(std::move(given), options);
 }
 
-// The folder that PYC_CACHE_DIR names, or "": where programs are kept when the option cache_dir
-// names none. A folder is a Store of artefacts (base/store.h), each under all that it was compiled
-// from.
-std::string default_cache_folder();
-
-// Puts into the options what the tuner measured on this machine, as the folder of their programs
-// has it; nothing where there is no folder, or the code is for another machine.
-Status read_tuning(driver::CompileOptions& options);
-
 }  // namespace pyc::session

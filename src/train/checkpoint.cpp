@@ -150,7 +150,7 @@ Result<ReadCheckpoint> read_checkpoint(const std::string& path, int64_t step) {
   PYC_ASSIGN(const std::string expected, expected_digest(file));
   if (out.at(kDigestKey) != expected) {
     return Status(Code::kParseError,
-                  fmt::format("it is damaged: its digest is {}, its bytes give {}",
+                  fmt::format("it is damaged: its digest is {}, that of its bytes {}",
                               out.at(kDigestKey).substr(0, 40), expected));
   }
   if (out.at(kFormatKey) != kFormat) {

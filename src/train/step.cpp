@@ -180,11 +180,11 @@ class Updates {
     const ValueId loss_is_good = finite(loss);
     good_ = c_.op("logical_and", {loss_is_good, finite(norm)});
     const ir::TensorType counter{DType::kI64, {}};
-    const ValueId done = add_state("step", StateValue::Role::kStep, counter, 0.0);
+    done = add_state("step", StateValue::Role::kStep, counter, 0.0);
     const ValueId wide = c_.cast(done, DType::kF64);
     const ValueId rate = rate_of(c_, spec_.schedule, wide);
     const ValueId number = c_.shift(wide, 1.0);
-    new_state.push_back(counted(done, loss_is_good, scale));
+    new_state.push_back(counted(loss_is_good, scale));
     if (scale != ir::kNoId) change_scale(scale, loss_is_good);
     for (size_t i = 0; i < parameters.size(); ++i) {
       update_one(parameters[i], gradients[i], rate, number);
@@ -193,6 +193,7 @@ class Updates {
   }
 
   ValueId norm = ir::kNoId;
+  ValueId done = ir::kNoId;  // the number of steps before this one
   std::vector<StateValue> state;
   std::vector<ValueId> inputs;     // of the state
   std::vector<ValueId> new_state;  // its outputs
@@ -223,7 +224,7 @@ class Updates {
   }
 
   // The number of steps, one more if this one is done or skipped.
-  ValueId counted(ValueId done, ValueId loss_is_good, ValueId scale) {
+  ValueId counted(ValueId loss_is_good, ValueId scale) {
     const ValueId next = c_.shift(done, 1.0);
     if (spec_.on_nan == OnNan::kSkip) return next;
     if (scale == ir::kNoId) return if_good(next, done);
@@ -320,10 +321,20 @@ std::vector<Updated> updated(const Halves& h, std::span<const ValueId> values,
   return out;
 }
 
+bool is_random(const ir::Node& node) { return node.op->traits.random; }
+
+// Random nodes go on in their sequences: `before` counts how often they were drawn.
+void count_draws(Graph& g, ValueId before) {
+  for (ir::Node& node : g.nodes) {
+    if (is_random(node)) node.inputs.push_back(before);
+  }
+}
+
 // Closes the graph of a step: inputs that come first, then the state.
 Result<ir::VerifiedGraph> finished(ir::GraphBuilder builder, const Updates& updates, ValueId loss,
                                    size_t first_inputs, const ir::VerifiedGraph* before) {
   Graph made = std::move(builder).take();
+  count_draws(made, updates.done);
   made.inputs.resize(first_inputs);
   made.inputs.insert(made.inputs.end(), updates.inputs.begin(), updates.inputs.end());
   made.outputs = {loss, updates.norm};
@@ -350,8 +361,11 @@ Status make_part(const Halves& h, const ir::OpSet& ops, Step& step) {
   Graph g = *h.both;
   const std::vector<ValueId> terms = g.outputs;  // the loss, then the gradients
   g.outputs.resize(1);
+  step.draws = std::any_of(g.nodes.begin(), g.nodes.end(), is_random);
   ir::GraphBuilder builder(ops, std::move(g));
   StepComposer c(builder);
+  ValueId number = ir::kNoId;
+  if (step.draws) number = c.input(free_name(builder.graph(), "number"), {DType::kI64, {}});
   for (size_t i = 0; i < terms.size(); ++i) {
     const std::string of = i == 0 ? "loss" : h.model.value(h.parameters[i - 1]).name;
     const std::string name = free_name(builder.graph(), of + ".sum");
@@ -361,7 +375,9 @@ Status make_part(const Halves& h, const ir::OpSet& ops, Step& step) {
     PYC_TRY(c.status());
     PYC_TRY(builder.output(sum));
   }
-  PYC_ASSIGN(step.part, ir::verify_graph(std::move(builder).take(), &h.both));
+  Graph made = std::move(builder).take();
+  count_draws(made, number);
+  PYC_ASSIGN(step.part, ir::verify_graph(std::move(made), &h.both));
   return {};
 }
 

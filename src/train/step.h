@@ -13,6 +13,10 @@
 // A step whose loss or norm is not finite leaves parameters and optimizer as they were: each new
 // value is chosen by that in the graph, so the state can be written over where it lies.
 //
+// Random nodes. Those of the model draw other numbers in every step and micro-batch: each goes on
+// in its sequence by the number of those before. `forward`, which evaluates, draws as the first
+// step.
+//
 // Micro-batches. With `accumulate` n over 1 a step is n runs of `part`, each of which adds the
 // gradients of its batch to sums that begin as +0, and one of `graph`, which divides the sums by n
 // and does the rest: loss and gradients are means over the micro-batches, added in their order.
@@ -113,9 +117,10 @@ struct Step {
   // The loss alone. Inputs: data, then the parameters.
   ir::VerifiedGraph forward;
   // Of a micro-batch, where there are several. Inputs: data, parameters, the scale if there is one,
-  // sums; outputs: the loss, then the sums.
+  // its number if it draws, sums; outputs: the loss, then the sums.
   std::optional<ir::VerifiedGraph> part = std::nullopt;
   size_t data_inputs = 0;  // of the model, and the target
+  bool draws = false;      // `part` takes how many micro-batches of all steps came before it
   std::vector<StateValue> state = {};
   std::vector<StateValue> sums = {};  // of a step in parts: of the loss, then of each gradient
 

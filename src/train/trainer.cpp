@@ -161,11 +161,15 @@ std::vector<TensorView> Trainer::views_of(StateValue::Role role) const {
   return views;
 }
 
-std::vector<TensorView> Trainer::part_inputs(std::span<const TensorView> batch) const {
+std::vector<TensorView> Trainer::part_inputs(std::span<const TensorView> batch,
+                                             int64_t& number) const {
   std::vector<TensorView> inputs(batch.begin(), batch.end());
   const std::vector<TensorView> parameters = views_of(StateValue::Role::kParameter);
   inputs.insert(inputs.end(), parameters.begin(), parameters.end());
   if (spec_.loss_scale != 0.0) inputs.push_back(views_of(StateValue::Role::kScale)[0]);
+  if (step_.draws) {
+    inputs.push_back({.data = &number, .dtype = DType::kI64, .shape = {}, .bytes = sizeof(number)});
+  }
   return inputs;
 }
 
@@ -197,7 +201,8 @@ Status Trainer::add_parts(const MicroBatches& batches, StepResult& result) {
     const std::span<const TensorView> batch = batches(i);
     PYC_TRY(check_batch(batch));
     runtime::RunStats stats;
-    PYC_TRY(part_->run(part_inputs(batch), {&out, 1}, &stats)
+    int64_t number = steps_done() * spec_.accumulate + i;
+    PYC_TRY(part_->run(part_inputs(batch, number), {&out, 1}, &stats)
                 .with_context(fmt::format("micro-batch {}", i + 1)));
     result.copied_bytes += stats.copied_bytes;
   }
@@ -286,7 +291,8 @@ std::string Trainer::maker_of_nan(const MicroBatches& batches) const {
     if (!part_->states().clear(i).ok()) return "";
   }
   for (int64_t i = 0; i < spec_.accumulate; ++i) {
-    const std::string made = of_graph(*step_.part, part_inputs(batches(i)), sum_views());
+    int64_t number = steps_done() * spec_.accumulate + i;
+    const std::string made = of_graph(*step_.part, part_inputs(batches(i), number), sum_views());
     if (!made.empty()) return fmt::format("micro-batch {}: {}", i + 1, made);
   }
   return "";

@@ -87,7 +87,9 @@ class Trainer {
   // The state with this role, in order.
   std::vector<runtime::TensorView> views_of(StateValue::Role role) const;
   // Inputs of `part` but the sums, and of `graph` but the state.
-  std::vector<runtime::TensorView> part_inputs(std::span<const runtime::TensorView> batch) const;
+  // `number`: how many micro-batches of all steps came before.
+  std::vector<runtime::TensorView> part_inputs(std::span<const runtime::TensorView> batch,
+                                               int64_t& number) const;
   std::vector<runtime::TensorView> sum_views() const;
   Status check_batch(std::span<const runtime::TensorView> batch) const;
   Status add_parts(const MicroBatches& batches, StepResult& result);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/aligned_buffer.h"
+#include "driver/assemble.h"
 
 namespace pyc::tune {
 namespace {
@@ -102,21 +103,10 @@ Result<std::shared_ptr<const runtime::Program>> group_program(
     return runtime::BufferRef{runtime::Where::kParameter, index, operand.offset};
   };
   for (const backends::CompiledStep& s : compiled[0].steps) {
-    runtime::Step step;
-    step.name = group.name;
-    step.bytes_moved = group.bytes;
-    step.flops = group.flops;
-    runtime::Kernel& kernel = step.kernel();
-    kernel.symbol = s.symbol;
-    kernel.object = s.object;
-    kernel.launch = s.launch;
+    runtime::Step step = driver::step_of(graph, group, s);
     for (const backends::Operand& operand : s.operands) {
       PYC_ASSIGN(const runtime::BufferRef ref, place(operand));
-      kernel.buffers.push_back(ref);
-    }
-    for (Fault fault : group.faults) {
-      fault.buffer = -1;
-      kernel.faults.push_back(std::move(fault));
+      step.kernel().buffers.push_back(ref);
     }
     program->steps.push_back(std::move(step));
   }

@@ -17,7 +17,7 @@
 #include "driver/policies.h"
 #include "runtime/engine.h"
 #include "session/cache.h"
-#include "session/model.h"
+#include "session/cache_folder.h"
 #include "tune/group_program.h"
 #include "tune/probe.h"
 #include "tune/reference.h"
@@ -262,7 +262,7 @@ Result<Report> tune(const ir::VerifiedGraph& given, driver::CompileOptions o,
   const FpStateGuard fp_state;
   const int64_t start = now_ns();
   PYC_TRY(driver::check_options(o));
-  const std::string folder = o.cache_dir.empty() ? session::default_cache_folder() : o.cache_dir;
+  const std::string folder = session::cache_folder(o);
   if (folder.empty()) {
     return Status(Code::kInvalidArgument,
                   "cache_dir: what is measured is kept in a folder, and none is named; set the "

@@ -213,7 +213,7 @@ TEST(Artifact, WrongStatesAndCopiesAreRefused) {
   EXPECT_EQ(refusal([&](Artifact& a) { copy_of(a).bytes = 33; }),
             "internal: program: step 'copy.bn': its buffers cannot be copied");
   EXPECT_EQ(refusal([&](Artifact& a) { a.program.states[0].input.bytes = 64; }),
-            "internal: program: state 'a': its shape does not give 64 bytes");
+            "internal: program: state 'a': its shape does not have 64 bytes");
   // A memory account that does not tell of them.
   Artifact silent = whole;
   silent.memory.class_bytes[static_cast<size_t>(BufferClass::kState)] = 0;

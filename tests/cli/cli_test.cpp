@@ -76,6 +76,45 @@ TEST(Cli, BudgetUnknownOptionAndMissingFileHaveTheirExitCodes) {
   EXPECT_EQ(pyc("run " + kModels + "no_such_model.ir").exit, 9);
 }
 
+TEST(Cli, WrongCallsAreToldInWordsThatHelp) {
+  const auto said = [](const std::string& arguments, const std::string& words) {
+    const Outcome o = pyc(arguments);
+    EXPECT_EQ(o.exit, 2) << o.text;
+    EXPECT_TRUE(has(o, words)) << o.text;
+    EXPECT_LT(o.text.size(), 500u) << o.text;
+  };
+  said("run", "invalid_argument: no model is given; `pyc run --help` shows");
+  said("run " + kMlp + " other.ir", "'other.ir' is one argument too many for 'pyc run'");
+  said("run " + kMlp + " --threads x", "invalid_argument: --threads: expected an integer from 0");
+  said("bench " + kMlp + " --seconds -1", "--seconds: expected a number of 0 or more, found '-1'");
+  said("bench " + kMlp + " --seconds", "--seconds: a value is missing");
+  said("nothing-like-it", "there is no command 'nothing-like-it'; known are run, train, ");
+  said("--verson", "did you mean '--version'?");
+}
+
+TEST(Cli, FilesOfOtherProgramsAreNamed) {
+  const auto said = [](const std::string& bytes, const std::string& words) {
+    const Outcome o = pyc("run " + write_model("foreign.bin", bytes));
+    EXPECT_EQ(o.exit, 5) << o.text;
+    EXPECT_TRUE(has(o, "expected ONNX, text IR or a .pycm file, found " + words)) << o.text;
+  };
+  using namespace std::string_literals;
+  said("PK\x03\x04 archive/data.pkl"s, "a file of PyTorch's: write the module with torch.onnx");
+  said("\x1c\0\0\0TFL3"s, "TensorFlow Lite");
+  said("\x93NUMPY\x01\0"s, "a file of tensors");
+  said("\x40\0\0\0\0\0\0\0{\"w\": {}}"s, "a file of tensors");
+}
+
+TEST(Cli, AnOnnxFileIsExplainedInItsOwnNames) {
+  const TempFolder folder;
+  const std::string onnx = folder.file("mlp.onnx");
+  ASSERT_EQ(pyc("export " + kMlp + " -o " + onnx).exit, 0);
+  const Outcome o = pyc("explain " + onnx);
+  EXPECT_TRUE(has(o, "%m1 = matmul")) << o.text;
+  EXPECT_TRUE(has(o, "read w1 f32[8192]")) << o.text;
+  EXPECT_TRUE(has(o, "%logits = add")) << o.text;
+}
+
 TEST(Cli, ACallWithoutACommandPrintsTheHelp) {
   const Outcome bare = pyc_out("");
   EXPECT_EQ(bare.exit, 0);

@@ -144,6 +144,24 @@ TEST(Commands, Bench) {
   }
 }
 
+TEST(Commands, TuneMeasuresOnceAndExplainShowsIt) {
+  const TempFolder folder;
+  const std::string rest = " " + kMlp + " --threads 1 --cache-dir " + folder.file("cache");
+  const Json first = json_of("tune" + rest);
+  ASSERT_FALSE(first["groups"].empty());
+  EXPECT_EQ(first["measured"], first["groups"].size());
+  EXPECT_EQ(first["left"], 0);
+  EXPECT_EQ(first["wrong"], 0);
+  EXPECT_GT(first["groups"][0]["chosen_us"].get<double>(), 0.0);
+  EXPECT_GT(first["machine"]["gflops"].get<double>(), 0.0);
+  const Json again = json_of("tune" + rest);
+  EXPECT_EQ(again["measured"], 0);
+  EXPECT_EQ(again["known"], first["measured"]);
+  const Outcome text = pyc("tune" + rest);
+  EXPECT_TRUE(has(text, " kernels measured now, ")) << text.text;
+  EXPECT_TRUE(has(pyc("explain" + rest), "[tuned]"));
+}
+
 TEST(Commands, ExplainOneNode) {
   const Outcome o = pyc("explain " + kMlp + " --node %h1");
   EXPECT_EQ(o.exit, 0) << o.text;

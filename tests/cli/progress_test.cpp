@@ -95,6 +95,35 @@ std::string slow_to_compile() {
   return write_model("slow.ir", text + nodes + "}\n");
 }
 
+TEST(Progress, OfACompileCountsKernels) {
+  const TempFolder folder;
+  const std::string text =
+      terminal_output("compile " + slow_to_compile() + " -o " + folder.file("m.pycm"), " %, ");
+  EXPECT_NE(text.find("compiling "), std::string::npos) << text;
+  EXPECT_NE(text.find(" s left"), std::string::npos) << text;
+}
+
+TEST(Progress, OfConformanceCountsCases) {
+  const TempFolder folder;
+  ASSERT_EQ(shell("mkdir -p " + folder.file("case") + "/test_data_set_0").exit, 0);
+  ASSERT_EQ(pyc("export " + slow_to_compile() + " -o " + folder.file("case/model.onnx")).exit, 0);
+  const std::string text = terminal_output("conformance " + folder.file(""), " cases");
+  EXPECT_NE(text.find("running cases on cpu … "), std::string::npos) << text;
+  EXPECT_NE(text.find("0 of 1 cases"), std::string::npos) << text;
+}
+
+// Killed when it has shown how far it is; the next call goes on behind what was measured.
+TEST(Progress, OfTuningSaysHowFarItHasCome) {
+  const TempFolder folder;
+  const std::string tune = "tune " + slow_to_compile() + " --cache-dir " + folder.file("cache");
+  const std::string text = terminal_output(tune, " %, ");
+  EXPECT_NE(text.find("tuning "), std::string::npos) << text;
+  EXPECT_NE(text.find(" s ["), std::string::npos) << text;
+  const Outcome next = pyc(tune + " --budget 0.001 --quiet");
+  EXPECT_EQ(next.exit, 0) << next.text;
+  EXPECT_FALSE(has(next, ", 0 before")) << next.text;
+}
+
 pid_t start(const std::vector<std::string>& arguments) {
   std::vector<char*> argv{const_cast<char*>(PYC_CLI)};
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
@@ -150,6 +179,20 @@ TEST(Interrupt, EndsAMeasurementAtOnce) {
     least = std::min(least, interrupted_after(child, std::chrono::milliseconds(ms)));
   }
   EXPECT_LT(least, kSoonMs);
+}
+
+TEST(Interrupt, EndsTuningAtOnceAndTheNextCallGoesOn) {
+  const TempFolder folder;
+  const std::string model = slow_to_compile();
+  double least = 1e9;
+  for (const int ms : {300, 600, 900}) {
+    const pid_t child = start({"tune", model, "--cache-dir", folder.file("cache")});
+    least = std::min(least, interrupted_after(child, std::chrono::milliseconds(ms)));
+  }
+  EXPECT_LT(least, kSoonMs);
+  const Outcome next =
+      pyc("tune " + model + " --cache-dir " + folder.file("cache") + " --budget 0.001 --quiet");
+  EXPECT_EQ(next.exit, 0) << next.text;
 }
 
 // The first child of a process, when it has one; 0 where it gets none.

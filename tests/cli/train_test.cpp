@@ -72,6 +72,41 @@ TEST_F(Training, HasTheSameBitsAtEveryThreadCount) {
   EXPECT_NE(weights(train("--steps 30 --seed 4")), expected);
 }
 
+// The mask of a step is that of its number, whoever computes it.
+TEST_F(Training, DropsTheSameElementsAtEveryThreadCountAndAfterAResume) {
+  const std::string model = std::string(PYC_SOURCE_DIR) + "/tests/train/models/dropout.ir";
+  const auto run = [&](const std::string& options) {
+    return pyc("train " + model + " --data " + data_ +
+               " --loss cross_entropy --optimizer adamw --lr 0.01 " + options);
+  };
+  const std::string expected = weights(run("--steps 30 --threads 1"));
+  EXPECT_EQ(weights(run("--steps 30 --threads 2")), expected);
+  EXPECT_EQ(weights(run("--steps 30 --threads 7")), expected);
+  EXPECT_EQ(weights(run("--steps 30 --threads 1 --device reference")), expected);
+  const std::string parts = " --resume --checkpoint-dir " + folder_.file("dropped");
+  ASSERT_EQ(run("--steps 11 --threads 2" + parts).exit, 0);
+  const Outcome rest = run("--steps 30 --threads 7" + parts);
+  EXPECT_TRUE(has(rest, "step-000000000011.safetensors")) << rest.text;
+  EXPECT_EQ(weights(rest), expected);
+}
+
+TEST_F(Training, GoesThroughBranchesLoopsAndScans) {
+  const auto run = [&](const std::string& options) {
+    return pyc("train " + std::string(PYC_SOURCE_DIR) + "/tests/train/models/regions.ir --data " +
+               data_ + " --batch 32 --loss cross_entropy --optimizer adamw --lr 0.01 " + options);
+  };
+  const Outcome once = run("--steps 60 --threads 2 --json");
+  ASSERT_EQ(once.exit, 0) << once.text;
+  const Outcome first = run("--steps 1 --threads 2 --json");
+  const auto loss = [](const Outcome& o) {
+    const size_t at = o.text.find("\"loss\"");
+    return at == std::string::npos ? 0.0 : std::stod(o.text.substr(o.text.find(':', at) + 1));
+  };
+  EXPECT_LT(loss(once), 0.5 * loss(first)) << once.text << first.text;
+  EXPECT_EQ(weights(run("--steps 10 --threads 2")),
+            weights(run("--steps 10 --threads 1 --device reference")));
+}
+
 TEST_F(Training, GoesOnAsIfItHadNeverStopped) {
   const std::string whole = " --steps 40 --checkpoint-every 7";
   const Outcome once = train(whole + " --checkpoint-dir " + folder_.file("a") + " --metrics " +

@@ -2,17 +2,16 @@
 // set. Its words, separated by commas, make the surroundings of every compile and run of the
 // program hostile in ways that must not change a result:
 //
-//   threads=N lanes=N    options of every compile
-//   no_reuse no_fuse     likewise
-//   cold                 no compile cache
-//   passes_off=A+B       leaves out passes
-//   layouts=SEED         inner values lie in memory in any order of their dims
-//   groups=SEED          any values are kept out of the groups they could join
-//   tuner=SEED           takes any applicable kernel for a group, not the cheapest
-//   guard                the library's buffers are filled with garbage and end at a page that
-//   faults edges                so do the caller's tensors, which are aligned to their elements
-//   only fp                   the caller's threads flush denormals and round towards zero locale
-//   the process has the locale of its environment
+// - threads=N, lanes=N, no_reuse, no_fuse: options of every compile
+// - cold: no compile cache
+// - passes_off=A+B: leaves out passes
+// - layouts=SEED: inner values lie in memory in any order of their dims
+// - groups=SEED: any values are kept out of the groups they could join
+// - tuner=SEED: takes any applicable kernel for a group, not the cheapest
+// - guard: the library's buffers are filled with garbage and end at a page that faults
+// - edges: so do the caller's tensors, which are aligned to their elements only
+// - fp: the caller's threads flush denormals and round towards zero
+// - locale: the process has the locale of its environment
 //
 // In any case every decision of every compile is looked at: it has a reason that is one
 // (base/reasons.h).

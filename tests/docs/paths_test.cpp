@@ -34,10 +34,9 @@ TEST_P(NamedPaths, AreThere) {
   EXPECT_GT(found, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pages, NamedPaths, testing::Values("README.md", "docs/GLOSSARY.md"),
-                         [](const auto& info) {
-                           return std::string(info.index == 0 ? "Readme" : "Glossary");
-                         });
+INSTANTIATE_TEST_SUITE_P(Pages, NamedPaths,
+                         testing::Values("README.md", "docs/GLOSSARY.md", "docs/NUMERICS.md"),
+                         [](const auto& info) { return fs::path(info.param).stem().string(); });
 
 }  // namespace
 }  // namespace pyc::test

@@ -8,21 +8,14 @@
 #include "ops/registry.h"
 #include "session/cache.h"
 #include "session/model.h"
+#include "support/small_mlp.h"
 #include "support/verified.h"
 #include "tooling/seeded_run.h"
 
 namespace pyc::driver {
 namespace {
 
-constexpr std::string_view kMlp = R"(graph @mlp(%x: f32[8,64]) -> (%y) {
-  %w = const f32[64,32] random(seed=1, lo=-0.1, hi=0.1)
-  %b = const f32[32] splat(0.5)
-  %h = matmul(%x, %w)
-  %a = add(%h, %b)
-  %r = relu(%a)
-  %y = softmax(%r) {axis=-1}
-}
-)";
+constexpr std::string_view kMlp = test::kSmallMlp;
 
 std::unique_ptr<runtime::Model> must_compile(std::string_view text, CompileOptions options = {}) {
   auto graph = parse_model(text);
@@ -72,6 +65,19 @@ TEST(Compile, AWeightPackedAlikeIsKeptOnce) {
   CompileOptions reference;
   reference.device = "reference";
   EXPECT_EQ(run_digest(*model), run_digest(*must_compile(kOneWeight, reference)));
+}
+
+// Both operands come at run time, so one of them at least is packed by a step of its own.
+TEST(Compile, ArithmeticIsCountedOnceWherePackingIsAStep) {
+  const auto model = must_compile(R"(graph @at_run(%a: f32[192,300], %b: f32[300,256]) -> (%y) {
+  %y = matmul(%a, %b)
+}
+)");
+  const auto& steps = model->program().steps;
+  ASSERT_GT(steps.size(), 1u);
+  EXPECT_GE(steps.back().flops, 2.0 * 192 * 300 * 256);
+  for (size_t i = 0; i + 1 < steps.size(); ++i) EXPECT_EQ(steps[i].flops, 0.0) << i;
+  EXPECT_GT(steps[0].bytes_moved, 0);
 }
 
 // Kept apart, each of these would take memory of its own while the one before is read.
@@ -411,6 +417,28 @@ TEST(OpTable, NamesNoBackend) {
       EXPECT_EQ(op->name.find(word), std::string_view::npos) << op->name;
     }
   }
+}
+
+TEST(Compile, KeptProgramsHaveALimitInBytes) {
+  session::cache_clear();
+  must_compile(kMlp);
+  if (session::cache_stats().entries == 0) GTEST_SKIP() << "nothing is kept here";
+  const int64_t one = session::cache_bytes();
+  ASSERT_GT(one, 64 * 32 * 4) << "the packed weights";
+  const int64_t before = session::set_cache_limit(one + 1000);
+  std::string second(kMlp);
+  second.replace(second.find("seed=1"), 6, "seed=2");
+  must_compile(second);
+  EXPECT_EQ(session::cache_stats().entries, 1);
+  EXPECT_LE(session::cache_bytes(), one + 1000);
+  EXPECT_TRUE(must_compile(second)->stats().cache_hit) << "the newest stays";
+  EXPECT_FALSE(must_compile(kMlp)->stats().cache_hit);
+  session::set_cache_limit(one / 2);
+  EXPECT_EQ(session::cache_stats().entries, 0);
+  const auto model = must_compile(kMlp);
+  EXPECT_EQ(session::cache_bytes(), 0) << "larger than all that may be kept";
+  EXPECT_EQ(session::set_cache_limit(before), one / 2);
+  EXPECT_EQ(before, session::kCacheBytes);
 }
 
 TEST(Compile, NullDeviceCompilesEverything) {

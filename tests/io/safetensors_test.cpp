@@ -109,7 +109,7 @@ TEST(Safetensors, RefuseHeadersOfAnotherForm) {
   expect_refused(" " + good + "}", kEight, kBad, "begin with {");
   expect_refused(good, kEight, kBad, "expected '}'");
   expect_refused(good + ",}", kEight, kBad, "expected '\"'");
-  expect_refused(good + "} x", kEight, kBad, "behind its header");
+  expect_refused(good + "} x", kEight, kBad, "after its header");
   expect_refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", kEight, kBad, "lacks");
   expect_refused("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", kEight, kBad, "comes twice");
   expect_refused("{\"a\":{\"type\":\"F32\"}}", kEight, kBad, "'type'");

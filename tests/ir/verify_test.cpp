@@ -96,7 +96,7 @@ const Case kCases[] = {
            }(),
            [](ConstData& d) { d.seed = 2; });
      },
-     "[bad_constant] %c: element 0 is not what the random form gives"},
+     "[bad_constant] %c: element 0 differs from its random form"},
     {"random without a range",
      [](Graph& g) {
        g.values[1].constant = changed(g.values[1], [](ConstData& d) {
@@ -121,7 +121,7 @@ const Case kCases[] = {
     {"input listed twice", [](Graph& g) { g.inputs.push_back(0); },
      "[bad_input] %x: it is listed twice as an input"},
     {"constant listed as input", [](Graph& g) { g.inputs.push_back(1); },
-     "[bad_input] %c: it is listed as an input but is none"},
+     "[bad_input] %c: it is listed as an input but is not one"},
     {"input id", [](Graph& g) { g.inputs.push_back(600); },
      "[bad_id] graph inputs: expected a value id under 6, found 600"},
     {"node output id", [](Graph& g) { g.nodes[2].outputs[0] = kNoId; },
@@ -207,7 +207,7 @@ const Case kCases[] = {
        g.values[3].type = f32({1 << 29, 2});
        g.values[4].type = f32({1 << 29, 1});
      },
-     "[too_large] node 2 (%y = stack, from \"line 5\"): op 'stack' gives: f32[1000,536870912,3]: "
+     "[too_large] node 2 (%y = stack, from \"line 5\"): op 'stack' returns: f32[1000,536870912,3]: "
      "over the limit of 1099511627776 bytes"},
     {"recorded shape",
      [](Graph& g) {

@@ -123,13 +123,13 @@ TEST(Verify, Structure) {
   const auto message = [](const Kernel& kernel) { return verify_kernel(kernel).message(); };
   Kernel bad = k;
   bad.body = {{StmtKind::kStore, 0}, {StmtKind::kStore, 0}};
-  EXPECT_EQ(message(bad), "loop kernel '': store 0: the statement stands in two places");
+  EXPECT_EQ(message(bad), "loop kernel '': store 0: the statement is in two places");
   bad.body = {{StmtKind::kCheck, 0}};
   EXPECT_EQ(message(bad), "loop kernel '': check 0: there is no such statement");
   bad.body = {{StmtKind::kLoop, 0}};
   EXPECT_EQ(message(bad), "");
   bad.loops[0].body = {{StmtKind::kLoop, 0}};
-  EXPECT_EQ(message(bad), "loop kernel '': loop 0: the statement stands in two places");
+  EXPECT_EQ(message(bad), "loop kernel '': loop 0: the statement is in two places");
   bad = k;
   bad.body = {{StmtKind::kLoop, 0}};
   bad.parallel = {i};
@@ -436,9 +436,9 @@ TEST(Verify, OrderedLoops) {
                  "parallel point");
   EXPECT_ACCEPTED(kBuffers + "loop v1 < 16 ordered { b1[min(max(b3[v1], 0), 63)] = b0[v1] }");
   EXPECT_REFUSED(head + "loop v1 < 4 vector { loop v2 < 4 ordered { b1[v0*16 + v1*4] = 0:f32 } }",
-                 "loop 1: an ordered loop is no vector loop and stands in none");
+                 "loop 1: an ordered loop is not a vector loop and not inside of one");
   EXPECT_REFUSED(head + "loop v1 < 4 vector ordered { b1[v0*16] = 0:f32 }",
-                 "loop 0: an ordered loop is no vector loop and stands in none");
+                 "loop 0: an ordered loop is not a vector loop and not inside of one");
   // What an ordered loop may read, a vector loop in it may not.
   EXPECT_REFUSED(kBuffers + R"(
 loop v1 < 16 ordered {

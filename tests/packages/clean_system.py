@@ -62,8 +62,8 @@ def try_wheel(system, package):
     print(f"{package.name}: {inside(system, '/tmp/v/bin/python', '-B', '/tmp/check_wheel.py')}")
 
 
-def main():
-    packages = [Path(name).resolve(strict=True) for name in sys.argv[1:]]
+def tools():
+    """mmdebstrap and the sources it is given."""
     sources = [path for path in SOURCES if path.is_file()]
     maker = shutil.which(os.environ.get("MMDEBSTRAP", "mmdebstrap"))
     if maker is None:
@@ -72,11 +72,20 @@ def main():
         not_run("only root can make one")
     if not sources:
         not_run("the machine has no apt sources of Debian's")
+    return maker, sources
+
+
+def make(system, wanted):
+    maker, sources = tools()
+    run(maker, "--mode=root", "--variant=apt", f"--include={wanted}", f"--aptopt={RECOMMENDS}", release(), system, *sources)
+    prepare(system)
+
+
+def main():
+    packages = [Path(name).resolve(strict=True) for name in sys.argv[1:]]
     with tempfile.TemporaryDirectory() as folder:
         system = Path(folder) / "system"
-        wanted = "python3,python3-numpy,python3-venv,ca-certificates"
-        run(maker, "--mode=root", "--variant=apt", f"--include={wanted}", f"--aptopt={RECOMMENDS}", release(), system, *sources)
-        prepare(system)
+        make(system, "python3,python3-numpy,python3-venv,ca-certificates")
         for package in packages:
             (try_deb if package.suffix == ".deb" else try_wheel)(system, package)
 

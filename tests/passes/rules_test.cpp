@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -237,12 +238,89 @@ TEST_P(Movements, KeepEveryBit) {
 INSTANTIATE_TEST_SUITE_P(All, Movements, testing::ValuesIn(movements()),
                          [](const auto& info) { return info.param.fires; });
 
+// Transposed convolutions by constants, as convolutions for each place modulo the strides.
+struct Transposed {
+  std::string name;
+  std::string x;
+  std::string w;
+  std::string attrs;
+  int64_t channels;  // of the bias; 0: none
+};
+
+std::vector<Transposed> transposed() {
+  return {
+      {"same_size", "1,8,6,5", "8,4,3,3", "output_shape=[12,10], strides=[2,2]", 4},
+      {"padded", "2,8,6,5", "8,4,3,3", "output_shape=[12,10], strides=[2,2], pads=[1,1]", 0},
+      {"cut_short", "1,3,6,5", "3,2,4,4", "output_shape=[9,7], strides=[2,2], pads=[1,2]", 2},
+      {"beyond_the_last_tap", "1,3,2,2", "3,2,2,2", "output_shape=[9,6], strides=[2,2]", 2},
+      {"one_phase", "1,4,5,5", "4,3,3,3", "output_shape=[7,7]", 3},
+      {"other_strides", "1,4,5,4", "4,2,3,5", "output_shape=[15,20], strides=[3,4]", 2},
+      {"dilated", "1,4,5,5", "4,2,3,3", "output_shape=[15,16], strides=[2,3], dilations=[3,2]", 2},
+      {"groups", "1,6,5,5", "6,2,3,3", "output_shape=[10,10], strides=[2,2], group=3", 6},
+      {"one_dim", "2,4,9", "4,2,5", "output_shape=[20], strides=[2], pads=[1]", 2},
+      {"several_segments", "1,200,3,3", "200,4,3,3", "output_shape=[6,6], strides=[2,2]", 4},
+      {"far_pads", "1,2,9,9", "2,2,3,3", "output_shape=[4,3], strides=[2,2], pads=[5,7]", 0},
+  };
+}
+
+class TransposedConvolutions : public testing::TestWithParam<Transposed> {};
+
+TEST_P(TransposedConvolutions, KeepEveryBit) {
+  const Transposed& t = GetParam();
+  std::string text = fmt::format(
+      "graph @t(%x: f32[{}]) -> (%z) {{\n%w = const f32[{}] random(seed=3, lo=-1, hi=1)\n", t.x,
+      t.w);
+  if (t.channels > 0) {
+    text += fmt::format("%b = const f32[{}] random(seed=4, lo=-1, hi=1)\n", t.channels);
+  }
+  text += fmt::format("%z = conv_transpose(%x, %w{}) {{{}}}\n}}", t.channels > 0 ? ", %b" : "",
+                      t.attrs);
+  const auto graph = driver::parse_model(text).value();
+  const std::vector<Word> edges = edge_values(DType::kF32);
+  for (const size_t apart : {size_t{1} << 30, size_t{23}}) {
+    Bytes x(static_cast<size_t>(graph.type(graph.inputs[0]).elements()) * 4);
+    uint32_t drawn = 7;
+    for (size_t i = 0; i < x.size() / 4; ++i) {
+      drawn = drawn * 1664525U + 1013904223U;
+      const bool edge = i % apart == apart - 1;
+      const auto number = static_cast<float>(static_cast<int32_t>(drawn)) * 0x1p-31F;
+      store_word(x.data() + 4 * i, DType::kF32,
+                 edge ? edges[i / apart % edges.size()] : std::bit_cast<uint32_t>(number));
+    }
+    const Outcome plain = run_text(text, optional_passes(), {x});
+    const Outcome optimized = run_text(text, value_changing_passes(), {x});
+    ASSERT_EQ(plain.error + optimized.error, "") << text;
+    EXPECT_EQ(plain.outputs, optimized.outputs) << text;
+  }
+  EXPECT_TRUE(applied(text, "simplify").contains("conv_transpose_phases")) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransposedConvolutions, testing::ValuesIn(transposed()),
+                         [](const auto& info) { return info.param.name; });
+
+// Too many phases, one that meets no tap, weights that are no constant, other elements.
+TEST(TransposedConvolution, StaysWhole) {
+  for (const char* text : {
+           "graph @t(%x: f32[1,2,3,3]) -> (%z) {\n%w = const f32[2,2,5,5] splat(1)\n"
+           "%z = conv_transpose(%x, %w) {output_shape=[15,15], strides=[5,5]}\n}",
+           "graph @t(%x: f32[1,2,3,3]) -> (%z) {\n%w = const f32[2,2,1,1] splat(1)\n"
+           "%z = conv_transpose(%x, %w) {output_shape=[6,6], strides=[2,2]}\n}",
+           "graph @t(%x: f32[1,2,3,3], %w: f32[2,2,3,3]) -> (%z) {\n"
+           "%z = conv_transpose(%x, %w) {output_shape=[6,6], strides=[2,2]}\n}",
+           "graph @t(%x: f16[1,2,3,3]) -> (%z) {\n%w = const f16[2,2,3,3] splat(1)\n"
+           "%z = conv_transpose(%x, %w) {output_shape=[6,6], strides=[2,2]}\n}",
+       }) {
+    EXPECT_TRUE(applied(text, "simplify").empty()) << text;
+  }
+}
+
 const std::set<std::string> kCastRules = {"cast_back", "cast_cast", "cast_same"};
 
 // Every name given to Patch::by in src/ops has a row above (CastChains, for those of cast), and
 // every row names a rule there is.
 TEST(EveryRule, IsProven) {
   std::set<std::string> proven = kCastRules;
+  proven.insert("conv_transpose_phases");
   for (const Rule& rule : rules()) {
     if (!rule.fires.empty()) proven.insert(rule.fires);
   }

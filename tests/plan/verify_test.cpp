@@ -59,7 +59,7 @@ TEST_F(Verify, ScheduleRefusesAGroupThatIsNone) {
 
 TEST_F(Verify, ScheduleRefusesABufferThatIsNone) {
   plan_.steps[0].reads = {17};
-  EXPECT_EQ(schedule(), "[unknown_instance] step 0 names an instance that is none of the 6");
+  EXPECT_EQ(schedule(), "[unknown_instance] step 0 names an instance that is not among the 6");
   EXPECT_EQ(allocation(), schedule());
 }
 

@@ -115,15 +115,15 @@ TEST(LoadEngine, RefusesBrokenPrograms) {
        "program: step 'g1': buffer 0 does not exist"},
       {[](Program& p) { p.parameters[0].data = nullptr; }, "program: parameter 0 has no data"},
       {[](Program& p) { p.inputs[0].bytes = 1; },
-       "program: input 'x': its shape does not give 1 bytes"},
+       "program: input 'x': its shape does not have 1 bytes"},
       {[](Program& p) {
          p.outputs[0].shape = {-8, -64};
        },
-       "program: output 'y': its shape does not give 2048 bytes"},
+       "program: output 'y': its shape does not have 2048 bytes"},
       {[](Program& p) {
          p.outputs[0].shape = {int64_t{1} << 40, int64_t{1} << 40};
        },
-       "program: output 'y': its shape does not give 2048 bytes"},
+       "program: output 'y': its shape does not have 2048 bytes"},
       {[](Program& p) { p.scratch_bytes = -1; }, "program: arena of 2112 bytes, scratch of -1"},
   };
   for (const Broken& broken : programs) {
@@ -150,7 +150,7 @@ TEST(LoadEngine, RefusesWhatItsLoaderDidNotWrite) {
       {[](Program& p) { p.steps[1].kernel().launch.pop_back(); }, Code::kParseError,
        "step 'g1': its launch has 7 bytes, expected 8 and as many for each size"},
       {[](Program& p) { p.steps[1].kernel().launch = host_launch(-1); }, Code::kParseError,
-       "step 'g1': its launch has -1 parallel points"},
+       "step 'g1': its launch has -1 parallel iterations"},
       {[](Program& p) { p.steps[0].kernel().symbol = "g"; }, Code::kParseError,
        "step 'g0': its object has no function 'g'"},
       {[](Program& p) { p.steps[0].kernel().object = std::make_shared<const std::string>("x"); },

@@ -276,7 +276,7 @@ TEST(States, ProgramsThatCannotRunAreRefused) {
   auto program = make_accumulator();
   program->states[0].input.bytes = 4;
   EXPECT_EQ(check_program(*program).to_string(),
-            "internal: program: state 'sum': its shape does not give 4 bytes");
+            "internal: program: state 'sum': its shape does not have 4 bytes");
 }
 
 TEST(States, OfAnotherSizeThanPlannedAreRefused) {

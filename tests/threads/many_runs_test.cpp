@@ -18,6 +18,7 @@
 #include "base/sanitizers.h"
 #include "driver/compile.h"
 #include "session/model.h"
+#include "support/small_mlp.h"
 #include "tooling/seeded_run.h"
 
 namespace pyc {
@@ -25,15 +26,6 @@ namespace {
 
 constexpr int kThreads = 64;
 constexpr int kSamples = 10;
-constexpr std::string_view kSmall = R"(graph @small(%x: f32[8,64]) -> (%y) {
-  %w = const f32[64,32] random(seed=1, lo=-0.1, hi=0.1)
-  %b = const f32[32] splat(0.5)
-  %h = matmul(%x, %w)
-  %a = add(%h, %b)
-  %r = relu(%a)
-  %y = softmax(%r) {axis=-1}
-}
-)";
 
 // 0 where the system does not say.
 int64_t resident_bytes() {
@@ -46,7 +38,7 @@ int64_t resident_bytes() {
 TEST(ManyRuns, SixtyFourThreadsHaveTheBitsOfOneAndMemoryStaysFlat) {
   const char* const asked = std::getenv("PYC_RUNS");
   const int64_t runs = asked == nullptr ? 20'000 : std::max<int64_t>(kSamples, std::atoll(asked));
-  auto graph = driver::parse_model(kSmall);
+  auto graph = driver::parse_model(test::kSmallMlp);
   ASSERT_TRUE(graph.ok());
   driver::CompileOptions options;
   options.threads = 1;

@@ -213,6 +213,7 @@ class Pool {
 
   std::vector<Json> run() {
     for (size_t i = 0; i < cases_.size(); ++i) waiting_.push_back(i);
+    show();
     while (!waiting_.empty() || !children_.empty()) {
       while (!waiting_.empty() && children_.size() < static_cast<size_t>(command_.jobs)) {
         const size_t count = std::min(waiting_.size(), static_cast<size_t>(command_.per_process));
@@ -259,6 +260,10 @@ class Pool {
   void note(size_t at, Json result) {
     results_[at] = std::move(result);
     ++done_;
+    show();
+  }
+
+  void show() {
     if (!progress_.shown()) return;
     progress_.part(static_cast<double>(done_), static_cast<double>(cases_.size()));
     progress_.note(fmt::format("{} of {} cases", done_, cases_.size()));

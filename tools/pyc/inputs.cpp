@@ -243,7 +243,7 @@ void compile_settled(const ModelFile& file, CompileOptions& compile, const std::
 
 void InputOptions::declare(Options& options) {
   options.list("--input", files, "NAME=FILE: an input from a .npy or .pb file; may be repeated");
-  options.integer("--seed", seed, "Seed of the inputs that no file gives", 0, INT64_MAX);
+  options.integer("--seed", seed, "Seed of the inputs without a file", 0, INT64_MAX);
 }
 
 void InputOptions::read(const ModelFile& file) {

@@ -148,7 +148,7 @@ class Inspect final : public Command {
     if (report.contains("opsets")) show_origin(report);
     say("breaks  {}\n", breaks.summary().summary);
     for (const pyc_unsupported_node& node : model.unsupported()) show_unsupported(node);
-    if (!print_of_graph.empty()) say("print   {}\n", print_of_graph);
+    if (!print_of_graph.empty()) say("hash    {}\n", print_of_graph);
     return kExitOk;
   }
 

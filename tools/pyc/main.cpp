@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -36,8 +37,11 @@ std::unique_ptr<Command> find_command(const std::string& name) {
     if (command->name() == name) return std::move(command);
     names.push_back(command->name());
   }
+  const std::string known = fmt::format("; known are {}", fmt::join(names, ", "));
+  names.insert(names.end(), {"--help", "--version"});
+  const std::string near = did_you_mean(name, names);
   throw Error(PYC_STATUS_UNKNOWN_OPTION,
-              fmt::format("there is no command '{}'{}", name, did_you_mean(name, names)), "");
+              fmt::format("there is no command '{}'{}", name, near.empty() ? known : near), "");
 }
 
 Options options_of(Command& command) {

@@ -20,6 +20,18 @@ std::vector<std::string> split_names(const std::string& names) {
   return {names.substr(0, comma), names.substr(comma + 1)};
 }
 
+[[noreturn]] void refuse_value(const std::string& names, const std::string& expected,
+                               const std::string& given) {
+  throw Error(
+      PYC_STATUS_INVALID_ARGUMENT,
+      fmt::format("{}: expected {}, found '{}'", split_names(names).back(), expected, given), "");
+}
+
+// The parser's own words begin with the name of the option or argument.
+std::string named_in(const std::string& message) {
+  return message.substr(0, message.find_first_of(": "));
+}
+
 }  // namespace
 
 struct Options::Impl {
@@ -82,10 +94,10 @@ void Options::choice(const std::string& name, std::string& value, const std::str
 void Options::integer(const std::string& name, int64_t& value, const std::string& help, int64_t lo,
                       int64_t hi) {
   impl_->texts.push_back({split_names(name), help});
-  const auto check = [lo, hi](const std::string& given) -> std::string {
+  const auto check = [name, lo, hi](const std::string& given) -> std::string {
     int64_t number = 0;
     if (CLI::detail::lexical_cast(given, number) && number >= lo && number <= hi) return "";
-    return fmt::format("expected an integer from {} to {}, found '{}'", lo, hi, given);
+    refuse_value(name, fmt::format("an integer from {} to {}", lo, hi), given);
   };
   impl_->app.add_option(name, value, help)
       ->check(CLI::Validator(check, "", ""))
@@ -94,7 +106,14 @@ void Options::integer(const std::string& name, int64_t& value, const std::string
 
 void Options::number(const std::string& name, double& value, const std::string& help) {
   impl_->texts.push_back({split_names(name), help});
-  impl_->app.add_option(name, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  const auto check = [name](const std::string& given) -> std::string {
+    double number = 0;
+    if (CLI::detail::lexical_cast(given, number) && number >= 0) return "";
+    refuse_value(name, "a number of 0 or more", given);
+  };
+  impl_->app.add_option(name, value, help)
+      ->check(CLI::Validator(check, "", ""))
+      ->capture_default_str();
 }
 
 void Options::flag(const std::string& name, bool& value, const std::string& help) {
@@ -119,10 +138,24 @@ bool Options::parse(std::vector<std::string> arguments) {
   } catch (const CLI::CallForHelp&) {
     say("{}", Lines{impl_->app.help()});
     return false;
+  } catch (const CLI::RequiredError& e) {
+    throw Error(PYC_STATUS_INVALID_ARGUMENT,
+                fmt::format("no {0} is given; `{1} --help` shows what '{1}' takes",
+                            named_in(e.what()), impl_->app.get_name()),
+                "");
+  } catch (const CLI::ArgumentMismatch& e) {
+    throw Error(PYC_STATUS_INVALID_ARGUMENT,
+                fmt::format("{}: a value is missing", named_in(e.what())), "");
   } catch (const CLI::ParseError& e) {
     throw Error(PYC_STATUS_UNKNOWN_OPTION, e.what(), "");
   }
   const std::vector<std::string> extras = impl_->app.remaining();
+  if (!extras.empty() && !extras[0].starts_with('-')) {
+    throw Error(
+        PYC_STATUS_INVALID_ARGUMENT,
+        fmt::format("'{}' is one argument too many for '{}'", extras[0], impl_->app.get_name()),
+        "");
+  }
   if (!extras.empty()) {
     throw Error(PYC_STATUS_UNKNOWN_OPTION,
                 fmt::format("'{}' is not an option of '{}'{}", extras[0], impl_->app.get_name(),

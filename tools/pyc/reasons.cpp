@@ -13,7 +13,7 @@ void print_page() {
   say("# Reason codes\n\n"
       "Every decision of a compile or a run has one of these codes, and so has every alternative "
       "that was out; a refused run has the name of\n"
-      "its [error code](errors.md). *about* is what stands before the colon of the decision's "
+      "its [error code](errors.md). *about* is the text before the colon of the decision's "
       "`what`. `pyc explain MODEL` shows a model's decisions. Written by\n"
       "`pyc reasons --markdown` from the table in `src/base/reasons.inc`; tests keep this page "
       "equal to it, check every decision they see against it, and\n"

@@ -101,7 +101,7 @@ class Tune final : public Command {
         "{}\n",
         r.changed, r.near_best, r.measured + r.known);
     if (r.wrong > 0) say("{} left out: their results were wrong\n", r.wrong);
-    say("this machine: {:.1f} GFLOP/s, {:.1f} GB/s, {:.1f} us a step\n", r.flops_per_ns,
+    say("this machine: {:.1f} GFLOP/s, {:.1f} GB/s, {:.2f} us a step\n", r.flops_per_ns,
         r.bytes_per_ns, r.step_ns / 1e3);
   }
 

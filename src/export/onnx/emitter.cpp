@@ -191,7 +191,7 @@ void Emitter::begin(const ir::Node& node) {
     x.name = cast(x.name, x.type.dtype, dtype("to"));
     x.type.dtype = dtype("to");
   }
-  if (read_outputs().size() > 1) refuse("ONNX gives all of its results one dtype");
+  if (read_outputs().size() > 1) refuse("in ONNX all of its results have one dtype");
 }
 
 Names Emitter::all_inputs() const {

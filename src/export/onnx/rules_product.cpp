@@ -57,7 +57,7 @@ void attend(Emitter& e) {
   if (e.read_outputs().size() > 1) return e.refuse("ONNX has no maxima and sums of rows");
   if (e.node().attrs.contains("stored_as")) return e.refuse("ONNX would round what it sums, too");
   if (placed && e.integer("past") != 0)
-    return e.refuse("its queries stand behind keys it was given");
+    return e.refuse("its queries come after keys that were passed in");
   if (scale == 0.0 || (e.out_type().dtype == DType::kF64 && static_cast<float>(scale) != scale)) {
     return e.refuse("ONNX has no such scale");
   }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/mapped_file.h"
+#include "import/onnx/differentiated.h"
 #include "import/onnx/proto.h"
 #include "import/onnx/rules.h"
 #include "import/onnx/tensor.h"
@@ -86,6 +87,8 @@ class Importer {
   Status add_inputs(const GraphProto& proto, Scope& scope, bool main);
   Status add_node(const NodeProto& node, Scope& scope);
   Status add_op(const NodeProto& node, Scope& scope);
+  Status add_differentiated(const NodeProto& node, open::OpenNode& made, Scope& scope);
+  Status charge_copy(const open::OpenNode& node);
   Status add_unsupported(const NodeProto& node, const std::string& name, int64_t opset);
   Status add_constant(const NodeProto& node, Scope& scope);
   Status add_function(const NodeProto& node, const FunctionProto& function, Scope& scope);
@@ -157,10 +160,15 @@ Result<DynValue> constant_value(const open::OpenAttr& attr) {
   return Status(Code::kUnsupported, "a constant of this kind is not supported");
 }
 
+bool is_gradient(const NodeProto& node) {
+  return node.op == "Gradient" && node.domain == "ai.onnx.preview.training";
+}
+
 // What a node and the graphs inside of it read by name.
 void collect_reads(const NodeProto& node, std::vector<std::string_view>& reads) {
   reads.insert(reads.end(), node.inputs.begin(), node.inputs.end());
   for (const AttributeProto& a : node.attributes) {
+    if (is_gradient(node) && a.name == "y") reads.push_back(a.s);
     for (const GraphProto& g : a.g) {
       for (const NodeProto& inner : g.nodes) collect_reads(inner, reads);
       for (const ValueInfo& output : g.outputs) reads.push_back(output.name);
@@ -414,7 +422,7 @@ Status Importer::add_constant(const NodeProto& node, Scope& scope) {
   if (!a->ref.empty()) {
     if (scope.given == nullptr || !scope.given->contains(a->ref)) {
       return {Code::kVerifyFailed,
-              fmt::format("{}: nothing gives attribute '{}'", describe(node), a->ref)};
+              fmt::format("{}: attribute '{}' has no value here", describe(node), a->ref)};
     }
     a = scope.given->at(a->ref);
   }
@@ -454,6 +462,71 @@ Status Importer::add_unsupported(const NodeProto& node, const std::string& name,
 std::string Importer::own_name(std::string name) {
   const int count = ++drawing_[name];
   return count == 1 ? name : fmt::format("{}#{}", name, count);
+}
+
+// What a node and its regions hold.
+struct Extent {
+  size_t nodes = 0;
+  size_t values = 0;
+  int depth = 0;  // of regions in regions
+};
+void add_extent(const open::OpenNode& node, int depth, Extent& extent) {
+  ++extent.nodes;
+  extent.values += node.inputs.size() + node.outputs.size();
+  extent.depth = std::max(extent.depth, depth);
+  for (const OpenGraph* region : open::regions_of(node)) {
+    for (const open::OpenNode& inner : region->nodes) add_extent(inner, depth + 1, extent);
+  }
+}
+
+// A Gradient copies nodes: they count as if they stood in the file, those in regions too, which are
+// written out once more when it is closed.
+Status Importer::charge_copy(const open::OpenNode& node) {
+  Extent extent;
+  add_extent(node, 1, extent);
+  if (extent.depth > kMaxRegionDepth) return {Code::kVerifyFailed, "regions nest too deep"};
+  nodes_ += extent.nodes;
+  if (nodes_ > kMaxNodes) {
+    return {Code::kBudgetExceeded, fmt::format("the model has more than {} nodes", kMaxNodes)};
+  }
+  return charge(2 *
+                (extent.nodes * sizeof(open::OpenNode) + extent.values * sizeof(open::OpenValue)));
+}
+
+// What a Gradient differentiates, which its attributes name, becomes a region of the node.
+Status Importer::add_differentiated(const NodeProto& node, open::OpenNode& made, Scope& scope) {
+  std::vector<OpenId> given;
+  for (const std::string_view list : {"xs", "zs"}) {
+    const auto it = made.attrs.find(list);
+    if (it == made.attrs.end()) continue;
+    const auto* names = std::get_if<std::vector<std::string>>(&it->second);
+    if (names == nullptr) {
+      return {Code::kVerifyFailed,
+              fmt::format("{}: attribute '{}' must be names", describe(node), list)};
+    }
+    const std::vector<std::string_view> views(names->begin(), names->end());
+    PYC_ASSIGN(const std::vector<OpenId> ids, read(scope, views, describe(node)));
+    given.insert(given.end(), ids.begin(), ids.end());
+  }
+  const auto it = made.attrs.find("y");
+  const auto* y = it == made.attrs.end() ? nullptr : std::get_if<std::string>(&it->second);
+  if (y == nullptr || y->empty() || !made.attrs.contains("xs")) {
+    return {Code::kVerifyFailed, fmt::format("{}: attributes 'xs' and 'y' are needed, which name "
+                                             "tensors",
+                                             describe(node))};
+  }
+  const std::string_view name = *y;
+  PYC_ASSIGN(const std::vector<OpenId> target, read(scope, std::span(&name, 1), describe(node)));
+  if (given.size() != made.inputs.size() || std::ranges::count(given, kAbsentId) > 0) {
+    return {Code::kVerifyFailed,
+            fmt::format("{}: expected an input for each of the {} tensors in xs and zs, found {}",
+                        describe(node), given.size(), made.inputs.size())};
+  }
+  const auto charged = [&](const open::OpenNode& copied) { return charge_copy(copied); };
+  PYC_ASSIGN(std::shared_ptr<const OpenGraph> body,
+             differentiated_region(*scope.graph, given, target[0], charged));
+  made.attrs.insert_or_assign("body", std::move(body));
+  return {};
 }
 
 Status Importer::add_op(const NodeProto& node, Scope& scope) {
@@ -504,6 +577,7 @@ Status Importer::add_op(const NodeProto& node, Scope& scope) {
               fmt::format("{}: attribute '{}' is given twice", describe(node), a.name)};
     }
   }
+  if (is_gradient(node)) PYC_TRY(add_differentiated(node, made, scope));
   for (const std::string_view name : node.outputs) {
     if (name.empty()) {
       made.outputs.push_back(kAbsentId);
@@ -558,7 +632,7 @@ Status Importer::add_function(const NodeProto& node, const FunctionProto& functi
     }
     if (id == kAbsentId) {
       return {Code::kVerifyFailed,
-              fmt::format("{}: the function gives no output {}", describe(node), i)};
+              fmt::format("{}: the function returns no output {}", describe(node), i)};
     }
     if (!scope.names.emplace(node.outputs[i], id).second) {
       return {Code::kVerifyFailed,

@@ -42,10 +42,11 @@ void add(std::vector<Entry>& entries, Entry entry) {
 
 Table make_table() {
   Table table;
-  for (const Rules family : {control_rules(), dynamic_rules(), elementwise_rules(), linear_rules(),
-                             ml_rules(), microsoft_rules(), norm_rules(), product_rules(),
-                             recurrent_rules(), reduce_rules(), resize_rules(), sequence_rules(),
-                             shape_rules(), string_rules(), tree_rules(), window_rules()}) {
+  for (const Rules family :
+       {control_rules(), dynamic_rules(), elementwise_rules(), linear_rules(), ml_rules(),
+        microsoft_rules(), norm_rules(), product_rules(), recurrent_rules(), reduce_rules(),
+        resize_rules(), sequence_rules(), shape_rules(), string_rules(), training_rules(),
+        tree_rules(), window_rules()}) {
     for (const Rule& rule : family) {
       add(table[key_of(rule.domain, rule.op)], {rule.since,
                                                 {.name = text_name(rule.domain, rule.op),

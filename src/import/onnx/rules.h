@@ -79,6 +79,7 @@ Rules string_rules();
 Rules ml_rules();
 Rules linear_rules();
 Rules tree_rules();
+Rules training_rules();
 
 // A string as a template argument.
 template <size_t N>

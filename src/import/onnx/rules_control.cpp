@@ -115,7 +115,7 @@ Status loop_close(CloseContext& c) {
     carried.push_back(c.input(i));
   }
   if (body->outputs.size() < 1 + carried.size()) {
-    return c.refused(Code::kInvalidArgument, "the body gives too few outputs");
+    return c.refused(Code::kInvalidArgument, "the body returns too few outputs");
   }
   std::vector<std::vector<ValueId>> scans(body->outputs.size() - 1 - carried.size());
   for (int64_t i = 0; i < trips && going && c.ok(); ++i) {
@@ -149,7 +149,7 @@ Status loop_host(HostCall& call) {
   spec.carried = inputs_from(call, 2);
   const size_t fixed = 1 + spec.carried.size();
   if (body->outputs.size() < fixed) {
-    return {Code::kInvalidArgument, "the body gives too few outputs"};
+    return {Code::kInvalidArgument, "the body returns too few outputs"};
   }
   spec.scans = body->outputs.size() - fixed;
   spec.scan_elements = types_of(*body, fixed);
@@ -198,7 +198,7 @@ Result<ScanCounts> scan_counts(const open::OpenGraph& body, int64_t scanned, siz
   const auto count = static_cast<size_t>(scanned);
   const size_t states = inputs - count;
   if (body.outputs.size() < states) {
-    return Status(Code::kInvalidArgument, "the body gives too few outputs");
+    return Status(Code::kInvalidArgument, "the body returns too few outputs");
   }
   return ScanCounts{states, count, body.outputs.size() - states};
 }

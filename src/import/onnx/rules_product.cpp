@@ -113,7 +113,7 @@ Status attention(CloseContext& c) {
 
 ValueId through_region(CloseContext& c, const open::OpenGraph& region, ValueId v) {
   const std::vector<ValueId> out = c.region(region, std::span(&v, 1));
-  if (c.ok() && out.size() != 1) c.refuse(Code::kInvalidArgument, "a region gives one output");
+  if (c.ok() && out.size() != 1) c.refuse(Code::kInvalidArgument, "a region returns one output");
   return c.ok() ? out[0] : v;
 }
 

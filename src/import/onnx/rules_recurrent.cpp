@@ -169,51 +169,7 @@ Status stft(CloseContext& c) {
                       {"onesided", c.attr_int("onesided", 1) != 0}}));
 }
 
-// Inputs: rate, step number, then n tensors of each kind; outputs: the new ones of all kinds but
-// the gradients.
-template <Name Op>
-Status optimizer(CloseContext& c, size_t kinds, Attrs attrs) {
-  if (c.inputs() < 2 || (c.inputs() - 2) % kinds != 0) {
-    return c.refused(Code::kInvalidArgument,
-                     fmt::format("expected 2 + {}n inputs, found {}", kinds, c.inputs()));
-  }
-  attrs["norm_coefficient"] = c.attr_float("norm_coefficient", 0.0);
-  const size_t n = (c.inputs() - 2) / kinds;
-  for (size_t i = 0; i < n; ++i) {
-    std::vector<ValueId> in{c.input(0), c.input(1)};
-    for (size_t k = 0; k < kinds; ++k) in.push_back(c.input(2 + k * n + i));
-    const ValueId first = c.op(Op.text, in, attrs);
-    for (size_t k = 0; k + 1 < kinds && c.ok(); ++k) c.set(k * n + i, c.result(first, k));
-  }
-  return c.status();
-}
-
-Status adam(CloseContext& c) {
-  return optimizer<"adam">(c, 4,
-                           {{"alpha", c.attr_float("alpha", 0.9)},
-                            {"beta", c.attr_float("beta", 0.999)},
-                            {"epsilon", c.attr_float("epsilon", 0.0)},
-                            {"norm_coefficient_post", c.attr_float("norm_coefficient_post", 0.0)}});
-}
-
-Status adagrad(CloseContext& c) {
-  return optimizer<"adagrad">(c, 3,
-                              {{"decay_factor", c.attr_float("decay_factor", 0.0)},
-                               {"epsilon", c.attr_float("epsilon", 0.0)}});
-}
-
-Status momentum(CloseContext& c) {
-  return optimizer<"momentum">(c, 3,
-                               {{"alpha", c.attr_float("alpha", 0.9)},
-                                {"beta", c.attr_float("beta", 1.0)},
-                                {"mode", c.attr_string("mode", "standard")}});
-}
-
-constexpr std::string_view kTraining = "ai.onnx.preview.training";
-
 constexpr Rule kRecurrentRules[] = {
-    {"Adagrad", adagrad, nullptr, 1, kTraining},
-    {"Adam", adam, nullptr, 1, kTraining},
     {.op = "Bernoulli", .close = bernoulli, .random = true},
     {"BlackmanWindow", window<"blackman">},
     {"DFT", dft},
@@ -222,7 +178,6 @@ constexpr Rule kRecurrentRules[] = {
     {"HannWindow", window<"hann">},
     {"LSTM", lstm},
     {"MelWeightMatrix", mel_weight_matrix},
-    {"Momentum", momentum, nullptr, 1, kTraining},
     {.op = "Multinomial", .close = multinomial, .random = true},
     {"RNN", rnn},
     {.op = "RandomNormal", .close = random_normal, .random = true},

@@ -116,7 +116,7 @@ Status split(CloseContext& c) {
   }
   if (c.outputs() > sizes.size()) {
     return c.refused(Code::kInvalidArgument,
-                     fmt::format("{} parts cannot give {} outputs", sizes.size(), c.outputs()));
+                     fmt::format("{} parts cannot become {} outputs", sizes.size(), c.outputs()));
   }
   const ValueId first = c.op("split", {x}, {{"axis", axis}, {"sizes", sizes}});
   for (size_t i = 0; i < c.outputs() && c.ok(); ++i) c.set(i, c.result(first, i));

@@ -119,7 +119,7 @@ Status move_strings(HostCall& call) {
     host::NewStrings strings;
     for (const int64_t place : to_ints(moved[i])) {
       if (place < 0 || place >= static_cast<int64_t>(in.strings.size())) {
-        return {Code::kUnsupported, "elements that are none of the input's"};
+        return {Code::kUnsupported, "elements that are not in the input"};
       }
       PYC_TRY(strings.add(*in.strings[static_cast<size_t>(place)]));
     }

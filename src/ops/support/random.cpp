@@ -55,7 +55,23 @@ Expr random_unit(LowerContext& context, Expr at) {
   return convert(chosen, DType::kF64) * 0x1p-32;
 }
 
+Expr drawn_position(LowerContext& context, std::span<const Expr> index, size_t last_input) {
+  const TensorType& y = context.output_type(0);
+  const Expr at = position(context, index, y.shape);
+  if (context.inputs() <= static_cast<int>(last_input)) return at;
+  return at + context.input(static_cast<int>(last_input), {}) * context.index(y.elements());
+}
+
+Status check_drawn_before(const InferArgs& args, size_t last_input) {
+  if (args.inputs.size() <= last_input) return {};
+  const TensorType& before = args.inputs[last_input];
+  if (before == TensorType{DType::kI64, {}}) return {};
+  return {Code::kDtypeMismatch,
+          "how often it was drawn before must be i64[], found " + before.to_string()};
+}
+
 Types infer_random(const InferArgs& args) {
+  PYC_TRY(check_drawn_before(args, 0));
   TensorType y{args.attr_dtype("dtype"), args.attr_ints("shape")};
   PYC_TRY(require_dtype("the result", {y.dtype, {}}, kFloats));
   PYC_TRY(ir::check_type(y));

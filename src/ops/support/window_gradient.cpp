@@ -9,9 +9,6 @@ namespace pyc::ops {
 
 namespace {
 
-// More phases than this are left to conv_transpose.
-constexpr int64_t kMostPhases = 16;
-
 // A letter of an equation for each dim of the planes, different for each `first`.
 char plane_letter(char first, size_t d) { return static_cast<char>(first + static_cast<char>(d)); }
 
@@ -50,35 +47,6 @@ ValueId turned(Backward& b, ValueId w, int64_t group) {
   std::swap(shape[0], shape[1]);
   shape[0] *= group;
   return b.reshape(b.transpose(b.reshape(w, split), order), shape);
-}
-
-// The elements of one dim whose place is a certain number modulo the stride: the taps that meet
-// them, and what of the places these taps read. Tap k of place q meets element q·stride +
-// k·dilation - begin.
-struct Phase {
-  int64_t first = 0;     // tap
-  int64_t step = 1;      // from tap to tap
-  int64_t taps = 0;      // how many; 0: no place meets these elements
-  int64_t dilation = 1;  // from tap to tap in the places
-  int64_t before = 0;    // zeros in front of the places
-  int64_t behind = 0;
-};
-
-// Elements offset, offset + stride, …, `count` of them.
-Phase phase_of(const Window& window, size_t d, int64_t offset, int64_t count, int64_t places) {
-  const int64_t stride = window.strides[d];
-  const int64_t dilation = window.dilations[d];
-  const int64_t common = std::gcd(stride, dilation);
-  Phase p{.step = stride / common, .dilation = dilation / common};
-  const int64_t at = offset + window.begin[d];
-  while (p.first < p.step && (at - p.first * dilation) % stride != 0) ++p.first;
-  if (p.first >= std::min(p.step, window.kernel[d])) return p;
-  p.taps = (window.kernel[d] - 1 - p.first) / p.step + 1;
-  const int64_t reach = (p.taps - 1) * p.dilation;
-  const int64_t lowest = (at - p.first * dilation) / stride - reach;
-  p.before = -lowest;
-  p.behind = lowest + reach + count - places;
-  return p;
 }
 
 // The gradient of the elements of one phase in each dim: a convolution with the taps that meet
@@ -125,6 +93,22 @@ ValueId interleaved(Backward& b, ValueId v, const Window& window, const Ints& co
 }
 
 }  // namespace
+
+Phase phase_of(const Window& window, size_t d, int64_t offset, int64_t count, int64_t places) {
+  const int64_t stride = window.strides[d];
+  const int64_t dilation = window.dilations[d];
+  const int64_t common = std::gcd(stride, dilation);
+  Phase p{.step = stride / common, .dilation = dilation / common};
+  const int64_t at = offset + window.begin[d];
+  while (p.first < p.step && (at - p.first * dilation) % stride != 0) ++p.first;
+  if (p.first >= std::min(p.step, window.kernel[d])) return p;
+  p.taps = (window.kernel[d] - 1 - p.first) / p.step + 1;
+  const int64_t reach = (p.taps - 1) * p.dilation;
+  const int64_t lowest = (at - p.first * dilation) / stride - reach;
+  p.before = -lowest;
+  p.behind = lowest + reach + count - places;
+  return p;
+}
 
 ValueId padded_conv(Backward& b, ValueId x, ValueId w, const Window& window, int64_t group) {
   return b.op("conv", {with_zeros(b, x, window.begin, window.end), w},

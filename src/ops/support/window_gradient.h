@@ -25,6 +25,23 @@ ValueId conv_input_gradient(Backward& b, ValueId g, ValueId w, const Window& win
 ValueId conv_weight_gradient(Backward& b, ValueId x, ValueId g, const Window& window,
                              int64_t group);
 
+// The elements of one dim whose place is a certain number modulo the stride: the taps that meet
+// them, and what of the places these taps read. Tap k of place q meets element q·stride +
+// k·dilation - begin.
+struct Phase {
+  int64_t first = 0;     // tap
+  int64_t step = 1;      // from tap to tap
+  int64_t taps = 0;      // how many; 0: no place meets these elements
+  int64_t dilation = 1;  // from tap to tap in the places
+  int64_t before = 0;    // zeros in front of the places
+  int64_t behind = 0;
+};
+
+// Elements offset, offset + stride, …, `count` of them.
+Phase phase_of(const Window& window, size_t d, int64_t offset, int64_t count, int64_t places);
+// More phases than this are left to conv_transpose.
+inline constexpr int64_t kMostPhases = 16;
+
 // For each element of input 0 (NC, planes) the sum of `v`, one value per place of the window, over
 // the places whose window has it.
 ValueId sum_over_windows(Backward& b, ValueId v, const Window& window);

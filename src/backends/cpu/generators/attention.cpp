@@ -42,7 +42,8 @@ class PlannedAttention final : public CpuPlan {
       out.push_back({symbol + suffix,
                      nullptr,
                      runtime::host_launch(packing.matrices() * packing.panels()),
-                     {value(source), workspace(offset)}});
+                     {value(source), workspace(offset)},
+                     true});
     };
     pack("_keys", plan_.keys, group.attention->k->buffer, 0);
     if (plan_.pack_values) {

@@ -37,8 +37,13 @@ class PlannedMatmul final : public CpuPlan {
                                             const std::string& symbol) const override {
     std::vector<backends::CompiledStep> out;
     for (MatmulStep& s : matmul_steps(group, plan_, symbol)) {
-      out.push_back({s.symbol, nullptr, runtime::host_launch(s.parallel), std::move(s.operands)});
+      out.push_back({.symbol = s.symbol,
+                     .object = nullptr,
+                     .launch = runtime::host_launch(s.parallel),
+                     .operands = std::move(s.operands),
+                     .prepares = true});
     }
+    out.back().prepares = false;
     return out;
   }
   // First B, then A, of those that are packed ahead.

@@ -91,8 +91,7 @@ llvm::Value* ExprEmitter::address(uint32_t buffer, ExprId offset, int lane) {
   return b_.CreateGEP(element, pointer, b_.getInt64(static_cast<uint64_t>(lanes)));
 }
 
-llvm::Value* ExprEmitter::guarded(Value* guard, Value* pointer) {
-  if (guard == nullptr) return pointer;
+llvm::Value* ExprEmitter::safe() {
   if (safe_ == nullptr) {
     auto* type = llvm::ArrayType::get(b_.getInt8Ty(), kSafeBytes);
     safe_ = new llvm::GlobalVariable(*function_->getParent(), type, true,
@@ -100,7 +99,11 @@ llvm::Value* ExprEmitter::guarded(Value* guard, Value* pointer) {
                                      llvm::ConstantAggregateZero::get(type), "safe");
     safe_->setAlignment(llvm::Align(64));
   }
-  return b_.CreateSelect(guard, pointer, safe_);
+  return safe_;
+}
+
+llvm::Value* ExprEmitter::guarded(Value* guard, Value* pointer) {
+  return guard == nullptr ? pointer : b_.CreateSelect(guard, pointer, safe());
 }
 
 llvm::Value* ExprEmitter::raw_load(uint32_t buffer, Value* pointer, int width) {
@@ -111,9 +114,62 @@ llvm::Value* ExprEmitter::raw_load(uint32_t buffer, Value* pointer, int width) {
   return ops_.from_memory(v, t);
 }
 
+bool ExprEmitter::is_chosen_row(ExprId id, Rows& rows) {
+  id = whole(id);
+  if (--rows.budget < 0) return false;
+  const ExprNode& n = k_.pool.node(id);
+  if (n.op == Op::kConst) return n.word == 0;  // what `safe_` has
+  if (!is_varying(id) || analyse(id).is_volatile) return false;
+  if (n.op == Op::kSelect) {
+    return !is_varying(n.a) && is_chosen_row(n.b, rows) && is_chosen_row(n.c, rows);
+  }
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  if (n.op != Op::kLoad || k_.buffers[buffer].dtype != rows.dtype) return false;
+  if (lane_stride(n.a) != 1) return false;
+  rows.buffers.insert(buffer);
+  return n.b == kNone || (!is_varying(n.b) && is_chosen_row(n.c, rows));
+}
+
+llvm::Value* ExprEmitter::chosen_row(ExprId id) {
+  id = whole(id);
+  const ExprNode n = k_.pool.node(id);
+  if (n.op == Op::kConst) return safe();
+  if (n.op == Op::kLoad) {
+    Value* pointer = address(static_cast<uint32_t>(n.imm), n.a, 0);
+    if (n.b == kNone) return pointer;
+    Value* guard = eval(n.b);
+    Value* other = chosen_row(n.c);
+    at(scope_of(id));
+    return b_.CreateSelect(guard, pointer, other);
+  }
+  Value* condition = eval(n.a);
+  Value* x = chosen_row(n.b);
+  Value* y = chosen_row(n.c);
+  at(scope_of(id));
+  return b_.CreateSelect(condition, x, y);
+}
+
+llvm::Value* ExprEmitter::load_chosen_row(ExprId id) {
+  Rows rows{.dtype = k_.pool.dtype(id)};
+  if (!is_chosen_row(id, rows)) return nullptr;
+  Value* pointer = chosen_row(id);
+  at(scope_of(id));
+  const llvm::Align align(static_cast<uint64_t>(dtype_size(rows.dtype)));
+  llvm::LoadInst* v = b_.CreateAlignedLoad(ops_.memory_type(rows.dtype, width()), pointer, align);
+  llvm::MDNode* scopes = nullptr;  // it may read any of them
+  for (const uint32_t buffer : rows.buffers) {
+    scopes = llvm::MDNode::concatenate(scopes, alias_scopes_[buffer]);
+  }
+  v->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes);
+  return ops_.from_memory(v, rows.dtype);
+}
+
 llvm::Value* ExprEmitter::emit_load(ExprId id) {
   const ExprNode& n = k_.pool.node(id);
   if (!is_varying(id)) return load_one(id);
+  if (n.b != kNone) {
+    if (Value* row = load_chosen_row(id); row != nullptr) return row;
+  }
   const bool guard_varies = n.b != kNone && is_varying(n.b);
   const auto stride = lane_stride(n.a);
   if (stride == 1 && guard_varies) return load_row_masked(id);

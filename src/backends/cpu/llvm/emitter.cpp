@@ -363,6 +363,9 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
   if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0) {
     if (Value* exp = emit_exp(id); exp != nullptr) return exp;
   }
+  if (n.op == Op::kSelect && width > 1) {
+    if (Value* row = load_chosen_row(id); row != nullptr) return row;
+  }
   if (has_no_effect(k_, id)) return operand(n.a);
   const bool divides = n.op == Op::kFloorDiv || n.op == Op::kFloorMod;
   Value* a = divides && width == 1 ? dividend(id) : operand(n.a);

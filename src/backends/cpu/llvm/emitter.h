@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -195,10 +196,23 @@ class ExprEmitter {
   Value* load_row(ExprId id, bool reversed);
   // Consecutive elements with a guard per lane.
   Value* load_row_masked(ExprId id);
+  // Consecutive elements of one of several places, or zeros, by conditions that are the same in all
+  // lanes (the parts of a concatenation, the taps of a window): one load, since choosing a pointer
+  // costs less than choosing vectors. Null where the expression is something else.
+  Value* load_chosen_row(ExprId id);
+  struct Rows {
+    DType dtype;
+    int budget = 1024;  // expressions to look at
+    std::set<uint32_t> buffers = {};
+  };
+  bool is_chosen_row(ExprId id, Rows& rows);
+  Value* chosen_row(ExprId id);
   Value* load_each_lane(ExprId id);
   Value* lane_load(ExprId id, int lane);
   Value* emit_table(ExprId id);
   Value* raw_load(uint32_t buffer, Value* pointer, int width);
+  // Memory that has zeros for a vector of any width.
+  Value* safe();
   // The pointer, or readable memory if the guard is false.
   Value* guarded(Value* guard, Value* pointer);
   llvm::GlobalVariable* table_data(uint32_t table);

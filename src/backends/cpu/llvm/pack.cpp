@@ -12,6 +12,11 @@ namespace {
 
 using llvm::Value;
 
+// Rows of k this many elements apart, a page, lie in pages of their own: panels one after another
+// would each read a line of every page. So many are copied at once, which read lines side by side.
+constexpr int64_t kFarRows = 1024;
+constexpr int64_t kTogether = 8;
+
 // Copies panels of B.
 class PackWriter {
  public:
@@ -21,7 +26,10 @@ class PackWriter {
   void run();
 
  private:
+  // The panel of this number; the first of `count` that lie side by side.
+  void copy(Value* number, Value* target, Value* source, int64_t count);
   void panel(Value* from, Value* to, int columns);
+  void panels_together(Value* from, Value* to, int64_t count);
   // The last panel, of any number of columns, one element after another.
   void last_panel(Value* from, Value* to);
   // `count` steps of k, one vector of a panel row each.
@@ -52,35 +60,76 @@ void PackWriter::run() {
   Value* target = b_.CreateAlignedLoad(
       b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, 1), llvm::Align(8));
   if (p_.base != 0) source = flow_.at(source, flow_.number(p_.base));
-  Value* panels = flow_.number(p_.panels());
-  Value* columns = flow_.index(p_.columns);
   if (flow_.any_size()) n_ = flow_.number(p_.n);
-  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
-    Value* panel_number = b_.CreateURem(number, panels);
-    Value* matrix = b_.CreateUDiv(number, panels);
-    Value* to = flow_.at(target, b_.CreateMul(number, flow_.number(p_.panel_elements())));
-    Value* from =
-        flow_.at(source, b_.CreateMul(panel_number, flow_.number(p_.row_stride * p_.columns)));
-    for (size_t i = p_.batch.size(); i-- > 0;) {
-      if (p_.batch_strides[i] == 0) continue;
-      Value* extent = flow_.number(p_.batch[i]);
-      Value* index = b_.CreateURem(matrix, extent);
-      matrix = b_.CreateUDiv(matrix, extent);
-      from = flow_.at(from, b_.CreateMul(index, flow_.number(p_.batch_strides[i])));
-    }
-    const int rest = static_cast<int>(p_.n % p_.columns);
-    const auto whole = [&] { panel(from, to, p_.columns); };
-    if (flow_.any_size()) {
-      Value* end = b_.CreateMul(b_.CreateAdd(panel_number, flow_.index(1)), columns);
-      return flow_.when(
-          b_.CreateICmpSGT(end, n_), [&] { last_panel(from, to); }, whole);
-    }
-    if (rest == 0) return whole();
-    flow_.when(
-        b_.CreateICmpEQ(panel_number, flow_.index(p_.panels() - 1)), [&] { panel(from, to, rest); },
-        whole);
-  });
+  Value* const begin = f_->getArg(1);
+  Value* const end = f_->getArg(2);
+  const auto one_by_one = [&](Value* first, Value* last) {
+    flow_.loop(first, last, 1, false, [&](Value* number) { copy(number, target, source, 1); });
+  };
+  const bool side_by_side = !flow_.any_size() && p_.row_stride == 1 && p_.k_stride >= kFarRows &&
+                            p_.n % p_.columns == 0 && p_.panels() >= kTogether;
+  if (side_by_side) {
+    flow_.loop(begin, end, kTogether, false, [&](Value* number) {
+      Value* last = b_.CreateAdd(number, flow_.index(kTogether));
+      Value* place = b_.CreateURem(number, flow_.index(p_.panels()));
+      Value* fits = b_.CreateAnd(b_.CreateICmpSLE(last, end),
+                                 b_.CreateICmpSLE(place, flow_.index(p_.panels() - kTogether)));
+      flow_.when(
+          fits, [&] { copy(number, target, source, kTogether); },
+          [&] {
+            Value* less = b_.CreateICmpSLT(end, last);
+            one_by_one(number, b_.CreateSelect(less, end, last));
+          });
+    });
+  } else {
+    one_by_one(begin, end);
+  }
   b_.CreateRetVoid();
+}
+
+void PackWriter::copy(Value* number, Value* target, Value* source, int64_t count) {
+  Value* panels = flow_.number(p_.panels());
+  Value* panel_number = b_.CreateURem(number, panels);
+  Value* matrix = b_.CreateUDiv(number, panels);
+  Value* to = flow_.at(target, b_.CreateMul(number, flow_.number(p_.panel_elements())));
+  Value* from =
+      flow_.at(source, b_.CreateMul(panel_number, flow_.number(p_.row_stride * p_.columns)));
+  for (size_t i = p_.batch.size(); i-- > 0;) {
+    if (p_.batch_strides[i] == 0) continue;
+    Value* extent = flow_.number(p_.batch[i]);
+    Value* index = b_.CreateURem(matrix, extent);
+    matrix = b_.CreateUDiv(matrix, extent);
+    from = flow_.at(from, b_.CreateMul(index, flow_.number(p_.batch_strides[i])));
+  }
+  if (count > 1) return panels_together(from, to, count);
+  const int rest = static_cast<int>(p_.n % p_.columns);
+  const auto whole = [&] { panel(from, to, p_.columns); };
+  if (flow_.any_size()) {
+    Value* end = b_.CreateMul(b_.CreateAdd(panel_number, flow_.index(1)), flow_.index(p_.columns));
+    return flow_.when(
+        b_.CreateICmpSGT(end, n_), [&] { last_panel(from, to); }, whole);
+  }
+  if (rest == 0) return whole();
+  flow_.when(
+      b_.CreateICmpEQ(panel_number, flow_.index(p_.panels() - 1)), [&] { panel(from, to, rest); },
+      whole);
+}
+
+void PackWriter::panels_together(Value* from, Value* to, int64_t count) {
+  const auto over = [&](int64_t begin, int64_t end, int rows_at_once) {
+    if (begin == end) return;
+    flow_.loop(flow_.index(begin), flow_.index(end), rows_at_once, true, [&](Value* k) {
+      Value* row = at(from, k, p_.k_stride);
+      Value* out = flow_.at(to, b_.CreateMul(k, flow_.index(p_.columns)));
+      flow_.loop(flow_.index(0), flow_.index(count), 1, true, [&](Value* i) {
+        rows(flow_.at(row, b_.CreateMul(i, flow_.index(p_.columns))),
+             flow_.at(out, b_.CreateMul(i, flow_.index(p_.panel_elements()))), p_.columns,
+             rows_at_once);
+      });
+    });
+  };
+  over(0, p_.k - p_.k % 4, 4);
+  over(p_.k - p_.k % 4, p_.k, 1);
 }
 
 Value* PackWriter::at(Value* from, int64_t steps, int64_t stride) {
