@@ -112,14 +112,18 @@ class Prover {
   }
 
   // The terms of both sums by coefficient, the smallest first. Terms of one sum with equal
-  // coefficients stay apart.
+  // coefficients stay apart. What is always 0, a loop of one iteration, is no term: it would be
+  // joined with one that is not.
   std::vector<Term> joined(const Affine& x, const Affine& y) const {
     std::vector<Term> terms;
     for (const auto& [atom, c] : x.terms) {
-      terms.push_back({c, atom, kNone, pool_.node(atom).lo, pool_.node(atom).hi, false});
+      const ExprNode& n = pool_.node(atom);
+      if (n.lo == 0 && n.hi == 0) continue;
+      terms.push_back({c, atom, kNone, n.lo, n.hi, false});
     }
     for (const auto& [atom, c] : y.terms) {
       const ExprNode& n = pool_.node(atom);
+      if (n.lo == 0 && n.hi == 0) continue;
       auto match = std::find_if(terms.begin(), terms.end(), [&, c = c](const Term& t) {
         return t.coefficient == c && t.other == kNone;
       });

@@ -100,7 +100,8 @@ TEST_F(GraphBuilderTest, TypesThatGrowTooLargeAreRefused) {
   for (int i = 0; i < 2; ++i) x = must(builder_.op("stack", std::vector<ValueId>(400, x)));
   const auto grown = builder_.op("stack", {x, x});
   EXPECT_EQ(grown.status().code(), Code::kInvalidArgument);
-  EXPECT_TRUE(grown.status().message().starts_with("[too_large] op 'stack' returns: f32[2,400,400,"))
+  EXPECT_TRUE(
+      grown.status().message().starts_with("[too_large] op 'stack' returns: f32[2,400,400,"))
       << grown.status().message();
 }
 
