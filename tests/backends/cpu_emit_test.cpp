@@ -190,6 +190,32 @@ TEST(EmitFunctions, BoundsBeyondTheRange) {
   EXPECT_LT(bounded(1.0), bounded(0.5));
 }
 
+// Parts of one row each, one behind the other, and nothing behind the last: one load a vector, from
+// where it is. Rows that end within a vector, and a part that is zeros.
+TEST(EmitLoads, PartsAreChosenByTheirPlace) {
+  constexpr std::string_view kText = R"(kernel {
+buffer b0: f32[37] read
+buffer b1: f32[37] read
+buffer b2: f32[111] write
+parallel v0 < 3
+let t0: bool = v0 < 1
+let t1: bool = (1 <= v0) & (v0 < 2)
+loop v1 < 37 vector {
+  b2[v0*37 + v1] = select(t0, b0[v1] if t0 else 0:f32, select(t1, b1[v1] if t1 else 0:f32, 0:f32))
+}
+}
+)";
+  const auto kernel = loop::parse_kernel(kText);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  Harness(*kernel).check();
+  const auto text = cpu::emit_llvm_text(*kernel, cpu::CodegenTarget::aarch64_neon());
+  ASSERT_TRUE(text.ok()) << text.status().to_string();
+  for (size_t at = 0; (at = text->find("= select", at)) != std::string::npos; ++at) {
+    const std::string line = text->substr(at, text->find('\n', at) - at);
+    EXPECT_EQ(line.find("x float>"), std::string::npos) << line;
+  }
+}
+
 // exp is found by its name, alone and as a part of sigmoid, also where a kernel was read from text.
 TEST(EmitFunctions, ExpIsRecognised) {
   const auto text_of_kernel = [](const Kernel& kernel) {

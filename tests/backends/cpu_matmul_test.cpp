@@ -316,27 +316,47 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));
 }
 
-// Rows of a long k are packed by a step of their own; tiles of two heights, a rest of k, batches
-// that share A and that do not, B in its place and packed beside A in the workspace.
-TEST(CpuMatmul, LongRowsArePackedAtRun) {
+// Long rows are copied to the stack a segment at a time, where B is packed when the model is
+// compiled and segments are whole, else packed by a step of their own. Tiles of two heights,
+// several blocks of rows and columns, a rest of k, batches that share A and that do not.
+TEST(CpuMatmul, LongRowsGoBySegment) {
   for (const int64_t k : {2048, 2051}) {
     check({.m = 9, .n = 260, .k = k, .epilogue = Epilogue::kBias}, {4, 8, 16}, {1, 3});
     check({.m = 4, .n = 256, .k = k, .b_constant = false}, {4}, {2});
   }
+  check({.m = 61, .n = 200, .k = 2304, .epilogue = Epilogue::kTwoOutputs}, {4}, {1, 2});
+  check({.m = 5, .n = 130, .k = 2048, .batch = {2, 2}, .a_shared = true}, {4}, {2});
   check({.m = 5, .n = 130, .k = 2050, .batch = {2, 2}, .a_shared = true, .b_constant = false}, {4},
         {2});
-  check({.m = 5, .n = 128, .k = 2050, .batch = {3}, .b_shared = true, .epilogue = Epilogue::kCurve},
-        {4}, {2});
-  const auto rows = [](const Case& c, const CodegenTarget& target) {
-    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1).rows;
-  };
-  using Rows = MatmulPlan::Rows;
+  for (const int64_t k : {2048, 2050}) {
+    check({.m = 5, .n = 128, .k = k, .batch = {3}, .b_shared = true, .epilogue = Epilogue::kCurve},
+          {4}, {2});
+  }
   const CodegenTarget neon = CodegenTarget::aarch64_neon();
-  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048}, neon), Rows::kPackedAtRun);
-  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2047}, neon), Rows::kInPlace);
-  EXPECT_EQ(rows({.m = 1, .n = 260, .k = 2048}, neon), Rows::kInPlace);
-  EXPECT_EQ(rows({.m = 9, .n = 24, .k = 2048}, neon), Rows::kInPlace);
-  EXPECT_EQ(rows({.m = 9, .n = 260, .k = 2048}, CodegenTarget::x86_avx512()), Rows::kInPlace);
+  using Rows = MatmulPlan::Rows;
+  const auto plan = [](const Case& c, const CodegenTarget& target) {
+    const lower::Group group = GroupMaker(c).make();
+    const MatmulPlan made = plan_matmul(group, {.b = c.b_constant}, target, 2);
+    EXPECT_TRUE(!made.by_segment() || matmul_needs(group, made).workspace_bytes == 0);
+    return made;
+  };
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, neon).rows, Rows::kBySegment);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2049}, neon).rows, Rows::kPackedAtRun);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048, .b_constant = false}, neon).rows,
+            Rows::kPackedAtRun);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2047}, neon).rows, Rows::kInPlace);
+  EXPECT_EQ(plan({.m = 1, .n = 260, .k = 2048}, neon).rows, Rows::kInPlace);
+  EXPECT_EQ(plan({.m = 9, .n = 24, .k = 2048}, neon).rows, Rows::kInPlace);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, CodegenTarget::x86_avx512()).rows, Rows::kInPlace);
+  // One thread packs them, unless memory goes first.
+  const lower::Group group = GroupMaker({.m = 9, .n = 260, .k = 2048}).make();
+  EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1).rows, Rows::kPackedAtRun);
+  EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1, false).rows, Rows::kBySegment);
+  // The stack that a task takes has a bound, however many rows and columns there are.
+  for (const int64_t m : {32, 197, 3000}) {
+    const MatmulPlan p = plan({.m = m, .n = 4096, .k = 4096}, neon);
+    EXPECT_LE(p.task_tiles() * p.task_panels() * p.tile_elements() * 4, 32 << 10) << m;
+  }
 }
 
 // A B whose rows lie a page apart is packed by several panels at once; parts of threads begin and
@@ -371,18 +391,16 @@ TEST(CpuMatmul, TransposedRowsArePackedOnce) {
   }
 }
 
-// Where memory goes first they are read where they lie: the same bits, and no workspace.
-TEST(CpuMatmul, LongRowsAreReadInPlaceWhenAsked) {
-  const Case c{.m = 9, .n = 260, .k = 2051, .epilogue = Epilogue::kBias};
+// Where memory goes first each block of columns copies them: the same bits, and no workspace.
+TEST(CpuMatmul, TransposedRowsHaveNoWorkspaceWhenAsked) {
+  const Case c{.m = 9, .n = 260, .k = 2051, .a_transposed = true, .epilogue = Epilogue::kBias};
   const lower::Group group = GroupMaker(c).make();
-  const CodegenTarget target = CodegenTarget::aarch64_neon();
+  const CodegenTarget target = CodegenTarget::host();
   const MatmulPlan packed = plan_matmul(group, {.b = true}, target, 2);
   const MatmulPlan plan = plan_matmul(group, {.b = true}, target, 2, false);
-  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kInPlace);
+  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kCopied);
   EXPECT_GT(matmul_needs(group, packed).workspace_bytes, 9 * 2051 * 4);
   EXPECT_EQ(matmul_needs(group, plan).workspace_bytes, 0);
-  EXPECT_GT(matmul_cost_ns(group, plan, target, 2), matmul_cost_ns(group, packed, target, 2));
-  if (!CodegenTarget::host().is_aarch64()) GTEST_SKIP() << "code for aarch64";
   const Buffers first(group.kernel, 7);
   const Buffers second(group.kernel, 7);
   run_compiled(group, packed, target, 2, first);

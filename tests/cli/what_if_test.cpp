@@ -57,6 +57,22 @@ TEST(WhatIfCommand, MeasuresWhatItPredicts) {
   EXPECT_TRUE(has(text, "measured fastest:  ")) << text.text;
 }
 
+// The same options twice are even, and one that takes far longer by the costs is called slower.
+TEST(WhatIfCommand, SaysWhichIsFasterOrThatNoneIs) {
+  const std::string call = "what-if " PYC_SOURCE_DIR "/tests/models/mlp.ir --threads 1";
+  const Json rows = json_of(call)["scenarios"];
+  EXPECT_EQ(rows[0]["predicted"]["against_first"], "even");
+  int slower = 0;
+  for (const Json& row : rows) {
+    if (row["without"] != "f32_matmul") continue;
+    EXPECT_EQ(row["predicted"]["against_first"], "slower") << row;
+    ++slower;
+  }
+  EXPECT_EQ(slower, 1);
+  const Outcome text = pyc(call);
+  EXPECT_TRUE(has(text, "no clear winner: ")) << text.text;
+}
+
 TEST(WhatIfCommand, TheSmallestBudgetRuns) {
   const TempFolder folder;
   const std::string path = residual_file(folder);

@@ -54,6 +54,8 @@ TEST(CudaApi, StructsAreTheToolkits) {
   EXPECT_EQ(offsetof(KernelNodeParams, extra), offsetof(Theirs, extra));
   EXPECT_EQ(offsetof(KernelNodeParams, kernel), offsetof(Theirs, kern));
   EXPECT_EQ(offsetof(KernelNodeParams, context), offsetof(Theirs, ctx));
+  EXPECT_EQ(sizeof(EncodedMap), sizeof(CUtensorMap));
+  EXPECT_EQ(alignof(EncodedMap) % alignof(CUtensorMap), 0U);  // 64 or 128, by the toolkit
   EXPECT_EQ(sizeof(GraphEdge), sizeof(CUgraphEdgeData));
   EXPECT_EQ(offsetof(GraphEdge, from_port), offsetof(CUgraphEdgeData, from_port));
   EXPECT_EQ(offsetof(GraphEdge, to_port), offsetof(CUgraphEdgeData, to_port));
@@ -97,6 +99,11 @@ TEST(CudaApi, NumbersAreTheToolkits) {
   EXPECT_EQ(unsigned{kHostMapped}, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
   EXPECT_EQ(int{kPortProgrammatic}, int{CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC});
   EXPECT_EQ(int{kDependencyProgrammatic}, int{CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC});
+  EXPECT_EQ(int{kMapHalves}, int{CU_TENSOR_MAP_DATA_TYPE_UINT16});
+  EXPECT_EQ(int{kMapPlain}, int{CU_TENSOR_MAP_INTERLEAVE_NONE});
+  EXPECT_EQ(int{kMapSwizzle128}, int{CU_TENSOR_MAP_SWIZZLE_128B});
+  EXPECT_EQ(int{kMapPromote128}, int{CU_TENSOR_MAP_L2_PROMOTION_L2_128B});
+  EXPECT_EQ(int{kMapZeros}, int{CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE});
   EXPECT_EQ(int{kCaptureThreadLocal}, int{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL});
 }
 

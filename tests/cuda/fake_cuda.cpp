@@ -38,6 +38,7 @@ struct FakeFunction {
   int barriers;
   void (*launch)(void (*)(void*), void*, unsigned, unsigned, int);
   void (*at_wait)(void (*)(void*), void*);  // what its first wait is to do
+  int maps = 0;                             // of the parameters, the last ones
   unsigned most_shared = 48U << 10;
 };
 struct FakeNode {
@@ -199,7 +200,15 @@ int launch_of(const KernelNodeParams& params, Work& work) {
   if (params.shared_bytes > function->most_shared) return kErrorInvalidValue;
   Call call{function->run, {}};
   for (int i = 0; i < function->parameters; ++i) memcpy(&call.p[i], params.parameters[i], 8);
+  std::vector<EncodedMap> maps(static_cast<size_t>(function->maps));
+  const int first_map = function->parameters - function->maps;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    memcpy(&maps[i], params.parameters[static_cast<size_t>(first_map) + i], sizeof(EncodedMap));
+  }
   work = [=]() mutable {
+    for (size_t i = 0; i < maps.size(); ++i) {
+      call.p[static_cast<size_t>(first_map) + i] = reinterpret_cast<uint64_t>(&maps[i]);
+    }
     ++state().launches;
     function->at_wait(end_of_wait, nullptr);
     function->launch(run_thread, &call, blocks, threads, function->barriers);
@@ -405,16 +414,18 @@ int cuModuleGetFunction(FunctionHandle* function, ModuleHandle handle, const cha
   const std::string shape_name = std::string(name) + "_shape";
   void* run = dlsym(module->library, name);
   const auto* shape = static_cast<const int*>(dlsym(module->library, shape_name.c_str()));
+  const std::string maps_name = std::string(name) + "_maps";
+  const auto* maps = static_cast<const int*>(dlsym(module->library, maps_name.c_str()));
   void* launch = dlsym(module->library, "pyc_model_launch");
   void* at_wait = dlsym(module->library, "pyc_model_at_wait");
   if (run == nullptr || shape == nullptr || launch == nullptr || at_wait == nullptr) {
     return kErrorNotFound;
   }
   if (shape[0] > kMostFakeParameters) return kErrorInvalidValue;
-  s.functions.push_back(std::make_unique<FakeFunction>(
-      FakeFunction{reinterpret_cast<void (*)()>(run), shape[0], shape[1], shape[2],
-                   reinterpret_cast<decltype(FakeFunction::launch)>(launch),
-                   reinterpret_cast<decltype(FakeFunction::at_wait)>(at_wait)}));
+  s.functions.push_back(std::make_unique<FakeFunction>(FakeFunction{
+      reinterpret_cast<void (*)()>(run), shape[0], shape[1], shape[2],
+      reinterpret_cast<decltype(FakeFunction::launch)>(launch),
+      reinterpret_cast<decltype(FakeFunction::at_wait)>(at_wait), maps == nullptr ? 0 : *maps}));
   *function = reinterpret_cast<FunctionHandle>(s.functions.back().get());
   return kSuccess;
 }
@@ -440,6 +451,21 @@ int cuLaunchKernel(FunctionHandle handle, unsigned blocks, unsigned, unsigned, u
   Work work;
   if (const int result = launch_of(params, work); result != kSuccess) return result;
   return enqueue(stream, std::move(work));
+}
+// The model's own form of a map (host_model.h).
+int cuTensorMapEncodeTiled(EncodedMap* map, int type, unsigned rank, void* begin,
+                           const uint64_t* extents, const uint64_t* steps, const unsigned* box,
+                           const unsigned* strides, int interleaved, int swizzle, int, int fill) {
+  FAKE_BEGIN("cuTensorMapEncodeTiled");
+  const auto address = reinterpret_cast<uint64_t>(begin);
+  if (type != kMapHalves || rank != 2 || address % 16 != 0 || steps[0] % 16 != 0 ||
+      steps[0] >> 40 != 0 || box[0] != 64 || box[1] == 0 || box[1] > 256 || strides[0] != 1 ||
+      strides[1] != 1 || interleaved != kMapPlain || swizzle != kMapSwizzle128 ||
+      fill != kMapZeros || !is_allocated(address, (extents[1] - 1) * steps[0] + extents[0] * 2)) {
+    return kErrorInvalidValue;
+  }
+  *map = {{address, extents[0], extents[1], steps[0], box[1]}};
+  return kSuccess;
 }
 int cuStreamCreate(StreamHandle* stream, unsigned) {
   FAKE_BEGIN("cuStreamCreate");

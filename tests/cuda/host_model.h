@@ -72,6 +72,12 @@ struct Copy {
   const void* from;
   unsigned bytes;
 };
+// What a map brings at once: rows of 128 bytes to a place of one block.
+struct Box {
+  char* to;
+  const unsigned long long* map;
+  int column, row;
+};
 struct Multiply {
   float* d;
   uint64_t a, b;
@@ -88,9 +94,15 @@ struct Gate {
   unsigned missing = 0;
   unsigned turn = 0;
   std::vector<std::vector<Copy>> copied;
+  int64_t bytes = 0;  // that a turn ends with and are not there yet; they may come before it
+  std::vector<Box> boxes = {};
 
   void arrive() {
-    if (--missing != 0) return;
+    --missing;
+    end_turn();
+  }
+  void end_turn() {
+    if (missing != 0 || bytes != 0) return;
     missing = count;
     turn ^= 1;
   }
@@ -450,9 +462,55 @@ static inline void pyc_gate_arrive_copied(unsigned at) {
   gate.copied.pop_back();
   gate.arrive();
 }
+// A map is its address, columns, rows, bytes of a row and rows of a box.
+struct pyc_map {
+  unsigned long long words[16];
+};
+#define PYC_MAP const pyc_map&
+#define PYC_MAPPED(name, maps) extern "C" const int name##_maps = maps;
+static inline void pyc_model_bring(const pyc_model::Box& box, pyc_model::Gate& gate) {
+  const unsigned long long* map = box.map;
+  for (unsigned r = 0; r < map[4]; ++r) {
+    const long long row = box.row + (long long)r;
+    for (unsigned c = 0; c < 64; ++c) {
+      const long long column = box.column + (long long)c;
+      char* to = box.to + r * 128 + ((c / 8 ^ r % 8) << 4) + c % 8 * 2;
+      const bool there =
+          row >= 0 && row < (long long)map[2] && column >= 0 && column < (long long)map[1];
+      if (there) {
+        memcpy(to, (const char*)map[0] + row * (long long)map[3] + column * 2, 2);
+      } else {
+        memset(to, 0, 2);
+      }
+    }
+  }
+  gate.bytes -= (int64_t)map[4] * 128;
+  gate.end_turn();
+}
+// As copies: what lies there is lost at once, and every other box is there at once.
+static inline void pyc_model_box(unsigned rank, unsigned to, const pyc_map* map, int x, int y,
+                                 unsigned at) {
+  pyc_model::Gate& gate = pyc_model::block.gates[rank].at(at);
+  const pyc_model::Box box = {pyc_model_shared[rank] + to, map->words, x, y};
+  memset(box.to, 0xff, map->words[4] * 128);
+  if ((x + y) / 64 % 2 == 0) {
+    gate.boxes.push_back(box);
+  } else {
+    pyc_model_bring(box, gate);
+  }
+}
+static inline void pyc_map_copy(unsigned to, const pyc_map* map, int x, int y, unsigned gate) {
+  pyc_model_box(pyc_model::rank(), to, map, x, y, gate);
+}
+static inline void pyc_gate_expect_bytes(unsigned at, unsigned bytes) {
+  pyc_model_gate(at).bytes += bytes;
+  pyc_model_gate(at).arrive();
+}
+static inline void pyc_gates_ready() {}
 static inline void pyc_gate_wait(unsigned at, unsigned parity) {
   for (;;) {
     pyc_model::Gate& gate = pyc_model_gate(at);
+    for (const pyc_model::Box& box : std::exchange(gate.boxes, {})) pyc_model_bring(box, gate);
     for (const auto& copies : std::exchange(gate.copied, {})) {
       for (const pyc_model::Copy& c : copies) pyc_model_copy(c);
       gate.arrive();

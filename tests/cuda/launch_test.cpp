@@ -75,6 +75,37 @@ TEST(CudaLaunch, ShapesNoDeviceHasAreRefused) {
   EXPECT_TRUE(refused([](Launch& l) { l.buffers.resize(510); }));
 }
 
+TEST(CudaLaunch, MapsThatReachOutsideAreRefused) {
+  // Eight rows of 16 bytes from the begin of a buffer of 128.
+  Launch sound = sound_launch();
+  sound.buffers[0] = {.bytes = 128, .written = false, .aligned = true};
+  sound.maps = {
+      {.buffer = 0, .columns = 8, .rows = 8, .box_rows = 8, .row_bytes = 16, .offset_bytes = 0}};
+  const auto read = cuda::decode_launch(cuda::encode(sound));
+  ASSERT_TRUE(read.ok()) << read.status().to_string();
+  EXPECT_EQ(read->maps, sound.maps);
+  EXPECT_EQ(read->shape.maps, 1U);
+  const auto refused = [&](auto change) {
+    Launch launch = sound;
+    change(launch.maps[0]);
+    return cuda::decode_launch(cuda::encode(launch)).status().code() == Code::kParseError;
+  };
+  using cuda::TensorMap;
+  EXPECT_TRUE(refused([](TensorMap& m) { m.buffer = 100; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.columns = 9; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.rows = 9; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.rows = 0; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.box_rows = 257; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.row_bytes = 24; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.row_bytes = -16; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.row_bytes = int64_t{1} << 50; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.offset_bytes = 16; }));
+  EXPECT_TRUE(refused([](TensorMap& m) { m.offset_bytes = -16; }));
+  Launch unaligned = sound;
+  unaligned.buffers[0].aligned = false;
+  EXPECT_FALSE(cuda::decode_launch(cuda::encode(unaligned)).ok());
+}
+
 TEST(CudaLaunch, BuffersThatAreNotThereAreRefused) {
   const auto refused = [](auto change) {
     Launch launch = sound_launch();

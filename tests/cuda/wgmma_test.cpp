@@ -195,14 +195,21 @@ class TileRun {
                device->allocate(static_cast<size_t>(texts[0].workspace_bytes)));
     PYC_TRY(stream.copy_in(a.get(), std::as_bytes(std::span(a_))));
     PYC_TRY(stream.copy_in(b.get(), std::as_bytes(std::span(b_))));
-    const uint64_t parameters[] = {a.get(), b.get(), y.get(), workspace.get(), 0, 0};
+    const std::vector<uint64_t> plain = {a.get(), b.get(), y.get(), workspace.get(), 0, 0};
     for (const cuda::KernelText& text : texts) {
+      std::vector<uint64_t> parameters = plain;
+      for (const cuda::TensorMap& map : text.maps) {
+        PYC_ASSIGN(const cuda::EncodedMap made, device->encode_map(map, plain[map.buffer]));
+        parameters.insert(parameters.end(), made.words.begin(), made.words.end());
+      }
+      const auto maps = static_cast<uint32_t>(text.maps.size());
       const cuda::KernelText* const kernels[] = {&text};
       PYC_ASSIGN(const std::string image,
                  nvrtc->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a"));
       PYC_ASSIGN(const cuda::Module module, cuda::Module::load(device, image));
       PYC_ASSIGN(const auto function, module.function("tile", text.shared_bytes));
-      PYC_TRY(stream.launch(function, {text.blocks, text.threads, text.shared_bytes}, parameters));
+      PYC_TRY(stream.launch(function, {text.blocks, text.threads, text.shared_bytes, maps},
+                            parameters));
       PYC_TRY(stream.synchronize());
     }
     PYC_TRY(stream.copy_out(std::as_writable_bytes(std::span(sums)), y.get()));
@@ -235,6 +242,57 @@ TEST(CudaWgmma, TilesNeverChangeBits) {
           << tile.rows << "x" << tile.columns << " of " << s.m << "," << s.n << "," << s.k;
     }
   }
+}
+
+// Operands that the device brings by tensor maps: whole tiles and rests, neighbours along k and
+// along the rows, several tiles for a block, segments one after the other, together and apart.
+TEST(CudaWgmma, MapsNeverChangeBits) {
+  struct Case {
+    ProductShape shape;
+    cuda::WgmmaTile tile;
+  };
+  constexpr bool kByMaps = true;
+  const Case cases[] = {
+      {{136, 264, 200}, {128, 192, false, 5, false, kByMaps}},
+      {{136, 200, 136}, {128, 64, true, 6, false, kByMaps}},
+      {{72, 136, 1096}, {64, 128, false, 4, false, kByMaps}},
+      {{72, 72, 2104}, {64, 64, false, 8, true, kByMaps}},
+      {{40, 72, 9304}, {64, 64, false, 8, true, kByMaps}},
+      {{64 * 18, 64 * 16, 72}, {64, 64, false, 4, false, kByMaps}},
+  };
+  for (const Case& c : cases) {
+    for (const int turned : {0, 1, 2, 3}) {
+      const bool is_large = c.shape.m * c.shape.n * c.shape.k > 5'000'000;
+      if (is_large && turned != 0) continue;
+      const TileRun run(c.shape, (turned & 1) != 0, (turned & 2) != 0);
+      const auto found = run.found(c.tile);
+      ASSERT_TRUE(found.ok()) << found.status().to_string();
+      EXPECT_TRUE(*found == run.expected())
+          << c.tile.rows << "x" << c.tile.columns << " of " << c.shape.m << "," << c.shape.n << ","
+          << c.shape.k << " turned " << turned;
+    }
+  }
+}
+
+// No map is for rows that lie no multiple of 16 bytes apart.
+TEST(CudaWgmma, MapsAreForMatricesAlone) {
+  const auto fits = [](const ProductShape& s) {
+    return tile_texts(matmul_text("bf16", s.m, s.n, s.k, false, false),
+                      {64, 64, false, 4, false, true})
+        .ok();
+  };
+  EXPECT_TRUE(fits({64, 64, 64}));
+  EXPECT_FALSE(fits({64, 64, 65}));
+  EXPECT_FALSE(fits({64, 68, 64}));
+}
+
+// A compiled model has them wherever its operands are matrices, its own temporaries too.
+TEST(CudaWgmma, ModelsHaveMaps) {
+  const std::vector<std::string> kernels = expect_bits(
+      "graph @g(%a: bf16[72,136], %b: bf16[136,72]) -> (%y) {\n"
+      "  %h = matmul(%a, %b) {to=bf16}\n  %y = matmul(%h, %h) {to=f32}\n}\n");
+  EXPECT_TRUE(std::ranges::any_of(
+      kernels, [](const std::string& k) { return k.find("_maps") != std::string::npos; }));
 }
 
 TEST(CudaWgmma, SegmentsJoinTheSameTogetherAndApart) {

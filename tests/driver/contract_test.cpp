@@ -17,6 +17,7 @@
 #include "passes/pipeline.h"
 #include "session/cache.h"
 #include "session/model.h"
+#include "support/budgets.h"
 
 namespace pyc::driver {
 namespace {
@@ -198,14 +199,6 @@ TEST(Contract, ALatencyTargetIsComparedWithThePrediction) {
   EXPECT_EQ(check_latency(options, unknown).code(), Code::kUnsupported);
 }
 
-// The number that a refusal names, behind the words.
-int64_t smallest_named(const std::string& message) {
-  const std::string words = "the smallest budget for this plan is ";
-  const size_t at = message.find(words);
-  EXPECT_NE(at, std::string::npos) << message;
-  return at == std::string::npos ? 0 : std::stoll(message.substr(at + words.size()));
-}
-
 TEST(Contract, TheSmallestBudgetThatARefusalNamesWorks) {
   for (const auto& entry : std::filesystem::directory_iterator(PYC_SOURCE_DIR "/tests/models")) {
     if (entry.path().extension() != ".ir") continue;
@@ -220,7 +213,7 @@ TEST(Contract, TheSmallestBudgetThatARefusalNamesWorks) {
       const auto refused = session::compile(graph, options);
       ASSERT_FALSE(refused.ok());
       ASSERT_EQ(refused.status().code(), Code::kBudgetExceeded);
-      const int64_t smallest = smallest_named(refused.status().message());
+      const int64_t smallest = test::smallest_budget(refused.status());
       options.memory_budget = smallest - 1;
       EXPECT_FALSE(session::compile(graph, options).ok());
       options.memory_budget = smallest;

@@ -10,6 +10,7 @@
 #include "plan/lowered_builder.h"
 #include "plan/plan.h"
 #include "plan/plan_suite.h"
+#include "support/budgets.h"
 
 namespace pyc::plan {
 namespace {
@@ -76,40 +77,22 @@ TEST(MovingOut, IsLeftOutWithinTheBudgetAndWhereLatencyGoesFirst) {
   EXPECT_EQ(refused.status().code(), Code::kBudgetExceeded);
 }
 
-int64_t smallest_of(const Status& status) {
-  const std::string words = "the smallest budget for this plan is ";
-  const size_t at = status.message().rfind(words);
-  EXPECT_NE(at, std::string::npos) << status.to_string();
-  return at == std::string::npos ? 0 : std::stoll(status.message().substr(at + words.size()));
-}
-
-// Every budget is kept or refused, verifiers look at every plan, and the
-// smallest is never above the one without the host.
+// Verifiers look at every plan, and the smallest budget is never above the one without the host.
 TEST(MovingOut, KeepsOrRefusesBudgetsOfDrawnGraphs) {
   int moved = 0;
-  for (size_t index = 0; index < 40; ++index) {
-    const SuiteGraph suite = suite_graph(index);
-    SCOPED_TRACE(suite.name);
-    const auto made = lowered_for_plan(suite.graph, index % 2 == 0);
-    ASSERT_TRUE(made.ok()) << made.status().to_string();
-    const auto plan = [&](int64_t budget, bool offload) {
-      return build_plan(made->lowered, made->needs,
-                        {.threads = 2, .memory_budget = budget, .offload = offload});
+  each_planned(40, [&](const Planned& made) {
+    const auto plan = [&](bool offload) {
+      return [&made, offload](int64_t budget) {
+        return build_plan(made.lowered, made.needs,
+                          {.threads = 2, .memory_budget = budget, .offload = offload});
+      };
     };
-    const int64_t without = smallest_of(plan(1, false).status());
-    const int64_t smallest = smallest_of(plan(1, true).status());
-    EXPECT_LE(smallest, without);
-    const auto tight = plan(smallest, true);
-    ASSERT_TRUE(tight.ok()) << tight.status().to_string();
-    EXPECT_LE(tight->host().peak_bytes, smallest);
-    EXPECT_EQ(print(*tight), print(*plan(smallest, true)));
-    EXPECT_EQ(plan(smallest - 1, true).status().code(), Code::kBudgetExceeded);
-    if (tight->places.size() > 1) ++moved;
-    const int64_t between = smallest + (without - smallest) / 2;
-    const auto met = plan(between, true);
-    ASSERT_TRUE(met.ok()) << met.status().to_string();
-    EXPECT_LE(met->host().peak_bytes, between);
-  }
+    const int64_t without = test::smallest_budget(plan(false)(1).status());
+    test::check_budgets(plan(true), without, [&](const ExecutionPlan& tight) {
+      EXPECT_LE(tight.host().peak_bytes, without);
+      if (tight.places.size() > 1) ++moved;
+    });
+  });
   EXPECT_GE(moved, 1);
 }
 

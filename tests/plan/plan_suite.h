@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -69,6 +70,17 @@ inline Result<Planned> lowered_for_plan(const ir::Graph& graph, bool fuse) {
       driver::Selection selection,
       driver::select_kernels(lowered, *cpu, {.threads = 2, .lanes = 0, .target = ""}, {}, false));
   return Planned{std::move(lowered), std::move(selection.needs)};
+}
+
+// The first `count` graphs of the suite, every other one without fusing.
+inline void each_planned(size_t count, const std::function<void(const Planned&)>& body) {
+  for (size_t index = 0; index < count; ++index) {
+    const SuiteGraph suite = suite_graph(index);
+    SCOPED_TRACE(suite.name);
+    const auto made = lowered_for_plan(suite.graph, index % 2 == 0);
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    body(*made);
+  }
 }
 
 }  // namespace pyc::plan

@@ -1,9 +1,10 @@
-// What other options would come to: peak and time of modes, budgets and thread counts.
+// What other options would come to: peak and time of modes, budgets, thread counts and kernels.
 
 #include <fmt/format.h>
 #include <pyc/predict.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "command.h"
@@ -13,12 +14,21 @@
 namespace pyc::tool {
 namespace {
 
+// Times nearer than this are called even: the costs of kernels are no better, and a machine does as
+// much by itself.
+constexpr double kPredictedEven = 0.05;
+constexpr double kMeasuredEven = 0.03;
+
+// The kernels that are left out to see what they are worth.
+constexpr const char* kTiles = "f32_matmul";
+
 // One set of options, what is predicted for it and, if asked, what was measured.
 struct Scenario {
   std::string mode;
   int64_t threads = 0;
   std::string budget;  // "none", "100 %", "smallest"
   int64_t budget_bytes = 0;
+  std::string without = {};  // kernels that are left out
   std::string refusal = {};
   pyc_prediction predicted = {};
   int64_t measured_peak = -1;
@@ -29,7 +39,7 @@ class WhatIf final : public Command {
  public:
   std::string name() const override { return "what-if"; }
   std::string summary() const override {
-    return "Predict peak and time for modes, budgets and thread counts";
+    return "Predict peak and time for modes, budgets, thread counts and kernels";
   }
   std::string examples() const override {
     return "  pyc what-if tests/models/unet.ir\n"
@@ -63,6 +73,7 @@ class WhatIf final : public Command {
     options.set("mode", s.mode);
     options.set("threads", std::to_string(s.threads));
     options.set("memory_budget", std::to_string(s.budget_bytes));
+    if (!s.without.empty()) options.set("exclude", s.without);  // beside those asked for
     return options;
   }
 
@@ -81,8 +92,8 @@ class WhatIf final : public Command {
     scenarios_.push_back(std::move(s));
   }
 
-  // Every mode with every budget, then other numbers of threads. Percents are of the peak that the
-  // options as given come to without a budget.
+  // Every mode with every budget, then other numbers of threads, then without tiles for products.
+  // Percents are of the peak that the options as given come to without a budget.
   void plan_all(const Graph& graph) {
     const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
     const int64_t asked = std::stoll(model_.compile.text("threads"));
@@ -100,6 +111,7 @@ class WhatIf final : public Command {
     for (int64_t n = 1; n <= cores; n *= 2) {
       if (n != threads) add(graph, {own, n, "none"}, false);
     }
+    add(graph, {.mode = own, .threads = threads, .budget = "none", .without = kTiles}, false);
   }
 
   static std::vector<std::string> modes() {
@@ -129,48 +141,69 @@ class WhatIf final : public Command {
         memory.peak_bytes - memory.arena_bytes - memory.scratch_bytes + memory.measured_arena_bytes;
   }
 
-  // The fastest of those that were not refused, or null where nothing is known.
-  template <class Time>
-  const Scenario* fastest(Time time) const {
+  static double predicted_us(const Scenario& s) {
+    return s.predicted.run_ns < 0 ? -1 : s.predicted.run_ns / 1e3;
+  }
+  static double measured_us(const Scenario& s) { return s.measured_us; }
+
+  // How a time stands against that of the options as given; "" where one is not known.
+  static std::string against(double time, double usual, double even) {
+    if (time < 0 || usual < 0) return "";
+    if (std::abs(time - usual) <= even * std::max(time, usual)) return "even";
+    return time < usual ? "faster" : "slower";
+  }
+  std::string predicted_against(const Scenario& s) const {
+    return against(predicted_us(s), predicted_us(scenarios_.front()), kPredictedEven);
+  }
+  std::string measured_against(const Scenario& s) const {
+    return against(s.measured_us, scenarios_.front().measured_us, kMeasuredEven);
+  }
+
+  static std::string title(const Scenario& s) {
+    return fmt::format("{}, budget {}, {} threads{}{}", s.mode, s.budget, s.threads,
+                       s.without.empty() ? "" : ", without ", s.without);
+  }
+  // The fastest of those that were not refused, or that several are too near to tell.
+  void say_fastest(const char* label, double (*time)(const Scenario&), double even) const {
     const Scenario* best = nullptr;
     for (const Scenario& s : scenarios_) {
       if (!s.refusal.empty() || time(s) < 0) continue;
       if (best == nullptr || time(s) < time(*best)) best = &s;
     }
-    return best;
-  }
-  static double predicted_us(const Scenario& s) {
-    return s.predicted.run_ns < 0 ? -1 : s.predicted.run_ns / 1e3;
-  }
-  static std::string title(const Scenario& s) {
-    return fmt::format("{}, budget {}, {} threads", s.mode, s.budget, s.threads);
+    if (best == nullptr) return;
+    const auto near = std::ranges::count_if(scenarios_, [&](const Scenario& s) {
+      return s.refusal.empty() && against(time(s), time(*best), even) == "even";
+    });
+    say("{}{}", label, title(*best));
+    if (near > 1) say("; no clear winner: {} more are within {:.0f} %", near - 1, even * 100);
+    say("\n");
   }
 
   void print_text() const {
-    say("{:<13} {:>7}  {:<9} {:>14} {:>6} {:>14} {:>12}", "mode", "threads", "budget", "peak",
-        "again", "copied", "time");
+    say("{:<13} {:>7}  {:<9} {:<10} {:>14} {:>6} {:>14} {:>12} {:<6}", "mode", "threads", "budget",
+        "without", "peak", "again", "copied", "time", "");
     if (measure_) say(" {:>14} {:>12}", "measured peak", "time");
     say("\n");
     for (const Scenario& s : scenarios_) {
-      say("{:<13} {:>7}  {:<9} ", s.mode, s.threads, s.budget);
+      say("{:<13} {:>7}  {:<9} {:<10} ", s.mode, s.threads, s.budget, s.without);
       if (!s.refusal.empty()) {
         say("refused: {} B is too little\n", s.budget_bytes);
         continue;
       }
       const std::string time =
           s.predicted.run_ns < 0 ? "unknown" : fmt::format("{:.1f} us", predicted_us(s));
-      say("{:>12} B {:>6} {:>12} B {:>12}", s.predicted.peak_bytes, s.predicted.recomputed_steps,
-          s.predicted.copied_bytes, time);
+      const bool usual = &s == &scenarios_.front();
+      say("{:>12} B {:>6} {:>12} B {:>12} {:<6}", s.predicted.peak_bytes,
+          s.predicted.recomputed_steps, s.predicted.copied_bytes, time,
+          usual ? "" : predicted_against(s));
       if (measure_) {
-        say(" {:>12} B {:>12}", s.measured_peak, fmt::format("{:.1f} us", s.measured_us));
+        say(" {:>12} B {:>12} {}", s.measured_peak, fmt::format("{:.1f} us", s.measured_us),
+            usual ? "" : measured_against(s));
       }
       say("\n");
     }
-    if (const Scenario* best = fastest(predicted_us)) say("predicted fastest: {}\n", title(*best));
-    if (!measure_) return;
-    if (const Scenario* best = fastest([](const Scenario& s) { return s.measured_us; })) {
-      say("measured fastest:  {}\n", title(*best));
-    }
+    say_fastest("predicted fastest: ", predicted_us, kPredictedEven);
+    if (measure_) say_fastest("measured fastest:  ", measured_us, kMeasuredEven);
   }
 
   void print_json() const {
@@ -179,7 +212,8 @@ class WhatIf final : public Command {
       Json row = {{"mode", s.mode},
                   {"threads", s.threads},
                   {"budget", s.budget},
-                  {"budget_bytes", s.budget_bytes}};
+                  {"budget_bytes", s.budget_bytes},
+                  {"without", s.without}};
       if (!s.refusal.empty()) {
         row["refused"] = s.refusal;
       } else {
@@ -188,10 +222,13 @@ class WhatIf final : public Command {
                             {"steps", s.predicted.steps},
                             {"recomputed_steps", s.predicted.recomputed_steps},
                             {"copied_bytes", s.predicted.copied_bytes},
-                            {"run_us", predicted_us(s)}};
+                            {"run_us", predicted_us(s)},
+                            {"against_first", predicted_against(s)}};
       }
       if (s.measured_us >= 0) {
-        row["measured"] = {{"peak_bytes", s.measured_peak}, {"run_us", s.measured_us}};
+        row["measured"] = {{"peak_bytes", s.measured_peak},
+                           {"run_us", s.measured_us},
+                           {"against_first", measured_against(s)}};
       }
       rows.push_back(std::move(row));
     }

@@ -14,6 +14,8 @@ namespace {
 constexpr int kMostRows = 8;
 // What a block of values may span to be read where it lies.
 constexpr int64_t kNearBytes = 32 << 10;
+// What each of its steps takes at least: one query of a few keys is no faster than the loops.
+constexpr double kStepNs = 200.0;
 // A row's work per score, as so many operations of a product.
 constexpr double kFlopsPerScore = 40.0;
 
@@ -100,7 +102,7 @@ double attention_cost_ns(const lower::Group& group, const AttentionPlan& plan,
   const int64_t tasks_of_a_thread = (plan.tasks(a) + threads - 1) / threads;
   const double rounds = static_cast<double>(tasks_of_a_thread) / static_cast<double>(plan.tasks(a));
   return std::max(flops * rounds / tile_flops_per_ns(target), bytes / (kBytesPerNs * threads)) +
-         3 * kStepOverheadNs;
+         3 * (kStepNs + step_overhead_ns(plan.tasks(a), threads));
 }
 
 }  // namespace pyc::cpu

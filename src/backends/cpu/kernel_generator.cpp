@@ -50,6 +50,12 @@ bool reduces_in_lanes(const loop::Kernel& kernel) {
   });
 }
 
+double step_overhead_ns(int64_t points, int threads) {
+  constexpr double kCallNs = 20.0;
+  constexpr double kTogetherNs = 400.0;
+  return threads > 1 && points > 1 ? kTogetherNs : kCallNs;
+}
+
 double generic_cost_ns(const lower::Group& group, int lanes, const GeneratorRequest& request) {
   const int own = request.target.lanes;
   double rate = kGenericFlopsPerNs * own / 4.0;
@@ -57,9 +63,11 @@ double generic_cost_ns(const lower::Group& group, int lanes, const GeneratorRequ
     const double chains = static_cast<double>(lanes) / own;
     rate *= std::min(chains, kChainsInFlight) / kChainsInFlight;
   }
-  const double compute = group.flops / (rate * request.threads);
-  const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * request.threads);
-  return std::max(compute, memory) + kStepOverheadNs;
+  const int64_t points = group.kernel.parallel_size();
+  const auto busy = static_cast<double>(std::clamp<int64_t>(points, 1, request.threads));
+  const double compute = group.flops / (rate * busy);
+  const double memory = static_cast<double>(group.bytes) / (kBytesPerNs * busy);
+  return std::max(compute, memory) + step_overhead_ns(points, request.threads);
 }
 
 double waits_ns(const loop::Kernel& kernel, int threads) {

@@ -19,9 +19,16 @@
 // rows × some panels of one batch entry. It walks the tiles of its rows and, for each, all its
 // panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
 // k into blocks, copying A's rows and prefetching either were measured and cost more than they
-// gave; what pays is to fetch the block to come of a B that is larger than the cache (x86), and to
-// pack all rows in a step of its own where k is long (aarch64) or lies apart (a product with a
+// gave where rows are short; what pays is to fetch the block to come of a B that is larger than the
+// cache (x86), and to pack all rows in a step of its own where k lies apart (a product with a
 // transposed A, as the gradients of weights are).
+//
+// Long rows of a constant B (aarch64, several threads): a task walks the segments of k, for each
+// the tiles of its rows, and for each of these its panels. A tile's rows of one segment are copied
+// to the stack, where they stay in the first-level cache for all panels, and the totals of all its
+// tiles lie on the stack between segments. B is packed segment by segment, so that what a task
+// reads of one lies together: strips of panels a power of two apart would fall into the same sets
+// of the cache.
 
 #include <cstdint>
 #include <string>
@@ -51,6 +58,7 @@ struct MatmulPlan {
     kPackedAhead,  // a constant, packed by pack_a when the model is compiled
     kPackedAtRun,  // copied or evaluated by a step of its own into the workspace
     kInPlace,      // k lies together
+    kBySegment,    // whole segments of each tile are copied to the stack, by each task
     kCopied,       // each tile's rows are copied to scratch, by their strides
     kComputed,     // or evaluated into it
   };
@@ -98,7 +106,7 @@ struct MatmulPlan {
   Weights weights = Weights::kPackedAhead;
   uint32_t b_slot = 0;         // the matmul step's operand that is B as the tiles read it
   int64_t b_matrices = 1;      // distinct ones
-  int64_t b_panel_stride = 0;  // in elements, of B as the tiles read it
+  int64_t b_panel_stride = 0;  // in elements, of B as the tiles read it; by segment, of one
   int64_t b_k_stride = 0;
   std::vector<int64_t> b_batch_strides;
 
@@ -121,6 +129,11 @@ struct MatmulPlan {
   }
   // A as the tiles read it: [step of `unroll` elements][row][unroll], tile after tile.
   bool a_packed() const { return rows != Rows::kInPlace; }
+  bool by_segment() const { return rows == Rows::kBySegment; }
+  int64_t tile_elements() const { return int64_t{tile_rows} * tile_columns; }
+  // The most tiles of rows, and panels, that a task has.
+  int64_t task_tiles() const { return (row_tiles + m_blocks - 1) / m_blocks; }
+  int64_t task_panels() const { return (panels + n_blocks - 1) / n_blocks; }
   int64_t padded_k() const { return (k + unroll - 1) / unroll * unroll; }
   bool a_placed() const { return rows == Rows::kPackedAhead || rows == Rows::kPackedAtRun; }
   int64_t tasks() const { return batch * m_blocks * n_blocks; }
@@ -139,8 +152,8 @@ struct MatmulConstants {
   bool b = false;
 };
 
-// The group must not be rejected. `threads` steers the sizes of tasks. Long rows are packed into a
-// workspace, unless `pack_rows` is false: then tiles read them where they lie.
+// The group must not be rejected. `threads` steers the sizes of tasks. `pack_rows` off: no rows
+// have a workspace.
 MatmulPlan plan_matmul(const lower::Group& group, MatmulConstants constants,
                        const CodegenTarget& target, int threads, bool pack_rows = true);
 
@@ -159,9 +172,10 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads);
 
 // A constant operand in the plan's layout, from the bytes of its buffer. B: panels of tile_columns
-// columns, each [k][tile_columns] (of bytes [step][tile_columns][column_elements] and the sums),
-// columns beyond n zero; requires weights == kPackedAhead. A: see
-// a_packed; requires rows == kPackedAhead. Data is null when there is no memory.
+// columns, each [k][tile_columns], by segment those of each segment one after another (of bytes
+// [step][tile_columns][column_elements] and the sums), columns beyond n zero; requires weights ==
+// kPackedAhead. A: see a_packed; requires rows == kPackedAhead. Data is null when there is no
+// memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data);
 runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& contraction,

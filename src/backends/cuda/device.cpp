@@ -164,10 +164,25 @@ Result<FunctionHandle> Module::function(const std::string& symbol, uint32_t shar
   return function;
 }
 
-ParameterAddresses::ParameterAddresses(std::span<const uint64_t> parameters) {
-  static const uint64_t kZeros = 0;
+Result<EncodedMap> Device::encode_map(const TensorMap& map, DeviceAddress buffer) const {
+  PYC_TRY(enter());
+  EncodedMap out;
+  const uint64_t extents[] = {map.columns, map.rows};
+  const auto step = static_cast<uint64_t>(map.row_bytes);
+  const unsigned box[] = {kBoxColumns, map.box_rows};
+  const unsigned strides[] = {1, 1};
+  const uint64_t begin = buffer + static_cast<uint64_t>(map.offset_bytes);
+  PYC_ON_DEVICE(*this, cuTensorMapEncodeTiled, &out, kMapHalves, 2, reinterpret_cast<void*>(begin),
+                extents, &step, box, strides, kMapPlain, kMapSwizzle128, kMapPromote128, kMapZeros);
+  return out;
+}
+
+ParameterAddresses::ParameterAddresses(std::span<const uint64_t> parameters, uint32_t maps) {
+  static const EncodedMap kZeros;
+  const size_t plain = parameters.size() - maps * kMapWords;
   for (size_t i = 0; i < kMost; ++i) {
-    const uint64_t* at = i < parameters.size() ? &parameters[i] : &kZeros;
+    const size_t word = i < plain ? i : plain + (i - plain) * kMapWords;
+    const uint64_t* at = word < parameters.size() ? &parameters[word] : kZeros.words.data();
     addresses_[i] = const_cast<uint64_t*>(at);  // the driver only reads them
   }
 }
@@ -208,7 +223,7 @@ Status Stream::fill_words(DeviceAddress to, uint32_t word, size_t count) {
 Status Stream::launch(FunctionHandle function, LaunchShape shape,
                       std::span<const uint64_t> parameters) {
   PYC_TRY(device().enter());
-  ParameterAddresses addresses(parameters);
+  ParameterAddresses addresses(parameters, shape.maps);
   PYC_ON_DEVICE(device(), cuLaunchKernel, function, shape.blocks, 1, 1, shape.threads, 1, 1,
                 shape.shared_bytes, stream_.get(), addresses.data(), nullptr);
   return {};
@@ -272,7 +287,7 @@ Status LaunchGraph::add(FunctionHandle function, LaunchShape shape,
                         std::span<const uint64_t> parameters) {
   const Device& device = *noted_.device();
   PYC_TRY(device.enter());
-  ParameterAddresses addresses(parameters);
+  ParameterAddresses addresses(parameters, shape.maps);
   const KernelNodeParams params = node_params(function, shape, addresses);
   GraphNodeHandle node = nullptr;
   PYC_ON_DEVICE(device, cuGraphAddKernelNode_v2, &node, noted_.get(), nullptr, 0, &params);
@@ -297,7 +312,7 @@ Status LaunchGraph::update(size_t index, FunctionHandle function, LaunchShape sh
                            std::span<const uint64_t> parameters) {
   const Device& device = *noted_.device();
   PYC_TRY(device.enter());
-  ParameterAddresses addresses(parameters);
+  ParameterAddresses addresses(parameters, shape.maps);
   const KernelNodeParams params = node_params(function, shape, addresses);
   PYC_ON_DEVICE(device, cuGraphExecKernelNodeSetParams_v2, graph_.get(), nodes_[index], &params);
   return {};

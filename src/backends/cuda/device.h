@@ -88,6 +88,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // What all calls of allocate asked for so far, whether or not it was given back.
   int64_t allocated_bytes() const { return allocated_.load(std::memory_order_relaxed); }
 
+  // The map of a buffer that begins there, as a kernel's parameter.
+  Result<EncodedMap> encode_map(const TensorMap& map, DeviceAddress buffer) const;
+
   // Makes the context the calling thread's. A device that was lost is refused with the cause.
   Status enter() const;
   // Driver::status; a result that loses the context is remembered.
@@ -123,15 +126,16 @@ struct LaunchShape {
   uint32_t blocks = 1;
   uint32_t threads = 1;
   uint32_t shared_bytes = 0;
+  uint32_t maps = 0;  // that its parameters end with, kMapWords each
 };
 
-// The addresses of a launch's parameters, 8 bytes each. Behind them stand addresses of a word of
-// zeros, as many as a launch can have: a function that takes more than it was given reads nothing
-// that is not there.
+// The addresses of a launch's parameters, 8 bytes each but for tensor maps. Behind them stand
+// addresses of a word of zeros, as many as a launch can have: a function that takes more than it
+// was given reads nothing that is not there.
 class ParameterAddresses {
  public:
   static constexpr size_t kMost = 512;
-  explicit ParameterAddresses(std::span<const uint64_t> parameters);
+  explicit ParameterAddresses(std::span<const uint64_t> parameters, uint32_t maps = 0);
   void** data() { return addresses_.data(); }
 
  private:

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cuda/tensor_map.h"
+
 namespace pyc::cuda {
 
 using DeviceAddress = uint64_t;
@@ -104,6 +106,15 @@ enum : unsigned { kHostMapped = 2 };  // of cuMemHostAlloc: kernels may use the 
 // An edge whose end may be on the device before its begin is over, and waits there by itself.
 enum : unsigned char { kPortProgrammatic = 1, kDependencyProgrammatic = 1 };
 
+// Of a tensor map.
+enum : int {
+  kMapHalves = 1,  // as integers of 16 bits
+  kMapPlain = 0,   // no interleaving
+  kMapSwizzle128 = 3,
+  kMapPromote128 = 2,  // of the second-level cache
+  kMapZeros = 0,       // outside
+};
+
 // PYC_ENTRY(name, parameter types…): every function returns a DriverResult.
 #define PYC_DRIVER_ENTRIES(PYC_ENTRY)                                                         \
   PYC_ENTRY(cuInit, unsigned)                                                                 \
@@ -133,6 +144,8 @@ enum : unsigned char { kPortProgrammatic = 1, kDependencyProgrammatic = 1 };
   PYC_ENTRY(cuFuncSetAttribute, FunctionHandle, int, int)                                     \
   PYC_ENTRY(cuLaunchKernel, FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, \
             unsigned, unsigned, StreamHandle, void**, void**)                                 \
+  PYC_ENTRY(cuTensorMapEncodeTiled, EncodedMap*, int, unsigned, void*, const uint64_t*,       \
+            const uint64_t*, const unsigned*, const unsigned*, int, int, int, int)            \
   PYC_ENTRY(cuStreamCreate, StreamHandle*, unsigned)                                          \
   PYC_ENTRY(cuStreamDestroy_v2, StreamHandle)                                                 \
   PYC_ENTRY(cuStreamSynchronize, StreamHandle)                                                \

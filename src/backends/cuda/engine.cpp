@@ -34,7 +34,8 @@ void CudaEngine::bind(FunctionHandle function, const Launch& launch,
                    .shape = launch.shape,
                    .first = parameter_count,
                    .count = launch.buffers.size() + kOwnParameters,
-                   .node = launches};
+                   .node = launches,
+                   .maps = launch.maps};
   if (function == nullptr) step.count = 0;
   for (size_t b = 0; b < launch.buffers.size() && function != nullptr; ++b) {
     const runtime::BufferRef& ref = kernel.buffers[b];
@@ -45,7 +46,7 @@ void CudaEngine::bind(FunctionHandle function, const Launch& launch,
                      .tensor = ref.index + (input ? 0 : program().inputs.size()),
                      .offset = static_cast<uint64_t>(ref.offset)});
   }
-  parameter_count += step.count;
+  parameter_count += step.count + (function == nullptr ? 0 : step.maps.size() * kMapWords);
   launches += function == nullptr ? 0 : 1;
   steps.push_back(step);
 }

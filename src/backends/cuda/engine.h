@@ -28,7 +28,8 @@ struct BoundLaunch {
   LaunchShape shape;
   size_t first = 0;
   size_t count = 0;
-  size_t node = 0;  // among the launches of the graph
+  size_t node = 0;                   // among the launches of the graph
+  std::vector<TensorMap> maps = {};  // kMapWords each, behind those
 };
 
 // A parameter that is an address in a tensor of the caller's.

@@ -31,9 +31,11 @@ std::vector<bool> unaligned_buffers(const lower::Group& group) {
 
 CudaPlan::Part make_part(KernelText text, const loop::Kernel& kernel, const lower::Group& group) {
   CudaPlan::Part part;
-  Launch launch{.shape = {text.blocks, text.threads, text.shared_bytes},
+  Launch launch{.shape = {text.blocks, text.threads, text.shared_bytes,
+                          static_cast<uint32_t>(text.maps.size())},
                 .workspace_bytes = text.workspace_bytes,
-                .buffers = {}};
+                .buffers = {},
+                .maps = text.maps};
   for (const uint32_t b : text.buffers) {
     const loop::Buffer& buffer = kernel.buffers[b];
     backends::Operand operand;

@@ -44,15 +44,17 @@ std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool
         fmt::format("PYC_GLOBAL {}{}* {}, ", b.access == loop::Access::kRead ? "const " : "",
                     memory_type(b.dtype), buffer_name(i));
   }
+  // A product has two: of its rows and of its columns.
+  const char* maps = text.maps.empty() ? "" : ", PYC_MAP rows_map, PYC_MAP columns_map";
   const std::string begin =
       resident == 0
           ? "PYC_KERNEL("
           : fmt::format("PYC_KERNEL_{}({}, ", cluster > 1 ? "CLUSTER" : "BESIDE", resident);
   return begin +
          fmt::format(
-             "{}, {}, {}, {}, {}PYC_GLOBAL char* workspace, PYC_GLOBAL u32* fault, u64 step)",
-             text.symbol, text.buffers.size() + 3, text.threads, barriers ? cluster : 0,
-             parameters);
+             "{}, {}, {}, {}, {}PYC_GLOBAL char* workspace, PYC_GLOBAL u32* fault, u64 step{})",
+             text.symbol, text.buffers.size() + 3 + text.maps.size(), text.threads,
+             barriers ? cluster : 0, parameters, maps);
 }
 
 void declare_digits(Emitter& emitter, const std::string& index, const std::string& type,

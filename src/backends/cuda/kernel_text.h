@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/cuda/dialect.h"
+#include "backends/cuda/tensor_map.h"
 #include "base/status.h"
 #include "loop/loop.h"
 
@@ -31,7 +32,8 @@ struct KernelText {
   uint32_t blocks = 0;  // 0: the kernel has no point; it has no text either and is not launched
   uint32_t threads = 0;
   int64_t workspace_bytes = 0;
-  uint32_t shared_bytes = 0;  // besides what the text declares
+  uint32_t shared_bytes = 0;         // besides what the text declares
+  std::vector<TensorMap> maps = {};  // parameters behind the step
 };
 
 // kTeam: the team form wherever it is possible, however short its loops are.

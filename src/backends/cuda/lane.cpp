@@ -65,11 +65,22 @@ Status CudaLane::prepare() {
   }
   constexpr int64_t kPassageAndTables = 3;
   blocks_ += kPassageAndTables;
-  fill_parameters();
+  PYC_TRY(fill_parameters());
   return build_graph();
 }
 
-void CudaLane::fill_parameters() {
+Status CudaLane::encode_maps(const BoundLaunch& step) {
+  size_t to = step.first + step.count;
+  for (const TensorMap& map : step.maps) {
+    PYC_ASSIGN(const EncodedMap made,
+               engine_.gpu().device->encode_map(map, parameters_[step.first + map.buffer]));
+    std::ranges::copy(made.words, parameters_.begin() + static_cast<ptrdiff_t>(to));
+    to += kMapWords;
+  }
+  return {};
+}
+
+Status CudaLane::fill_parameters() {
   const runtime::Program& program = engine_.program();
   parameters_.assign(engine_.parameter_count, 0);
   moved_.assign(engine_.steps.size(), false);
@@ -92,6 +103,10 @@ void CudaLane::fill_parameters() {
   for (const TensorSlot& slot : engine_.slots) {
     parameters_[slot.position] = passage_of(slot.tensor) + slot.offset;
   }
+  for (const BoundLaunch& step : engine_.steps) {
+    if (step.function != nullptr) PYC_TRY(encode_maps(step));
+  }
+  return {};
 }
 
 Status CudaLane::build_graph() {
@@ -162,8 +177,10 @@ Status CudaLane::place_tensors(Views inputs, Views outputs) {
     moved_[slot.step] = true;
   }
   for (size_t s = 0; s < moved_.size(); ++s) {
-    if (!moved_[s] || !graph_) continue;
+    if (!moved_[s]) continue;
     const BoundLaunch& step = engine_.steps[s];
+    PYC_TRY(encode_maps(step));
+    if (!graph_) continue;
     PYC_TRY(graph_->update(step.node, step.function, step.shape, parameters_of(step)));
     moved_[s] = false;
   }
@@ -229,7 +246,8 @@ Status CudaLane::submit(Views inputs, Views outputs, runtime::RunStats& stats,
 
 bool CudaLane::read_checked(size_t step, size_t buffer, const Fault& fault,
                             std::vector<std::byte>& numbers) {
-  const std::span<const uint64_t> parameters = parameters_of(engine_.steps[step]);
+  const std::span<const uint64_t> parameters =
+      parameters_of(engine_.steps[step]).first(engine_.steps[step].count);
   const uint64_t from = parameters[buffer];
   // What shares its memory with another may be overwritten.
   if (std::count(parameters.begin(), parameters.end() - kOwnParameters, from) > 1) return false;

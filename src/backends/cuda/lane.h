@@ -24,7 +24,9 @@ class CudaLane final : public runtime::Lane {
  private:
   using Views = std::span<const runtime::TensorView>;
 
-  void fill_parameters();
+  Status fill_parameters();
+  // The maps of a step whose buffers' addresses are known.
+  Status encode_maps(const BoundLaunch& step);
   Status build_graph();
   // Puts all of a run's work into the stream.
   Status submit(Views inputs, Views outputs, runtime::RunStats& stats, runtime::StepTimes times);
@@ -50,7 +52,7 @@ class CudaLane final : public runtime::Lane {
   }
   std::byte* pinned(size_t offset) const { return static_cast<std::byte*>(pinned_.get()) + offset; }
   std::span<const uint64_t> parameters_of(const BoundLaunch& step) const {
-    return std::span(parameters_).subspan(step.first, step.count);
+    return std::span(parameters_).subspan(step.first, step.count + step.maps.size() * kMapWords);
   }
 
   const CudaEngine& engine_;

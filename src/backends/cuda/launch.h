@@ -23,6 +23,7 @@ struct Launch {
   LaunchShape shape;            // no blocks: nothing is started
   int64_t workspace_bytes = 0;  // over 0: the last of the step's buffers, behind those of `buffers`
   std::vector<Use> buffers;
+  std::vector<TensorMap> maps = {};  // behind all other parameters, as many as `shape` says
 };
 
 inline constexpr int64_t kBufferAlignment = 16;

@@ -51,6 +51,10 @@ class DriverWriter {
   Value* first_row(Value* tile);
   Task task(Value* number);
   void tiles(const Task& task);
+  // The same by segments: the parts of the rows, and the totals, lie on the stack.
+  void segments(const Task& task);
+  void call_tile(const Task& task, int rows, Value* row, Value* a, Value* b,
+                 std::vector<Value*> more = {});
   // The task's first panel as the tiles read it.
   Value* panels(const Task& task, Value* panel, Value* panel_end);
   // The tile's rows likewise.
@@ -65,6 +69,8 @@ class DriverWriter {
   const MatmulParts& parts_;
   Value* table_ = nullptr;
   Value* scratch_ = nullptr;
+  Value* part_ = nullptr;    // of a tile's rows
+  Value* totals_ = nullptr;  // of the task's tiles, a tile's panels side by side
 };
 
 Value* DriverWriter::field(size_t offset) {
@@ -92,7 +98,18 @@ Value* DriverWriter::first_row(Value* tile) {
 void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
   if (p_.scratch_bytes > 0) scratch_ = field(offsetof(pyc_kernel_args, scratch));
-  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) { tiles(task(number)); });
+  const auto stack = [&](Value* elements) {
+    llvm::AllocaInst* slot = b_.CreateAlloca(b_.getFloatTy(), elements);
+    slot->setAlignment(llvm::Align(MatmulPlan::kLine));
+    return slot;
+  };
+  if (p_.by_segment()) {
+    part_ = stack(flow_.index(p_.tile_rows * kMatmulSegment));
+    totals_ = stack(flow_.number(p_.task_tiles() * p_.task_panels() * p_.tile_elements()));
+  }
+  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
+    p_.by_segment() ? segments(task(number)) : tiles(task(number));
+  });
   b_.CreateRetVoid();
 }
 
@@ -156,6 +173,7 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row
       emit_row_copy(s_, b_, rows, flow_.at(task.a, scaled(row, c_.a.row_stride)), scratch_);
       return scratch_;
     case MatmulPlan::Rows::kComputed:
+    case MatmulPlan::Rows::kBySegment:
       break;
   }
   std::vector<Value*> args = {table_, scratch_, row};
@@ -181,11 +199,30 @@ void DriverWriter::each_tile(const Task& task,
 void DriverWriter::tiles(const Task& task) {
   each_tile(task, [&](int rows, Value* tile) {
     Value* row = first_row(tile);
-    Value* a = rows_of(task, rows, tile, row);
-    std::vector<Value*> args = {table_, a, task.b, row, task.column, task.column_end};
-    args.insert(args.end(), task.batch.begin(), task.batch.end());
-    add_dims_argument(s_.traits.numbers, f_, args);
-    b_.CreateCall(parts_.tiles[rows == p_.tile_rows ? 0 : 1], args);
+    call_tile(task, rows, row, rows_of(task, rows, tile, row), task.b);
+  });
+}
+
+void DriverWriter::call_tile(const Task& task, int rows, Value* row, Value* a, Value* b,
+                             std::vector<Value*> more) {
+  std::vector<Value*> args = {table_, a, b, row, task.column, task.column_end};
+  args.insert(args.end(), task.batch.begin(), task.batch.end());
+  args.insert(args.end(), more.begin(), more.end());
+  add_dims_argument(s_.traits.numbers, f_, args);
+  b_.CreateCall(parts_.tiles[rows == p_.tile_rows ? 0 : 1], args);
+}
+
+void DriverWriter::segments(const Task& task) {
+  Value* tile_panels = flow_.number(p_.task_panels() * p_.tile_elements());
+  flow_.loop(flow_.index(0), flow_.index(p_.segments), 1, true, [&](Value* segment) {
+    Value* b = flow_.at(task.b, scaled(segment, p_.panels * p_.b_panel_stride));
+    each_tile(task, [&](int rows, Value* tile) {
+      Value* row = first_row(tile);
+      Value* a = flow_.at(task.a, scaled(row, c_.a.row_stride));
+      emit_segment_copy(s_, b_, rows, flow_.at(a, scaled(segment, kMatmulSegment)), part_);
+      Value* totals = flow_.at(totals_, b_.CreateMul(b_.CreateSub(tile, task.tile), tile_panels));
+      call_tile(task, rows, row, part_, b, {segment, totals});
+    });
   });
 }
 

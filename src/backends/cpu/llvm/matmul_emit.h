@@ -39,7 +39,8 @@ struct MatmulSource {
 
 // A tile function computes `rows` rows of a range of panels:
 //   void tile(ptr buffers, ptr a, ptr b, i64 row, i64 column, i64 column_end, i64 batch…)
-// `a` and `b` point at the first row and the first panel.
+// `a` and `b` point at the first row and the first panel. By segment it has two more parameters,
+// the segment's number and the totals of the tile's panels, and `a` and `b` point at the segment.
 llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& module, int rows);
 
 // What a step's function calls; null where the plan has no use for it. The second of a pair is for
@@ -76,6 +77,10 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
 // step of its own.
 void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& builder, int rows,
                    llvm::Value* from, llvm::Value* to);
+
+// Copies those of one segment alike.
+void emit_segment_copy(const MatmulSource& source, llvm::IRBuilder<>& builder, int rows,
+                       llvm::Value* from, llvm::Value* to);
 
 void emit_fma_probe(llvm::Module& module, int lanes, int chains, const std::string& symbol);
 

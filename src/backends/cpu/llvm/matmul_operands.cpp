@@ -408,6 +408,30 @@ void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, V
   });
 }
 
+// Row by row, so that the lines of rows that fall into one set are not there at once.
+void emit_segment_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, Value* from,
+                       Value* to) {
+  constexpr int kAtOnce = 4;
+  const MatmulPlan& p = source.plan;
+  FlowBuilder flow(b);
+  auto* type = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(p.unroll));
+  const int64_t step = int64_t{p.unroll} * rows;
+  flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
+    Value* row = flow.at(from, b.CreateMul(i, flow.index(source.contraction().a.row_stride)));
+    Value* target = flow.at(to, b.CreateMul(i, flow.index(p.unroll)));
+    flow.loop(flow.index(0), flow.index(kMatmulSegment / p.unroll), kAtOnce, true, {row, target},
+              [&](Value*, const FlowBuilder::State& at) {
+                for (int j = 0; j < kAtOnce; ++j) {
+                  Value* x = b.CreateAlignedLoad(type, flow.at(at[0], int64_t{j} * p.unroll),
+                                                 llvm::Align(4));
+                  b.CreateAlignedStore(x, flow.at(at[1], j * step), llvm::Align(4));
+                }
+                return FlowBuilder::State{flow.at(at[0], int64_t{kAtOnce} * p.unroll),
+                                          flow.at(at[1], kAtOnce * step)};
+              });
+  });
+}
+
 void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
                     const MatmulParts& parts) {
   const lower::Contraction& c = source.contraction();

@@ -83,8 +83,12 @@ class TileWriter {
   }
 
   void panel(Value* column, Value* b);
+  // Adds segment `number` to the totals and, after the last one, is done with the tile.
+  void add_segment(Value* number, Value* column, Value* a, Value* b);
   // The tile's accumulators after one segment, row by row.
-  State segment(Value* a, Value* b, Value* steps, bool has_tail);
+  State segment(Value* a, Value* b, Value* steps);
+  // Each vector of a tile, and the element of the totals that it begins at.
+  void each_vector(const State& acc, const std::function<void(Value* x, int64_t element)>& put);
 
   // Where in the block of B to come this tile fetches: the task's tiles share it out.
   void plan_fetches();
@@ -118,7 +122,7 @@ class TileWriter {
   TileCore core_;
   ExprEmitter ex_;
   llvm::Function* f_;
-  Value* tile_ = nullptr;   // rows × tile_columns totals on the stack
+  Value* tile_ = nullptr;   // rows × tile_columns totals, on the stack or the caller's
   Value* panel_ = nullptr;  // of B, that is used
   // From B as it is used to B as it is fetched, and how many lines per `unroll` steps of k.
   Value* fetch_distance_ = nullptr;
@@ -134,17 +138,26 @@ void TileWriter::run() {
   for (size_t i = 0; i < c_.batch_vars.size(); ++i) {
     ex_.bind(c_.batch_vars[i], arg(static_cast<unsigned>(6 + i)));
   }
-  tile_ = ex_.stack_slot(b_.getFloatTy(), rows_ * p_.tile_columns);
+  const auto more = static_cast<unsigned>(6 + c_.batch_vars.size());
+  Value* totals = p_.by_segment() ? static_cast<Value*>(arg(more + 1))
+                                  : ex_.stack_slot(b_.getFloatTy(), rows_ * p_.tile_columns);
   ex_.here();
   // Leaves the entry block to the emitter.
   llvm::BasicBlock* body = ex_.new_block("body");
   b_.CreateBr(body);
   b_.SetInsertPoint(body);
   plan_fetches();
-  flow_.loop(column_begin(), column_end(), p_.tile_columns, true, {b_panels()},
+  flow_.loop(column_begin(), column_end(), p_.tile_columns, true, {b_panels(), totals},
              [&](Value* column, const State& at) {
-               panel(column, at[0]);
-               return State{flow_.at(at[0], p_.b_panel_stride)};
+               panel_ = at[0];
+               tile_ = at[1];
+               Value* next = flow_.at(at[0], p_.b_panel_stride);
+               if (!p_.by_segment()) {
+                 panel(column, at[0]);
+                 return State{next, at[1]};
+               }
+               add_segment(arg(more), column, a_rows(), at[0]);
+               return State{next, flow_.at(at[1], p_.tile_elements())};
              });
   b_.CreateRetVoid();
 }
@@ -175,61 +188,64 @@ void TileWriter::fetch_ahead(Value* b) {
   }
 }
 
-void TileWriter::panel(Value* column, Value* b) {
-  panel_ = b;
-  const int64_t last_k = p_.k - (p_.segments - 1) * kMatmulSegment;
-  const bool has_tail = p_.k % p_.unroll != 0;
-  Value* last_steps = flow_.index(last_k / p_.unroll);
-  const auto each = [&](const State& acc, const auto& put) {
-    for (int i = 0; i < rows_; ++i) {
-      for (int v = 0; v < vectors_; ++v) {
-        put(acc[accumulator_at(i, vectors_, v)], i * p_.tile_columns + v * p_.lanes);
-      }
+void TileWriter::each_vector(const State& acc,
+                             const std::function<void(Value* x, int64_t element)>& put) {
+  for (int i = 0; i < rows_; ++i) {
+    for (int v = 0; v < vectors_; ++v) {
+      put(acc[accumulator_at(i, vectors_, v)], i * p_.tile_columns + v * p_.lanes);
     }
-  };
+  }
+}
+
+void TileWriter::panel(Value* column, Value* b) {
   if (p_.segments == 1) {
     State done;
-    each(segment(a_rows(), b, last_steps, has_tail), [&](Value* acc, int64_t) {
+    each_vector(segment(a_rows(), b, flow_.index(p_.k / p_.unroll)), [&](Value* acc, int64_t) {
       done.push_back(p_.of_bytes() ? acc : b_.CreateFAdd(acc, zero()));
     });
     finish(done, column);
     return;
   }
-  flow_.loop(
-      flow_.index(0), flow_.index(p_.segments), 1, true, {a_rows(), b},
-      [&](Value* number, const State& at) {
-        Value* is_last = b_.CreateICmpEQ(number, flow_.index(p_.segments - 1));
-        Value* steps =
-            b_.CreateSelect(is_last, last_steps, flow_.index(kMatmulSegment / p_.unroll));
-        const State acc = segment(at[0], at[1], steps, has_tail);
+  flow_.loop(flow_.index(0), flow_.index(p_.segments), 1, true, {a_rows(), b},
+             [&](Value* number, const State& at) {
+               add_segment(number, column, at[0], at[1]);
+               const int64_t steps_per_segment = kMatmulSegment / p_.unroll;
+               return State{flow_.at(at[0], steps_per_segment * s_.a_step(rows_)),
+                            flow_.at(at[1], kMatmulSegment * p_.b_k_stride)};
+             });
+}
+
+void TileWriter::add_segment(Value* number, Value* column, Value* a, Value* b) {
+  const int64_t last_k = p_.k - (p_.segments - 1) * kMatmulSegment;
+  Value* is_last = b_.CreateICmpEQ(number, flow_.index(p_.segments - 1));
+  Value* steps = b_.CreateSelect(is_last, flow_.index(last_k / p_.unroll),
+                                 flow_.index(kMatmulSegment / p_.unroll));
+  const State acc = segment(a, b, steps);
+  flow_.when(
+      b_.CreateICmpEQ(number, flow_.index(0)),
+      [&] {
+        each_vector(acc,
+                    [&](Value* x, int64_t e) { store_vector(b_.CreateFAdd(x, zero()), tile_, e); });
+      },
+      [&] {
+        const auto join = [&](Value* x, int64_t e) {
+          return b_.CreateFAdd(load_vector(tile_, e), x);
+        };
         flow_.when(
-            b_.CreateICmpEQ(number, flow_.index(0)),
+            is_last,
             [&] {
-              each(acc,
-                   [&](Value* x, int64_t e) { store_vector(b_.CreateFAdd(x, zero()), tile_, e); });
+              State done;
+              each_vector(acc, [&](Value* x, int64_t e) { done.push_back(join(x, e)); });
+              finish(done, column);
             },
             [&] {
-              const auto join = [&](Value* x, int64_t e) {
-                return b_.CreateFAdd(load_vector(tile_, e), x);
-              };
-              flow_.when(
-                  is_last,
-                  [&] {
-                    State done;
-                    each(acc, [&](Value* x, int64_t e) { done.push_back(join(x, e)); });
-                    finish(done, column);
-                  },
-                  [&] {
-                    each(acc, [&](Value* x, int64_t e) { store_vector(join(x, e), tile_, e); });
-                  });
+              each_vector(acc, [&](Value* x, int64_t e) { store_vector(join(x, e), tile_, e); });
             });
-        const int64_t steps_per_segment = kMatmulSegment / p_.unroll;
-        return State{flow_.at(at[0], steps_per_segment * s_.a_step(rows_)),
-                     flow_.at(at[1], kMatmulSegment * p_.b_k_stride)};
       });
 }
 
-TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, bool has_tail) {
+TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps) {
+  const bool has_tail = p_.k % p_.unroll != 0;
   TileSteps s;
   s.whole = steps;
   s.fewest = (p_.k - (p_.segments - 1) * kMatmulSegment) / p_.unroll;
@@ -402,6 +418,7 @@ llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& modul
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   std::vector<llvm::Type*> types(3, pointer);
   types.resize(6 + source.contraction().batch_vars.size(), i64);
+  if (source.plan.by_segment()) types.insert(types.end(), {i64, pointer});
   add_dims_type(source.traits.numbers, context, types);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,

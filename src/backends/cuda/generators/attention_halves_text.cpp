@@ -9,6 +9,7 @@
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/attention_formulas.h"
+#include "backends/cuda/generators/attention_halves_sizes.h"
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "base/convert.h"
@@ -19,19 +20,6 @@ namespace {
 
 using lower::Attention;
 
-constexpr int64_t kGroupThreads = 128;
-constexpr int64_t kGroupRows = 64;
-constexpr int64_t kPart = 64;        // of depth or columns: 128 bytes, as wide as the swizzle
-constexpr int64_t kPartBytes = 128;  // of a row
-constexpr int64_t kUnitTerms = 16;   // that one instruction multiplies
-constexpr int64_t kMostKeys = 128;   // of a block, as lower/ cuts them
-constexpr int64_t kMostWidth = 128;
-constexpr int64_t kSharedOfOne = 227 << 10;
-constexpr int64_t kSharedTaken = 1 << 10;
-constexpr int64_t kRegistersOfOne = 1 << 16;
-constexpr int64_t kFewRegisters = 40;            // of a thread, besides scores, weights and sums
-constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
-
 // x / y, exactly rounded, with high = 1/y rounded and low the rest of it, for |x| from 2^-60 to
 // below 2^68 and y from 2^-30 to below 2^30: q is one of the two floats around the quotient, x −
 // q·y is exact, and Markstein's theorem says that the last line rounds it.
@@ -41,52 +29,6 @@ constexpr std::string_view kQuotient =
   return pyc_fma_f32(pyc_fma_f32(-q, y, x), high, q);
 }
 )";
-
-int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-// Sizes of the kernel; what is beyond the attention's own is zero and changes no bit: a block of
-// the unit whose products are all zero leaves its sum as it is.
-struct Sizes {
-  Sizes(const Attention& a, const AttentionCut& cut)
-      : rows(cut.rows()),
-        threads(cut.groups * kGroupThreads),
-        keys(up_to(a.block, kUnitTerms)),
-        depth(up_to(a.depth, kPart)),
-        columns(up_to(a.columns, kPart)),
-        stages(cut.groups == 1 ? 2 : 3),
-        turns(cut.turns) {}
-
-  int64_t query_bytes() const { return rows * depth * 2; }
-  int64_t key_bytes() const { return keys * depth * 2; }
-  int64_t value_bytes() const { return keys * columns * 2; }
-  int64_t keys_at() const { return query_bytes(); }
-  int64_t values_at() const { return keys_at() + stages * key_bytes(); }
-  // Gates: stages full and stages free, of keys and of values.
-  int64_t gates_at() const { return values_at() + stages * value_bytes(); }
-  // And each group's queries free.
-  int64_t shared_bytes() const { return gates_at() + (4 * stages + rows / kGroupRows) * 8; }
-  int64_t registers() const { return keys * 3 / 4 + columns / 2 + kFewRegisters; }
-
-  int64_t rows;
-  int64_t threads;
-  int64_t keys;
-  int64_t depth;
-  int64_t columns;
-  int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
-  int64_t turns;
-};
-
-// The constant a product is multiplied with to become a score; 0 if that is not all.
-double factor_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {
-  const auto is_product = [&](loop::ExprId e) {
-    return pool.node(e).op == loop::Op::kVar && pool.node(e).imm == product;
-  };
-  if (is_product(score)) return 1.0;
-  const loop::ExprNode& n = pool.node(score);
-  if (n.op != loop::Op::kMul || n.dtype != DType::kF32 || !is_product(n.a)) return 0.0;
-  const loop::ExprNode& factor = pool.node(n.b);
-  return factor.op == loop::Op::kConst ? word_to_double(factor.word, DType::kF32) : 0.0;
-}
 
 class HalvesWriter {
  public:
@@ -101,6 +43,7 @@ class HalvesWriter {
     weight_ = formulas_.written(a_.weight);
     scores_are_products_ = factor_of(formulas_.pool(), limits_.live, a_.product) > 0.0;
     leave_scale_to_weights();
+    add_with_scale();
     find_quotient();
     const auto name = [&](const char* key, int64_t value) {
       names_.push_back(fmt::arg(key, value));
@@ -108,7 +51,8 @@ class HalvesWriter {
     names_.push_back(
         fmt::arg("SCALE", literal(DType::kF32, word_from_double(scale_, DType::kF32))));
     name("R", z_.rows);
-    name("T", z_.threads);
+    name("COMPUTING", z_.rows / kGroupRows * kGroupThreads);
+    name("COPYING", kGroupThreads);
     name("NK", z_.keys);
     name("SCORES", z_.keys / 2);
     name("WEIGHTS", z_.keys / 4);
@@ -143,9 +87,12 @@ class HalvesWriter {
     out.blocks = static_cast<uint32_t>(a_.batch_size() * parts());
     out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
     const Emitter tables(kernel, cuda_dialect(), out.symbol);
-    out.text = attention_prelude({a_.factors, z_.keys, z_.columns}) + tables.tables() +
-               std::string(kQuotient) + kernel_head(out, kernel, true, resident_) + " {\n" +
-               head() + tiles_of_queries() + "}\n";
+    out.text = attention_prelude({a_.factors, z_.keys, z_.columns,
+                                  z_.copies_apart ? z_.registers_to_copy() : 0,
+                                  z_.copies_apart ? z_.registers_to_compute() : 0}) +
+               tables.tables() + std::string(kQuotient) +
+               kernel_head(out, kernel, true, resident_) + " {\n" + head() + tiles_of_queries() +
+               "}\n";
     return out;
   }
 
@@ -156,12 +103,15 @@ class HalvesWriter {
   std::string in(std::string_view form) const { return fmt::vformat(form, names_); }
 
   void leave_scale_to_weights();
+  void add_with_scale();
   loop::ExprId unscaled(loop::ExprId score);
   void find_quotient();
   std::string head() const;
   std::string tile(const char* turn) const;
   std::string past_the_last() const;
-  std::string begin_tile() const;
+  std::string bring_queries() const;
+  std::string bring_first() const;
+  std::string copied_tiles() const;
   std::string tiles_of_queries() const;
   std::string bring_next() const;
   std::string blocks_of_keys() const;
@@ -186,8 +136,6 @@ class HalvesWriter {
     int64_t width;       // of the tile, a multiple of kPart
     int64_t columns;     // of the operand
     int64_t row_stride;  // of the operand
-    int64_t threads;
-    const char* thread;
     std::string to;
   };
   std::string copied(const Copied& c) const;
@@ -198,7 +146,7 @@ class HalvesWriter {
   const Attention& a_;
   // The compiler is told: left to choose registers itself, it takes as many and interleaves less.
   int64_t resident_;
-  Sizes z_;
+  AttentionSizes z_;
   AttentionFormulas formulas_;
   KeyLimits limits_;
   loop::ExprId whole_ = loop::kNone;   // the score
@@ -256,6 +204,17 @@ void HalvesWriter::leave_scale_to_weights() {
   weights_scale_ = false;
 }
 
+void HalvesWriter::add_with_scale() {
+  loop::Pool& pool = formulas_.pool();
+  const ScaledSum sum = scaled_sum(pool, a_, limits_.live);
+  if (sum.beside == loop::kNone) return;
+  const loop::ExprId scale = pool.constant(DType::kF32, word_from_double(sum.scale, DType::kF32));
+  loop::Renamed fused(pool);
+  fused.set_value(limits_.live, pool.fma(pool.var(a_.product), scale, sum.beside));
+  within_ = fused(within_);
+  whole_ = fused(whole_);
+}
+
 void HalvesWriter::find_quotient() {
   loop::Pool& pool = formulas_.pool();
   const loop::ExprId l = pool.var(a_.l);
@@ -265,16 +224,13 @@ void HalvesWriter::find_quotient() {
   }
 }
 
-// Where the block and the thread are. Told that a warp's threads are of one group, the compiler
-// does better in some cuts, and worse in others: as measured.
+// Where the block and the thread are. The compiler is told that a warp's threads are of one group.
 std::string HalvesWriter::head() const {
-  const bool told = z_.threads == kGroupThreads || z_.turns > 1;
-  std::string text = "const i32 thread = pyc_thread();\n";
-  text += told ? "const i32 group = (i32)pyc_shuffle_first_u32((u32)thread / 128u);\n"
-               : "const i32 group = thread / 128;\n";
-  text += in(R"(  const i32 in_group = thread % 128;
-  const i32 lane = thread % 32;
-  const i32 quad = lane % 4;
+  std::string text = in(R"(const i32 thread = pyc_thread();
+  const i32 group = (i32)pyc_shuffle_first_u32((u32)thread / 128u);
+  const i32 in_group = thread & 127;
+  const i32 lane = thread & 31;
+  const i32 quad = thread & 3;
   const i32 part = pyc_block() % {PARTS};
   const i32 head = pyc_block() / {PARTS};
 )");
@@ -304,17 +260,17 @@ std::string HalvesWriter::past_the_last() const {
   return tiles() % z_.turns == 0 ? "" : in("if (tile >= {TILES}) end = begin;\n");
 }
 
-// A thread keeps its place in a row: from round to round it goes on by a multiple of eight rows, so
-// that the swizzle stays and both addresses move by constants.
+// A group copies. A thread keeps its place in a row: from round to round it goes on by a multiple
+// of eight rows, so that the swizzle stays and both addresses move by constants.
 std::string HalvesWriter::copied(const Copied& c) const {
   const int64_t chunks = c.width / 8;
-  const int64_t step = c.threads / chunks;
+  const int64_t step = kGroupThreads / chunks;
   PYC_CHECK(step % 8 == 0, "rounds go on by whole groups of eight rows");
   std::string text = fmt::format(
-      "{{\nconst i32 r = {0} / {1}, c = {0} % {1};\n"
-      "PYC_GLOBAL const u16* from = {3} + ((i64)r * {4}ll + c * 8) + (i64){2} * {4}ll;\n"
-      "const u32 to = {5} + (u32)(c / 8 * {6} + r * {7} + ((c % 8 ^ r % 8) << 4));\n",
-      c.thread, chunks, c.first, c.name, c.row_stride, c.to, c.rows * kPartBytes, kPartBytes);
+      "{{\nconst i32 r = in_group / {0}, c = in_group % {0};\n"
+      "PYC_GLOBAL const u16* from = {2} + ((i64)r * {3}ll + c * 8) + (i64){1} * {3}ll;\n"
+      "const u32 to = {4} + (u32)(c / 8 * {5} + r * {6} + ((c % 8 ^ r % 8) << 4));\n",
+      chunks, c.first, c.name, c.row_stride, c.to, c.rows * kPartBytes, kPartBytes);
   text += fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\n", (c.rows + step - 1) / step);
   if (c.rows % step != 0) {
     text += fmt::format("if (i < {} || r + i * {} < {}) {{\n", c.rows / step, step, c.rows);
@@ -345,8 +301,6 @@ std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
                  .width = z_.depth,
                  .columns = a_.depth,
                  .row_stride = a_.k->row_stride,
-                 .threads = z_.threads,
-                 .thread = "thread",
                  .to = in("{K_AT}u + ") + stage + in(" * {K_BYTES}u")}) +
          in("pyc_gate_arrive_copied({K_FULL}u + ") + stage + " * 8u);\n}\n";
 }
@@ -361,59 +315,83 @@ std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
                  .width = z_.columns,
                  .columns = a_.columns,
                  .row_stride = a_.v->row_stride,
-                 .threads = z_.threads,
-                 .thread = "thread",
                  .to = in("{V_AT}u + ") + stage + in(" * {V_BYTES}u")}) +
          in("pyc_gate_arrive_copied({V_FULL}u + ") + stage + " * 8u);\n}\n";
 }
 
-// Brings the queries with the first keys, the first values and the second keys.
-std::string HalvesWriter::begin_tile() const {
-  std::string text = in(R"(if (begin < end) {{
-  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
-  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
-  const i32 row0 = first + group * 64;
-  if (done > 0) pyc_gate_wait({Q_FREE}u + (u32)group * 8u, q_parity ^ 1u);
-)");
-  text += copied({.name = "q",
-                  .first = "row0",
-                  .last = a_.queries,
-                  .inside = a_.queries % z_.rows == 0,
-                  .rows = kGroupRows,
-                  .width = z_.depth,
-                  .columns = a_.depth,
-                  .row_stride = a_.q->row_stride,
-                  .threads = kGroupThreads,
-                  .thread = "in_group",
-                  .to = fmt::format("(u32)(group * {})", kGroupRows * z_.depth * 2)});
-  text += in("if (done >= {STAGES}) pyc_gate_wait({K_FREE}u + stage * 8u, parity ^ 1u);\n");
-  text += bring_keys("begin", "stage");
-  text += in("if (done >= {STAGES}) pyc_gate_wait({V_FREE}u + stage * 8u, parity ^ 1u);\n");
-  text += bring_values("begin", "stage");
-  text += in(R"(if (begin + 1 < end) {{
-  if (done + 1 >= {STAGES}) pyc_gate_wait({K_FREE}u + next * 8u, next_parity ^ 1u);
-)");
-  return text + bring_keys("begin + 1", "next") + "}\n}\n";
+// The queries of group g.
+std::string HalvesWriter::bring_queries() const {
+  return "{\nconst i32 row0 = first + g * 64;\n" +
+         copied({.name = "q",
+                 .first = "row0",
+                 .last = a_.queries,
+                 .inside = a_.queries % z_.rows == 0,
+                 .rows = kGroupRows,
+                 .width = z_.depth,
+                 .columns = a_.depth,
+                 .row_stride = a_.q->row_stride,
+                 .to = fmt::format("(u32)(g * {})", kGroupRows * z_.depth * 2)}) +
+         "}\n";
 }
 
-// The first of the next tile's keys are on their way while the last of this one's values are added
-// and its results stored.
+// Where a group copies for itself: the queries with the first keys, the first values and the
+// second keys.
+std::string HalvesWriter::bring_first() const {
+  return "if (begin < end) {\nconst i32 g = 0;\n" + bring_queries() + bring_keys("begin", "0u") +
+         bring_values("begin", "0u") + "if (begin + 1 < end) {\n" + bring_keys("begin + 1", "1u") +
+         "}\n}\n";
+}
+
+// All that a group brings for the others, tile after tile. The next tile's first keys are on their
+// way while the last of this one's values are added and its results stored. It is there until all
+// of it has arrived.
+std::string HalvesWriter::copied_tiles() const {
+  return in(R"(if (group == {COMPUTING} / 128) {{
+  pyc_fewer_registers();
+  i32 done = 0;
+  u32 stage = 0u, parity = 0u, q_parity = 1u;
+  for (i32 turn = 0; turn < {TURNS}; ++turn) {{
+)") + tile("turn") +
+         in(R"(if (begin < end) {{
+  for (i32 g = 0; g < {COMPUTING} / 128; ++g) {{
+  if (done > 0) pyc_gate_wait({Q_FREE}u + (u32)g * 8u, q_parity);
+)") + bring_queries() +
+         R"(}
+  q_parity ^= 1u;
+  }
+  for (i32 j = begin; j < end; ++j) {
+)" + in("if (done >= {STAGES}) pyc_gate_wait({K_FREE}u + stage * 8u, parity ^ 1u);\n") +
+         bring_keys("j", "stage") +
+         in("if (done >= {STAGES}) pyc_gate_wait({V_FREE}u + stage * 8u, parity ^ 1u);\n") +
+         bring_values("j", "stage") + in(R"(done += 1;
+  stage = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  parity ^= stage == 0u ? 1u : 0u;
+  }}
+  }}
+  if (done > 0) {{
+  parity ^= stage == 0u ? 1u : 0u;
+  stage = stage == 0u ? {STAGES}u - 1u : stage - 1u;
+  pyc_gate_wait({K_FULL}u + stage * 8u, parity);
+  pyc_gate_wait({V_FULL}u + stage * 8u, parity);
+  }}
+  }} else {{
+  pyc_more_registers();
+)");
+}
+
 std::string HalvesWriter::tiles_of_queries() const {
   return in(R"(if (thread == 0) {{
   PYC_UNROLL for (i32 i = 0; i < {STAGES}; ++i) {{
-  pyc_gate_init((u32)({K_FULL} + i * 8), {T}u);
-  pyc_gate_init((u32)({K_FREE} + i * 8), {T}u / 32u);
-  pyc_gate_init((u32)({V_FULL} + i * 8), {T}u);
-  pyc_gate_init((u32)({V_FREE} + i * 8), {T}u / 32u);
+  pyc_gate_init((u32)({K_FULL} + i * 8), {COPYING}u);
+  pyc_gate_init((u32)({K_FREE} + i * 8), {COMPUTING}u / 32u);
+  pyc_gate_init((u32)({V_FULL} + i * 8), {COPYING}u);
+  pyc_gate_init((u32)({V_FREE} + i * 8), {COMPUTING}u / 32u);
   }}
-  PYC_UNROLL for (i32 i = 0; i < {T} / 128; ++i) pyc_gate_init((u32)({Q_FREE} + i * 8), 4u);
+  PYC_UNROLL for (i32 i = 0; i < {COMPUTING} / 128; ++i) pyc_gate_init((u32)({Q_FREE} + i * 8), 4u);
   }}
   pyc_barrier();
-  i32 done = 0;
-  u32 stage = 0u, parity = 0u, before = 0u, q_parity = 0u;
-  {{
-)") + tile("0") +
-         begin_tile() + in(R"(}}
+)") + (z_.copies_apart ? copied_tiles() : "{\n") +
+         in(R"(u32 stage = 0u, parity = 0u, before = 0u;
   for (i32 turn = 0; turn < {TURNS}; ++turn) {{
   float s[{SCORES}];
   float o[{SUMS}];
@@ -425,22 +403,18 @@ std::string HalvesWriter::tiles_of_queries() const {
   l[h] = 0x0p+0f;
   }}
 )") + tile("turn") +
+         (z_.copies_apart ? "" : bring_first()) +
          in("const i32 own = first + group * 64 + in_group / 32 * 16 + lane / 4;\n") +
          in(limits_.all.empty() ? "" : R"(const i32 group_low = first + group * 64;
   const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;
 )") + blocks_of_keys() +
-         in(R"(if (turn + 1 < {TURNS}) {{
-  if (count > 0) {{
-  if (lane == 0) pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
-  q_parity ^= 1u;
+         in(z_.turns == 1 ? "" : R"(if (lane == 0 && begin < end && turn + 1 < {TURNS}) {{
+  pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
   }}
-  done += count;
-)") + tile("turn + 1") +
-         begin_tile() + in(R"(}}
-  pyc_wgmma_values_done(o);
-  if (lane == 0 && count > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
+)") + in(R"(pyc_wgmma_values_done(o);
+  if (lane == 0 && begin < end) pyc_gate_arrive({V_FREE}u + before * 8u);
 )") + results() +
-         "}\n";
+         "}\n}\n";
 }
 
 // The unit's views count in 16 bytes.
@@ -594,19 +568,19 @@ std::string HalvesWriter::whole_sums() const {
 
 // The next values, and the keys after the next.
 std::string HalvesWriter::bring_next() const {
-  return in(R"(if (t + 2 < count) {{
+  return in(R"(if (j + 2 < end) {{
   const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
   const u32 before_parity = after == 0u ? next_parity : next_parity ^ 1u;
-  if (done + t + 2 >= {STAGES}) pyc_gate_wait({K_FREE}u + after * 8u, before_parity);
+  if (j + 2 - begin >= {STAGES}) pyc_gate_wait({K_FREE}u + after * 8u, before_parity);
 )") + bring_keys("j + 2", "after") +
          in(R"(}}
-  if (t + 1 < count) {{
-  if (done + t + 1 >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
+  if (j + 1 < end) {{
+  if (j + 1 - begin >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
 )") + bring_values("j + 1", "next") +
          "}\n";
 }
 
-// Block t of those that are live begins with its scores. The products with its values and with the
+// A block of keys begins with its scores. The products with its values and with the
 // keys of the next block are on the unit together; the latter come first, so that the next weights
 // are computed while the former are still summed. Behind the last block they are those of whatever
 // keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
@@ -615,27 +589,25 @@ std::string HalvesWriter::bring_next() const {
 // Waiting for a gate is a branch. The one behind the weights is what keeps the compiler from
 // waiting for the sums before them: the instruction that waits names no register.
 //
-// What a group copies, it copies while it waits for the next scores.
+// What a group copies for itself, it copies while it waits for the next scores.
 std::string HalvesWriter::blocks_of_keys() const {
   return fmt::format("const u64 q_view = pyc_wgmma_place((u32)(group * {}), 16u, 1024u);\n",
                      kGroupRows * z_.depth * 2) +
-         in(R"(const i32 count = end - begin;
-  if (count > 0) {{
+         in(R"(if (begin < end) {{
   pyc_gate_wait({K_FULL}u + stage * 8u, parity);
   pyc_shared_fence();
 )") + products_of_keys("stage") +
          in(R"(pyc_wgmma_wait_0();
   }}
-  for (i32 t = 0; t < count; ++t) {{
-  const i32 j = begin + t;
+  for (i32 j = begin; j < end; ++j) {{
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
   if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
 )") + scores() +
-         weights() + in(R"(if (t + 1 < count) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
+         weights() + in(R"(if (j + 1 < end) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
   pyc_gate_wait({V_FULL}u + stage * 8u, parity);
   pyc_wgmma_values_done(o);
-  if (lane == 0 && t > 0) pyc_gate_arrive({V_FREE}u + before * 8u);
+  if (lane == 0 && j > begin) pyc_gate_arrive({V_FREE}u + before * 8u);
   PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
   pyc_shared_fence();
 )") + products_of_keys("next") +
@@ -643,7 +615,7 @@ std::string HalvesWriter::blocks_of_keys() const {
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
   }}
 )") + products_of_values() +
-         bring_next() + whole_sums() +
+         (z_.copies_apart ? "" : bring_next()) + whole_sums() +
          R"(pyc_wgmma_scores_done(s);
   before = stage;
   stage = next;
@@ -713,59 +685,7 @@ std::string HalvesWriter::results() const {
   return text + "}\n}\n";
 }
 
-bool is_strided_half(const std::optional<Attention::Operand>& x, DType factors) {
-  return x && x->dtype == factors;
-}
-
 }  // namespace
-
-std::string attention_halves_obstacle(const lower::Group& group) {
-  const Attention& a = *group.attention;
-  if (a.dtype != DType::kF32 || !is_half(a.factors)) return "factors_not_halves";
-  for (const auto* x : {&a.q, &a.k, &a.v}) {
-    if (!is_strided_half(*x, a.factors)) return "operands_not_strided";
-  }
-  if (a.batch_size() <= 0 || a.queries <= 0 || a.keys <= 0 || a.depth <= 0 || a.columns <= 0) {
-    return "empty";
-  }
-  if (a.block > kMostKeys) return "block_of_keys_too_long";
-  if (a.depth > kMostWidth) return "depth_too_long";
-  if (a.columns > kMostWidth) return "too_many_columns";
-  if (!lies_by(8, group, *a.q, a.depth) || !lies_by(8, group, *a.k, a.depth) ||
-      !lies_by(8, group, *a.v, a.columns)) {
-    return "operands_not_by_16_bytes";
-  }
-  if (const uint32_t y = a.outputs[0].buffer;
-      y != loop::kNone && group.buffer_offset_bytes(y) % 16 != 0) {
-    return "result_not_by_16_bytes";
-  }
-  if (!group.kernel.checks.empty()) return "has_checks";
-  if (std::max({a.batch_size(), a.queries, a.keys}) >= kMostRows ||
-      static_cast<double>(a.batch_size()) * static_cast<double>(a.queries) / 64.0 >= 1e9) {
-    return "too_many_rows";
-  }
-  return "";
-}
-
-bool attention_halves_limited(const lower::Group& group) {
-  const AttentionFormulas formulas(group, "");
-  const Attention& a = *group.attention;
-  return !key_limits(formulas.kernel().pool, a, formulas.written(a.score)).all.empty();
-}
-
-int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
-  const Attention& a = *group.attention;
-  const Sizes z(a, cut);
-  // What scores read, a number for each of the thread's keys, is in registers for a while.
-  bool reads = false;
-  for (uint32_t b = 0; b < group.kernel.buffers.size(); ++b) {
-    const bool is_factor = b == a.q->buffer || b == a.k->buffer || b == a.v->buffer;
-    reads |= group.kernel.buffers[b].access == loop::Access::kRead && !is_factor;
-  }
-  const int64_t registers = z.registers() + (reads ? z.keys / 4 : 0);
-  return std::min(kRegistersOfOne / (z.threads * up_to(registers, 8)),
-                  kSharedOfOne / (z.shared_bytes() + kSharedTaken));
-}
 
 KernelText attention_halves_text(const lower::Group& group, const AttentionCut& cut,
                                  const std::string& symbol) {

@@ -19,7 +19,8 @@ constexpr int64_t kLongest = int64_t{1} << 30;  // indices of a kernel are i32
 // An H100 or H200, roughly, in clocks of a multiprocessor.
 constexpr double kClocksPerNs = 1.7;
 constexpr double kFlops = 4096.0;
-constexpr double kBytes = 54.0;          // from the second-level cache
+constexpr double kBytes = 54.0;          // from the second-level cache, copied by threads
+constexpr double kMapBytes = 66.0;       // the same by tensor maps
 constexpr double kElementClocks = 2.0;   // of an operand's element that comes by itself
 constexpr double kLatency = 1000.0;      // of a stage, from its first copy to its product
 constexpr double kLeastStage = 130.0;    // a gate and a product
@@ -27,6 +28,7 @@ constexpr double kWindowStage = 200.0;   // the same, and places of a window's t
 constexpr double kStartClocks = 1800.0;  // of a block, before its first stage
 constexpr double kTileClocks = 300.0;    // after the last stage
 constexpr double kSumClocks = 0.12;      // of a sum in the epilogue
+constexpr double kSwappedClocks = 0.28;  // the same of swapped operands
 constexpr double kMeetClocks = 1500.0;   // of blocks that run together, before they join their sums
 constexpr double kJoinBytes = 20.0;      // of sums of segments, written and read
 
@@ -57,8 +59,8 @@ struct Cut {
 
 double bring_clocks(const WgmmaProduct& p, bool of_b, int64_t rows) {
   const auto elements = static_cast<double>(rows * 64);
-  return wgmma_bring(p, of_b) == WgmmaBring::kElements ? elements * kElementClocks
-                                                       : elements * 2.0 / kBytes;
+  if (wgmma_bring(p, of_b) == WgmmaBring::kElements) return elements * kElementClocks;
+  return elements * 2.0 / (p.tile.maps ? kMapBytes : kBytes);
 }
 
 double least_stage(const WgmmaProduct& p) {
@@ -73,9 +75,9 @@ double least_stage(const WgmmaProduct& p) {
 // Of what follows the last stage of a tile. Blocks that run together share the results out.
 double epilogue_clocks(const WgmmaProduct& p) {
   const auto sums = static_cast<double>(p.tile.rows * p.tile.columns);
-  if (!wgmma_together(p)) return kTileClocks + sums * kSumClocks;
-  return kMeetClocks + sums * 4.0 / kJoinBytes +
-         sums * kSumClocks / static_cast<double>(wgmma_segments(p));
+  const double stored = sums * (p.tile.swapped ? kSwappedClocks : kSumClocks);
+  if (!wgmma_together(p)) return kTileClocks + stored;
+  return kMeetClocks + sums * 4.0 / kJoinBytes + stored / static_cast<double>(wgmma_segments(p));
 }
 
 // Of joining segments that do not run together, in another kernel.
@@ -117,9 +119,11 @@ Cut best_cut(WgmmaProduct p) {
     for (const int64_t rows : {192, 128, 64}) {
       for (const int64_t columns : {256, 192, 128, 96, 64, 32, 16, 8}) {
         if (rows == 192 && columns != 192) continue;  // never measured
+        p.tile = {rows, columns, swapped};
+        const bool maps = wgmma_has_maps(p);  // never slower than threads
         for (const int64_t stages : {12, 8, 6, 5, 4, 3}) {
           for (const bool split : {false, true}) {
-            p.tile = {rows, columns, swapped, stages, split};
+            p.tile = {rows, columns, swapped, stages, split, maps};
             if (!wgmma_fits(p)) continue;
             const double ns = cost_ns(p);
             if (ns < best.ns) best = {p.tile, ns};
@@ -167,8 +171,9 @@ class Wgmma final : public KernelGenerator {
       return {c};
     }
     product.tile = cut.tile;
-    c.name += fmt::format("__{}x{}x{}{}{}", cut.tile.rows, cut.tile.columns, cut.tile.stages,
-                          cut.tile.swapped ? "_swapped" : "", cut.tile.split ? "_split" : "");
+    c.name += fmt::format("__{}x{}x{}{}{}{}", cut.tile.rows, cut.tile.columns, cut.tile.stages,
+                          cut.tile.swapped ? "_swapped" : "", cut.tile.split ? "_split" : "",
+                          cut.tile.maps ? "_maps" : "");
     c.cost_ns = cut.ns;
     // A thread reads at an element what it needs there before it writes it.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);

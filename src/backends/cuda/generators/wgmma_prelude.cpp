@@ -115,7 +115,8 @@ std::string attention_prelude(const AttentionInstructions& instructions) {
   const Accumulators values = accumulators(columns / 2);
   const int64_t s = keys / 2;
   const int64_t v = columns / 2;
-  return std::string(kFunctions) +
+  return registers_text("fewer", "dec", instructions.fewer_registers) +
+         registers_text("more", "inc", instructions.more_registers) + std::string(kFunctions) +
          fmt::format(
              "PYC_FN u32 pyc_halves(float low, float high) {{\n  u32 y;\n"
              "  asm volatile(\"cvt.rn.{}x2.f32 %0, %1, %2;\" : \"=r\"(y) : \"f\"(high), "

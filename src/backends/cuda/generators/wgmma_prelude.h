@@ -50,6 +50,8 @@ struct AttentionInstructions {
   DType factors = DType::kBF16;
   int64_t keys = 0;
   int64_t columns = 0;
+  int64_t fewer_registers = 0;  // 0: they stay as they are
+  int64_t more_registers = 0;
 };
 std::string attention_prelude(const AttentionInstructions& instructions);
 

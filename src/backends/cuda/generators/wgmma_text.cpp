@@ -9,6 +9,7 @@
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/product_runs.h"
 #include "backends/cuda/generators/wgmma_epilogue.h"
+#include "backends/cuda/generators/wgmma_maps.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "backends/cuda/kernel_generator.h"
 #include "backends/cuda/launch.h"
@@ -50,6 +51,7 @@ struct Side {
   VarId var = kNone;     // of its rows; kNone: there is one
   int64_t extent = 1;
   int64_t rows = 0;  // in a tile
+  bool of_b = false;
   WgmmaBring bring = WgmmaBring::kElements;
   int64_t bytes() const { return rows * kRowBytes; }
   bool elements() const { return bring == WgmmaBring::kElements; }
@@ -93,6 +95,26 @@ int64_t threads_of(const WgmmaProduct& product) {
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+// The side of a stage that operand a or b is, whose element is `load`.
+MappedSide mapped(const loop::Pool& pool, ExprId load, const WgmmaProduct& product, bool of_b) {
+  const lower::Contraction& c = product.contraction();
+  const bool in_columns = of_b != product.tile.swapped;
+  return {.pool = &pool,
+          .load = load,
+          .row_var = row_var_of(c, of_b),
+          .k_var = c.k_var,
+          .extent = row_count_of(c, of_b),
+          .k = c.k,
+          .rows = in_columns ? product.tile.columns : product.tile.rows,
+          .depth = kDepth,
+          .along_rows = wgmma_bring(product, of_b) == WgmmaBring::kAlongRows};
+}
+bool has_map(const WgmmaProduct& product, bool of_b) {
+  const loop::Pool& pool = product.contraction().kernel->pool;
+  const ExprId load = padded_load(pool, operand_of(product, of_b).value, product.factors);
+  return load != kNone && wgmma_bring(product, of_b) != WgmmaBring::kElements &&
+         map_of(mapped(pool, load, product, of_b)).has_value();
+}
 // Of a thread that multiplies, roughly: sums, totals where segments follow one another, addresses.
 int64_t registers_of(const WgmmaProduct& product) {
   const int64_t sums = product.tile.columns / 2;
@@ -142,6 +164,7 @@ class WgmmaWriter {
     out_.blocks = static_cast<uint32_t>(
         in_turn ? std::min(items_, kMultiprocessors * wgmma_resident(p_)) : items_);
     out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_.tile));
+    if (by_maps()) add_maps();
     if (part_ == Part::kSegments || part_ == Part::kJoin) {
       out_.workspace_bytes = tiles_ * segments * p_.tile.rows * p_.tile.columns * 4;
     }
@@ -158,22 +181,41 @@ class WgmmaWriter {
                                        .b_along_rows = columns_.along_rows(),
                                        .fewer_registers = shares ? shares->bringing : 0,
                                        .more_registers = shares ? shares->multiplying : 0};
-    out_.text = wgmma_prelude(instruction) + Emitter(kernel_, cuda_dialect(), symbol_).tables();
+    out_.text = wgmma_prelude(instruction) + (by_maps() ? map_prelude() : "") +
+                Emitter(kernel_, cuda_dialect(), symbol_).tables();
     std::string body = "const i32 thread = pyc_thread();\n";
     if (part_ == Part::kJoin) {
       body += each_item(joined() + epilogue());
     } else {
-      out_.text += bring_function(rows_, "rows") + bring_function(columns_, "columns");
+      if (!by_maps()) {
+        out_.text += bring_function(rows_, "rows") + bring_function(columns_, "columns");
+      }
       body += gates() + fmt::format("if (thread >= {}) {{\n{}}} else {{\n{}}}\n", multiplying_,
                                     bringing(), multiplying());
     }
     const int64_t cluster = part_ == Part::kTogether ? wgmma_segments(p_) : 1;
+    if (by_maps()) out_.text += fmt::format("PYC_MAPPED({}, {})\n", symbol_, out_.maps.size());
     out_.text +=
         kernel_head(out_, kernel_, true, wgmma_resident(p_), cluster) + " {\n" + body + "}\n";
     return std::move(out_);
   }
 
  private:
+  bool by_maps() const { return p_.tile.maps && part_ != Part::kJoin; }
+  void add_maps() {
+    for (const Side* s : {&rows_, &columns_}) {
+      auto map = map_of(mapped_side(kernel_.pool, *s));
+      PYC_CHECK(map.has_value(), "wgmma_fits was asked");
+      const auto buffer = static_cast<uint32_t>(kernel_.pool.node(s->value).imm);
+      map->buffer = static_cast<uint32_t>(
+          std::find(out_.buffers.begin(), out_.buffers.end(), buffer) - out_.buffers.begin());
+      out_.maps.push_back(*map);
+    }
+  }
+  MappedSide mapped_side(const loop::Pool& pool, const Side& s) const {
+    return mapped(pool, s.value, p_, s.of_b);
+  }
+
   bool of_segments() const { return part_ == Part::kSegments || part_ == Part::kTogether; }
   int64_t sums() const { return p_.tile.columns / 2; }  // of a thread
   int64_t k_stages() const { return (c_.k + kDepth - 1) / kDepth; }
@@ -200,6 +242,7 @@ class WgmmaWriter {
     s.var = row_var_of(c_, of_b);
     s.extent = row_count_of(c_, of_b);
     s.rows = rows;
+    s.of_b = of_b;
     s.bring = wgmma_bring(p_, of_b);
     return s;
   }
@@ -480,12 +523,12 @@ class WgmmaWriter {
   bool copies() const { return !rows_.elements() || !columns_.elements(); }
   bool writes() const { return rows_.elements() || columns_.elements(); }
   std::string gates() const {
-    const int64_t reports = bringing_ * ((copies() ? 1 : 0) + (writes() ? 1 : 0));
+    const int64_t reports = by_maps() ? 1 : bringing_ * ((copies() ? 1 : 0) + (writes() ? 1 : 0));
     return fmt::format(
-        "if (thread < {}) {{\npyc_gate_init({}, {}u);\npyc_gate_init({}, {}u);\n}}\n"
+        "if (thread < {}) {{\npyc_gate_init({}, {}u);\npyc_gate_init({}, {}u);\n{}}}\n"
         "pyc_barrier();\n",
         p_.tile.stages, full_gate("(u32)thread"), reports, empty_gate("(u32)thread"),
-        multiplying_ / 32);
+        multiplying_ / 32, by_maps() ? "pyc_gates_ready();\n" : "");
   }
   std::string next_slot() const {
     return fmt::format("if (++slot == {}u) {{\nslot = 0;\nturn ^= 1u;\n}}\n", p_.tile.stages);
@@ -501,8 +544,27 @@ class WgmmaWriter {
         segment_of(p_.factors) / kDepth, k_stages());
   }
 
+  // What one thread does that has the device bring operands by their maps.
+  std::string bringing_by_maps() const {
+    std::string stage = fmt::format(
+        "pyc_gate_wait({0}, turn);\nconst u32 to = slot * {1}u;\n"
+        "pyc_gate_expect_bytes({2}, {1}u);\n",
+        empty_gate("slot"), stage_bytes(p_.tile), full_gate("slot"));
+    const std::string gate = full_gate("slot");
+    stage += map_copies(mapped_side(kernel_.pool, rows_), "rows_map", "first_row", "to", gate);
+    stage += map_copies(mapped_side(kernel_.pool, columns_), "columns_map", "first_column",
+                        fmt::format("to + {}u", rows_.bytes()), gate);
+    return "pyc_fewer_registers();\nu32 slot = 0, turn = 1;\n" +
+           each_item(
+               first_and_last() +
+               fmt::format("if (thread == {}) for (i32 t = first; t < last; ++t) {{\n{}{}}}\n",
+                           multiplying_, stage, next_slot()) +
+               (part_ == Part::kTogether ? met() : ""));
+  }
+
   // What the threads do that bring operands.
   std::string bringing() const {
+    if (by_maps()) return bringing_by_maps();
     std::string stage = fmt::format("pyc_gate_wait({}, turn);\nconst u32 to = slot * {}u;\n",
                                     empty_gate("slot"), stage_bytes(p_.tile));
     const auto bring = [&](const char* side, int64_t further) {
@@ -577,10 +639,11 @@ class WgmmaWriter {
   std::string segment_sums(const char* sum) const {
     std::string text = fmt::format(
         "u32 before = 0;\nfor (i32 t = begin; t < end; ++t) {{\n"
-        "pyc_gate_wait({0}, turn);\npyc_shared_fence();\n"
+        "pyc_gate_wait({0}, turn);\n{5}"
         "const u32 a_at = slot * {1}u + (u32)(thread / {2}) * {3}u, b_at = slot * {1}u + {4}u;\n"
         "pyc_wgmma_fence();\n",
-        full_gate("slot"), stage_bytes(p_.tile), kThreads, kRows * kRowBytes, rows_.bytes());
+        full_gate("slot"), stage_bytes(p_.tile), kThreads, kRows * kRowBytes, rows_.bytes(),
+        by_maps() ? "" : "pyc_shared_fence();\n");
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
       text += fmt::format("pyc_wgmma({}, {}, {}, {});\n", sum,
                           view(rows_, fmt::format("a_at + {}u", b * block_bytes(rows_))),
@@ -667,6 +730,11 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   return along_rows && rows % kRows == 0 ? WgmmaBring::kAlongRows : WgmmaBring::kElements;
 }
 
+bool wgmma_has_maps(const WgmmaProduct& product) {
+  return product.contraction().batch_size() == 1 && has_map(product, false) &&
+         has_map(product, true);
+}
+
 bool wgmma_together(const WgmmaProduct& product) {
   return product.tile.split && wgmma_segments(product) <= kMostTogether;
 }
@@ -684,7 +752,7 @@ bool wgmma_fits(const WgmmaProduct& product) {
       shares ? shares->multiplying
              : std::min(kRegisters / threads_of(product) / 8 * 8, kMostRegisters);
   return items <= kMostTiles && shared_bytes(tile) <= kMostShared &&
-         registers_of(product) <= registers;
+         registers_of(product) <= registers && (!tile.maps || wgmma_has_maps(product));
 }
 
 int64_t wgmma_resident(const WgmmaProduct& product) {

@@ -28,6 +28,7 @@ struct WgmmaTile {
   bool swapped = false;
   int64_t stages = 4;  // of the ring, at least 3
   bool split = false;  // each segment of k has blocks of its own, which join them
+  bool maps = false;   // the device brings both operands by tensor maps, not threads
 };
 
 // How an operand comes into shared memory.
@@ -48,6 +49,9 @@ struct WgmmaProduct {
 
 // Of operand a, or b.
 WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b);
+
+// Whether both operands are matrices that tensor maps bring to such tiles.
+bool wgmma_has_maps(const WgmmaProduct& product);
 
 // Whether a block has the shared memory and its threads the registers for such tiles.
 bool wgmma_fits(const WgmmaProduct& product);
