@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backends/cpu/matmul.h"
-#include "backends/cuda/generators/attention_halves_text.h"
+#include "backends/cuda/generators/attention_halves_sizes.h"
 #include "backends/cuda/generators/product.h"
 #include "driver/compile.h"
 #include "driver/devices.h"

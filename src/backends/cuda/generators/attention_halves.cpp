@@ -37,8 +37,9 @@ bool is_strided_half(const std::optional<lower::Attention::Operand>& x, DType fa
   return x && x->dtype == factors;
 }
 
-// Why there is no such kernel for a group with an attention; "" if there is.
-std::string halves_obstacle(const lower::Group& group) {
+}  // namespace
+
+std::string attention_halves_obstacle(const lower::Group& group) {
   const lower::Attention& a = *group.attention;
   if (a.dtype != DType::kF32 || !is_half(a.factors)) return "factors_not_halves";
   for (const auto* x : {&a.q, &a.k, &a.v}) {
@@ -65,6 +66,8 @@ std::string halves_obstacle(const lower::Group& group) {
   }
   return "";
 }
+
+namespace {
 
 // Whether something is read that each pair of a query and a key has its own of.
 bool reads_pairs(const loop::Pool& pool, const lower::Attention& a) {
@@ -110,7 +113,7 @@ class AttentionHalves final : public KernelGenerator {
                                               const lower::Group& group) const override {
     if (!group.attention || group.order != kHalvesOrder) return {};
     const std::string name = fmt::format("{}_attention", dtype_name(group.attention->factors));
-    if (std::string why_not = halves_obstacle(group); !why_not.empty()) {
+    if (std::string why_not = attention_halves_obstacle(group); !why_not.empty()) {
       backends::Candidate c;
       c.name = name;
       c.order = group.order;

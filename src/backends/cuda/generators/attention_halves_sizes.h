@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "backends/cuda/generators/attention_halves_text.h"
@@ -11,6 +12,9 @@
 #include "loop/loop.h"
 
 namespace pyc::cuda {
+
+// Why there is no such kernel for a group with an attention; "" if there is.
+std::string attention_halves_obstacle(const lower::Group& group);
 
 inline constexpr int64_t kGroupThreads = 128;
 inline constexpr int64_t kGroupRows = 64;
