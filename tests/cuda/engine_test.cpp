@@ -254,9 +254,10 @@ TEST_F(CudaEngineTest, OtherMemoryAndOrderAreRefused) {
 }
 
 // Rows of whole and of broken blocks, of one super-block and of two.
+// Rows that a cluster of blocks has room for are reduced by one.
 TEST_F(CudaEngineTest, FewLongRowsAreReducedByTheWholeDevice) {
-  const std::pair<std::string, std::string> cases[] = {{"f32[307200]", "reduce_max"},
-                                                       {"f32[2,270001]", "reduce_sum"},
+  const std::pair<std::string, std::string> cases[] = {{"f32[1049600]", "reduce_max"},
+                                                       {"f32[2,1050001]", "reduce_sum"},
                                                        {"bf16[1049600]", "reduce_sum"}};
   for (const auto& [type, op] : cases) {
     const std::string text =
