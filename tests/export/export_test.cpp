@@ -146,7 +146,9 @@ TEST(Export, AZeroPointForEachChannelIsTakenOffAfterTheConvolution) {
     const auto model = onnx::parse_model(std::as_bytes(std::span(bytes)));
     ASSERT_TRUE(model.ok());
     for (const auto& node : model->graph.nodes) {
-      if (node.op == "ConvInteger") EXPECT_EQ(node.inputs.size(), 3u);
+      if (node.op == "ConvInteger") {
+        EXPECT_EQ(node.inputs.size(), 3u);
+      }
     }
     auto again = import_again(bytes);
     ASSERT_TRUE(again.ok()) << again.status().to_string();

@@ -97,7 +97,9 @@ TEST(HotPath, RunsAllocateNothing) {
     EXPECT_EQ(buffers_after, buffers_before);
     EXPECT_EQ(reported, 0);
     EXPECT_EQ(t.wrong(), 0);
-    if (traced) EXPECT_EQ(contract.trace->record().runs.size(), 100u);
+    if (traced) {
+      EXPECT_EQ(contract.trace->record().runs.size(), 100u);
+    }
   }
 }
 
