@@ -47,7 +47,7 @@ struct StepTimes {
   std::span<int64_t> ns = {};  // one per step; empty: not asked
   // As many as there are threads for each step; empty: not asked. Engines that are not of the
   // host's threads leave them as they are.
-  std::span<TracePart> parts = {};
+  std::span<PartTicks> parts = {};
 };
 
 // The memory of one run. One run at a time.

@@ -86,7 +86,11 @@ TEST(Cli, WrongCallsAreToldInWordsThatHelp) {
   said("run", "invalid_argument: no model is given; `pyc run --help` shows");
   said("run " + kMlp + " other.ir", "'other.ir' is one argument too many for 'pyc run'");
   said("run " + kMlp + " --threads x", "invalid_argument: --threads: expected an integer from 0");
-  said("bench " + kMlp + " --seconds -1", "--seconds: expected a number of 0 or more, found '-1'");
+  said("bench " + kMlp + " --seconds -1",
+       "--seconds: expected a number from 0 to 1000000000, found");
+  said("bench " + kMlp + " --seconds 1e300", "--seconds: expected a number from 0 to 1000000000");
+  said("tune " + kMlp + " --budget inf", "--budget: expected a number from 0 to 1000000000, found");
+  said("run " + kMlp + " --seed -1", "--seed: expected an integer of 0 or more, found '-1'");
   said("bench " + kMlp + " --seconds", "--seconds: a value is missing");
   said("nothing-like-it", "there is no command 'nothing-like-it'; known are run, train, ");
   said("--verson", "did you mean '--version'?");

@@ -31,10 +31,6 @@ class Tune final : public Command {
 
   int run() override {
     model_.finish();
-    if (budget_s_ < 0) {
-      throw Error(PYC_STATUS_INVALID_ARGUMENT,
-                  fmt::format("--budget: expected 0 or more seconds, found {}", budget_s_), "");
-    }
     Progress progress(*this, "tuning " + model_.model);
     progress_ = &progress;
     const ModelFile file = ModelFile::load(model_.model);
