@@ -107,13 +107,14 @@ void Options::integer(const std::string& name, int64_t& value, const std::string
       ->capture_default_str();
 }
 
-void Options::number(const std::string& name, double& value, const std::string& help) {
+void Options::number(const std::string& name, double& value, const std::string& help, double hi) {
   impl_->texts.push_back({split_names(name), help});
-  const auto check = [name](const std::string& given) -> std::string {
+  const auto check = [name, hi](const std::string& given) -> std::string {
     double number = 0;
-    constexpr double kMost = 1e9;  // seconds among them, which are counted in nanoseconds
-    if (CLI::detail::lexical_cast(given, number) && number >= 0 && number <= kMost) return "";
-    refuse_value(name, fmt::format("a number from 0 to {}", kMost), given);
+    if (CLI::detail::lexical_cast(given, number) && number >= 0 && number <= hi) return "";
+    refuse_value(name,
+                 hi == kNoEnd ? "a number of 0 or more" : fmt::format("a number from 0 to {}", hi),
+                 given);
   };
   impl_->app.add_option(name, value, help)
       ->check(CLI::Validator(check, "", ""))

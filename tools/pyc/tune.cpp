@@ -26,7 +26,8 @@ class Tune final : public Command {
     inputs_.declare(options);
     options.number("--budget", budget_s_,
                    "Seconds after which no further kernel is begun; a later call goes on there; "
-                   "0: no limit");
+                   "0: no limit",
+                   Options::kMostSeconds);
   }
 
   int run() override {
