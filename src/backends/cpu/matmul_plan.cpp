@@ -124,13 +124,16 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
   return std::min(r.rows, (r.count - 2 - 2 * vectors) / (vectors + 1));
 }
 
-// How many tiles of at most `most` rows: if possible all alike, since code for one kind of tile
-// takes half as long to make. Without any that comes near, as even as can be.
-int64_t tiles_of(int64_t m, int64_t most) {
+// How many tiles of at most `most` rows, if possible all alike, since code for one kind of tile
+// takes half as long to make; and as few as can be, where that is another number.
+std::vector<int64_t> tile_counts(int64_t m, int64_t most) {
+  const int64_t fewest = ceil_div(m, most);
   for (int64_t rows = most; 3 * rows >= 2 * most; --rows) {
-    if (m % rows == 0) return m / rows;
+    if (m % rows != 0) continue;
+    if (m / rows == fewest) break;
+    return {m / rows, fewest};
   }
-  return ceil_div(m, most);
+  return {fewest};
 }
 
 struct Tile {
@@ -153,9 +156,6 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const int columns = units * unit;
     const int most = in_twos ? most_byte_rows(columns) : most_rows(r, target.is_aarch64(), columns);
     if (most < 1) continue;
-    const int64_t tiles = tiles_of(p.m, std::min<int64_t>(most, p.m));
-    const auto rows = static_cast<int>(ceil_div(p.m, tiles));
-    const int64_t tall = p.m - tiles * (rows - 1);
     const int vectors = columns / r.native_lanes;
     const double least = p.of_bytes() ? r.in_flight : r.least;
     const double more = p.of_bytes() ? 0.0 : r.per_vector * std::max(0, vectors - 2);
@@ -163,10 +163,14 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
       const double fmas = p.packed_rows(tile_rows) * vectors + more;
       return std::max({fmas, least, static_cast<double>(vectors * r.per_cycle)});
     };
-    const double work = static_cast<double>(ceil_div(p.n, columns)) *
-                        (static_cast<double>(tall) * steps(rows) +
-                         static_cast<double>(tiles - tall) * steps(rows - 1));
-    out.push_back({rows, columns, tiles, tall, work});
+    for (const int64_t tiles : tile_counts(p.m, std::min<int64_t>(most, p.m))) {
+      const auto rows = static_cast<int>(ceil_div(p.m, tiles));
+      const int64_t tall = p.m - tiles * (rows - 1);
+      const double work = static_cast<double>(ceil_div(p.n, columns)) *
+                          (static_cast<double>(tall) * steps(rows) +
+                           static_cast<double>(tiles - tall) * steps(rows - 1));
+      out.push_back({rows, columns, tiles, tall, work});
+    }
   }
   return out;
 }
@@ -425,8 +429,7 @@ class Planner {
 
   std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
 
-  // Whether rows that are evaluated can be so once, and whether they had better be. On x86 not
-  // measured.
+  // Whether rows that are evaluated can be so once, and whether they had better be.
   bool gathers_computed() const {
     MatmulPlan p = sizes_;
     choose_rows(group_, constants_.a, p);
@@ -434,8 +437,7 @@ class Planner {
   }
   bool should_gather() const {
     const bool fits = 4 * sizes_.batch * sizes_.m * sizes_.k <= kGatheredBytes;
-    return target_.is_aarch64() && fits && 4 * sizes_.n * sizes_.k > kFarBytes &&
-           gathers_computed();
+    return fits && 4 * sizes_.n * sizes_.k > kFarBytes && gathers_computed();
   }
 
   // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
@@ -492,8 +494,8 @@ std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstant
     out.push_back(planner.plan(tile, kBlockBytes, gather));
     out.back().slowdown = std::max(1.0, tile.work / tiles.front().work);
   }
-  if (!gather && planner.gathers_computed()) {
-    out.push_back(planner.plan(tiles.front(), kBlockBytes, true));
+  if (planner.gathers_computed()) {
+    out.push_back(planner.plan(tiles.front(), kBlockBytes, !gather));
   }
   for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
     MatmulPlan p = planner.plan(tiles.front(), bytes, gather);

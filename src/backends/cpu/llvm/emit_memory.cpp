@@ -176,7 +176,16 @@ llvm::Value* ExprEmitter::emit_load(ExprId id) {
   if (guard_varies || !stride) return load_each_lane(id);
   if (*stride == 1 || *stride == -1) return load_row(id, *stride == -1);
   if (*stride == 0) return load_one(id);
+  if (*stride == 2 && width() % 2 == 0 && !any_size()) return load_every_second(id);
   return load_each_lane(id);
+}
+
+std::optional<int64_t> ExprEmitter::stride_of_load(ExprId id) {
+  const ExprNode& n = k_.pool.node(whole(id));
+  if (n.op == Op::kConvert) return stride_of_load(n.a);
+  if (n.op == Op::kSelect) return stride_of_load(n.b);
+  if (n.op != Op::kLoad) return std::nullopt;
+  return lane_stride(n.a);
 }
 
 llvm::Value* ExprEmitter::load_one(ExprId id) {
@@ -204,6 +213,27 @@ llvm::Value* ExprEmitter::load_row(ExprId id, bool reversed) {
   return guard == nullptr ? v : b_.CreateSelect(guard, v, fallback);
 }
 
+// Two vectors, the second of which ends with the last lane's element, so that nothing beyond it is
+// read.
+llvm::Value* ExprEmitter::load_every_second(ExprId id) {
+  const ExprNode n = k_.pool.node(id);
+  const auto buffer = static_cast<uint32_t>(n.imm);
+  const int last = width() - 1;
+  Value* pointer = address(buffer, n.a, 0);
+  Value* guard = n.b == kNone ? nullptr : eval(n.b);
+  Value* fallback = n.c == kNone ? nullptr : eval_wide(n.c);
+  at(scope_of(id));
+  Value* second =
+      b_.CreateGEP(ops_.memory_type(n.dtype, 1), pointer, b_.getInt64(static_cast<uint64_t>(last)));
+  std::vector<int> mask;
+  for (int i = 0; i < width(); ++i) {
+    mask.push_back(2 * i < width() ? 2 * i : width() + 2 * i - last);
+  }
+  Value* v = b_.CreateShuffleVector(raw_load(buffer, guarded(guard, pointer), width()),
+                                    raw_load(buffer, guarded(guard, second), width()), mask);
+  return guard == nullptr ? v : b_.CreateSelect(guard, v, fallback);
+}
+
 // One vector load if all lanes may read, else each lane by itself.
 llvm::Value* ExprEmitter::load_row_masked(ExprId id) {
   const ExprNode n = k_.pool.node(id);
@@ -214,7 +244,7 @@ llvm::Value* ExprEmitter::load_row_masked(ExprId id) {
   Value* fallback = eval_wide(n.c);
   Scope& scope = scope_of(id);
   at(scope);
-  Value* all = b_.CreateAndReduce(guard);
+  Value* all = ops_.all_of(guard);
 
   llvm::BasicBlock* head = scope.block;
   llvm::BasicBlock* join = nullptr;

@@ -74,6 +74,9 @@ class ExprEmitter {
   // to it, at the end of the innermost scope; null elsewhere.
   Value* product_of_words(ExprId a, ExprId b) { return product_of_words(a, b, scopes_.back()); }
   bool is_varying(ExprId id) { return width() > 1 && analyse(id).varying; }
+  // Of a load, guarded or converted or not: elements from each lane to the next, if that is the
+  // same everywhere.
+  std::optional<int64_t> stride_of_load(ExprId id);
 
   void store(uint32_t buffer, ExprId offset, Value* value);
   // To be called after stores and around loops: values read from written buffers are stale.
@@ -194,6 +197,8 @@ class ExprEmitter {
   Value* load_one(ExprId id);
   // Consecutive elements, upwards or downwards; the guard is the same for all lanes.
   Value* load_row(ExprId id, bool reversed);
+  // Every second element; the guard is the same for all lanes.
+  Value* load_every_second(ExprId id);
   // Consecutive elements with a guard per lane.
   Value* load_row_masked(ExprId id);
   // Consecutive elements of one of several places, or zeros, by conditions that are the same in all

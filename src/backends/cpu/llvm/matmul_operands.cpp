@@ -94,7 +94,7 @@ void PanelWriter::columns_at(Value* column, Value* to, int lanes) {
                    if (split_.guard == kNone) return run_of_steps(at[0]);
                    Value* guard = ex_.eval_wide(split_.guard);
                    ex_.here();
-                   Value* all = lanes == 1 ? guard : b_.CreateAndReduce(guard);
+                   Value* all = ex_.ops().all_of(guard);
                    const auto known = [&](bool inside) {
                      ex_.scoped([&] {
                        // Bound again, so that what follows from the guard belongs to this scope.
@@ -160,6 +160,23 @@ llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& modul
 
 namespace {
 
+// Vectors of one element for each row, one for each k, as [row][k]; their number is a power of two.
+Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
+  for (int group = 1; columns.size() > 1; group *= 2) {
+    std::vector<int> mask;
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < group; ++j) mask.push_back(i * group + j);
+      for (int j = 0; j < group; ++j) mask.push_back((rows + i) * group + j);
+    }
+    std::vector<Value*> joined;
+    for (size_t i = 0; i < columns.size(); i += 2) {
+      joined.push_back(b.CreateShuffleVector(columns[i], columns[i + 1], mask));
+    }
+    columns = std::move(joined);
+  }
+  return columns[0];
+}
+
 // Rows of A in runs of k: a run lies together more often than not, and whether it is inside of a
 // window's input is asked once. Runs that fill no whole steps of `unroll` (three colours, each in a
 // plane of its own) are written to a row on the stack first.
@@ -171,6 +188,7 @@ class RunWriter {
         split_(std::move(split)),
         rows_(rows),
         in_steps_(split_.digit % p_.unroll == 0),
+        alike_(!source.has_low_tiles()),
         b_(&function->getEntryBlock()),
         flow_(b_),
         ex_(split_.kernel, source.traits, b_, function),
@@ -187,6 +205,15 @@ class RunWriter {
  private:
   static constexpr int64_t kShortRun = 8;
   static constexpr int64_t kLongestRow = 4096;  // 16 KB of stack
+  static constexpr int64_t kMostTogether = 4096;
+
+  // Whether the rows of a tile lie a fixed distance apart, so that elements of all of them are
+  // evaluated as one vector.
+  bool go_together();
+  void rows_together();
+  // All elements of one run, for all rows.
+  void together(Value* to);
+  void turn(Value* to);
 
   void row(Value* to);
   // One run at `to`: its elements, or +0 where the guard is known to be false.
@@ -200,6 +227,7 @@ class RunWriter {
   const SplitOperand split_;
   const int rows_;
   const bool in_steps_;
+  const bool alike_;  // all tiles have the same number of rows
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
   ExprEmitter ex_;
@@ -208,10 +236,19 @@ class RunWriter {
 };
 
 void RunWriter::run() {
+  llvm::AllocaInst* stack = nullptr;
   if (!in_steps_) {
-    stack_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getFloatTy(), static_cast<uint64_t>(p_.k)));
+    stack = b_.CreateAlloca(b_.getFloatTy(), flow_.index(p_.k));
+    stack->setAlignment(llvm::Align(MatmulPlan::kLine));
+    stack_ = stack;
   }
   begin_packer(c_, f_, 3, b_, ex_);
+  if (go_together()) {
+    stack->setOperand(0, flow_.index(p_.k * rows_));
+    rows_together();
+    b_.CreateRetVoid();
+    return;
+  }
   flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
     Value* number = b_.CreateAdd(f_->getArg(2), i);
     Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
@@ -222,6 +259,90 @@ void RunWriter::run() {
     if (!in_steps_) spread(to);
   });
   b_.CreateRetVoid();
+}
+
+bool RunWriter::go_together() {
+  const bool even = rows_ >= 4 && (rows_ & (rows_ - 1)) == 0;
+  if (in_steps_ || !alike_ || !even || c_.m_var == kNone || p_.k * rows_ > kMostTogether) {
+    return false;
+  }
+  // Elements that lie together are as fast one row after another.
+  const auto apart = [&](loop::VarId var, int width) {
+    std::optional<int64_t> stride;
+    ex_.scoped([&] {
+      for (const loop::VarId other : {split_.high, split_.low, c_.m_var}) {
+        if (other != var) ex_.bind(other, flow_.index(0));
+      }
+      ex_.bind_lanes(var, flow_.index(0), 0, width, width);
+      stride = ex_.stride_of_load(split_.value);
+    });
+    return stride;
+  };
+  const std::optional<int64_t> along = apart(split_.low, static_cast<int>(split_.digit));
+  return along && *along != 1 && apart(c_.m_var, rows_).value_or(0) > 0;
+}
+
+void RunWriter::rows_together() {
+  ex_.scoped([&] {
+    ex_.bind_lanes(c_.m_var, f_->getArg(2), 0, rows_, rows_);
+    flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {stack_},
+               [&](Value* high, const FlowBuilder::State& at) {
+                 ex_.scoped([&] {
+                   ex_.bind(split_.high, high);
+                   if (split_.guard == kNone) return together(at[0]);
+                   Value* guard = ex_.eval_wide(split_.guard);
+                   ex_.here();
+                   const auto known = [&](bool inside) {
+                     ex_.scoped([&] {
+                       // Bound again, so that what follows from the guard belongs to this scope.
+                       ex_.bind(split_.high, high);
+                       if (inside) ex_.assume(split_.guard, true);
+                       together(at[0]);
+                     });
+                   };
+                   flow_.when(
+                       ex_.ops().all_of(guard), [&] { known(true); }, [&] { known(false); });
+                 });
+                 return FlowBuilder::State{flow_.at(at[0], split_.digit * rows_)};
+               });
+  });
+  turn(f_->getArg(1));
+}
+
+void RunWriter::together(Value* to) {
+  for (int64_t low = 0; low < split_.digit; ++low) {
+    ex_.scoped([&] {
+      ex_.bind(split_.low, flow_.index(low));
+      Value* x = ex_.eval_wide(split_.value);
+      ex_.here();
+      b_.CreateAlignedStore(x, flow_.at(to, low * rows_), llvm::Align(4));
+    });
+  }
+}
+
+void RunWriter::turn(Value* to) {
+  const int64_t whole = p_.k / p_.unroll * p_.unroll;
+  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(rows_));
+  const auto load = [&](Value* k, int64_t add) {
+    Value* at = flow_.at(stack_, b_.CreateMul(k, flow_.index(rows_)));
+    return b_.CreateAlignedLoad(type, flow_.at(at, add * rows_), llvm::Align(4));
+  };
+  if (whole > 0) {
+    flow_.loop(flow_.index(0), flow_.index(whole), p_.unroll, true, [&](Value* k) {
+      std::vector<Value*> columns;
+      for (int i = 0; i < p_.unroll; ++i) columns.push_back(load(k, i));
+      Value* at = flow_.at(to, b_.CreateMul(k, flow_.index(rows_)));
+      b_.CreateAlignedStore(turned(b_, std::move(columns), rows_), at, llvm::Align(4));
+    });
+  }
+  for (int64_t k = whole; k < p_.k; ++k) {
+    Value* x = load(flow_.index(k), 0);
+    for (int i = 0; i < rows_; ++i) {
+      Value* at = flow_.at(to, whole * rows_ + i * p_.unroll + k - whole);
+      b_.CreateAlignedStore(b_.CreateExtractElement(x, static_cast<uint64_t>(i)), at,
+                            llvm::Align(4));
+    }
+  }
 }
 
 void RunWriter::row(Value* to) {
@@ -342,27 +463,6 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   b.CreateRetVoid();
   return f;
 }
-
-namespace {
-
-// Vectors of one element for each row, one for each k, as [row][k]; their number is a power of two.
-Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
-  for (int group = 1; columns.size() > 1; group *= 2) {
-    std::vector<int> mask;
-    for (int i = 0; i < rows; ++i) {
-      for (int j = 0; j < group; ++j) mask.push_back(i * group + j);
-      for (int j = 0; j < group; ++j) mask.push_back((rows + i) * group + j);
-    }
-    std::vector<Value*> joined;
-    for (size_t i = 0; i < columns.size(); i += 2) {
-      joined.push_back(b.CreateShuffleVector(columns[i], columns[i + 1], mask));
-    }
-    columns = std::move(joined);
-  }
-  return columns[0];
-}
-
-}  // namespace
 
 void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, Value* from,
                    Value* to) {
