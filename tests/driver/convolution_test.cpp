@@ -175,6 +175,12 @@ TEST(CpuConvolution, PlanesOfFewChannels) {
   expect_tiles(conv_text(patches), {4, 8, 16}, {1, 2}, "operands_by_digits");
 }
 
+// Weights beyond the cache: windows are evaluated once, by threads that share the taps of a tile.
+TEST(CpuConvolution, WindowsAreGatheredInParts) {
+  const ConvShape s{1, 1, 256, 120, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
+  expect_tiles(conv_text(s), {4, 16}, {1, 2, 7}, "computed_operands");
+}
+
 TEST(CpuConvolution, WithoutPaddingItsWeightsMayBeAnything) {
   ConvShape s{1, 1, 6, 10, {9, 10}, {3, 2}, {2, 1}, {1, 1}, {0, 0, 0, 0}};
   s.constant = false;

@@ -50,6 +50,9 @@ constexpr int64_t kGatheredBytes = 4 << 20;
 constexpr double kLikelyWork = 1.25;
 constexpr size_t kLikelyTiles = 3;
 
+// Work that is worth the time to make code for tiles of two heights: a millisecond of a core.
+constexpr int64_t kTwoHeightsFlops = 64 << 20;
+
 // Smaller B are done before a second thread has begun.
 constexpr int64_t kSharedBytes = 256 << 10;
 
@@ -125,13 +128,13 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
 }
 
 // How many tiles of at most `most` rows, if possible all alike, since code for one kind of tile
-// takes half as long to make; and as few as can be, where that is another number.
-std::vector<int64_t> tile_counts(int64_t m, int64_t most) {
+// takes half as long to make; and as few as can be, where that is another number and `both`.
+std::vector<int64_t> tile_counts(int64_t m, int64_t most, bool both) {
   const int64_t fewest = ceil_div(m, most);
   for (int64_t rows = most; 3 * rows >= 2 * most; --rows) {
     if (m % rows != 0) continue;
     if (m / rows == fewest) break;
-    return {m / rows, fewest};
+    return both ? std::vector<int64_t>{m / rows, fewest} : std::vector<int64_t>{m / rows};
   }
   return {fewest};
 }
@@ -163,7 +166,8 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
       const double fmas = p.packed_rows(tile_rows) * vectors + more;
       return std::max({fmas, least, static_cast<double>(vectors * r.per_cycle)});
     };
-    for (const int64_t tiles : tile_counts(p.m, std::min<int64_t>(most, p.m))) {
+    const bool is_long = 2 * p.batch * p.m * p.n * p.k >= kTwoHeightsFlops;
+    for (const int64_t tiles : tile_counts(p.m, std::min<int64_t>(most, p.m), is_long)) {
       const auto rows = static_cast<int>(ceil_div(p.m, tiles));
       const int64_t tall = p.m - tiles * (rows - 1);
       const double work = static_cast<double>(ceil_div(p.n, columns)) *
@@ -268,6 +272,13 @@ void place_rows(const lower::Contraction& c, MatmulPlan& p) {
   const bool beside_b =
       p.rows == MatmulPlan::Rows::kPackedAtRun && p.weights == MatmulPlan::Weights::kPackedAtRun;
   if (beside_b) p.a_workspace = MatmulPlan::in_lines(p.packed_bytes);
+}
+
+// Rows that are evaluated in a step are cut into parts where there are few tiles for the threads.
+void choose_parts(const lower::Contraction& c, int threads, MatmulPlan& p) {
+  if (p.rows != MatmulPlan::Rows::kPackedAtRun || is_linear(c.a) || threads == 1) return;
+  const int64_t wanted = ceil_div(kTasksPerThread * threads, p.a_matrices * p.row_tiles);
+  p.a_parts = std::clamp<int64_t>(p.k / kMatmulSegment, 1, wanted);
 }
 
 void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
@@ -459,6 +470,7 @@ class Planner {
     if (bytes_) choose_byte_forms(c, p);
     place_weights(c, p);
     place_rows(c, p);
+    choose_parts(c, threads_, p);
     choose_blocks(threads_, block_bytes, p);
     choose_scratch(p);
     // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
@@ -567,7 +579,7 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
     const bool a_computed = !is_linear(group.contraction->a);
     ns += packing_ns(static_cast<double>(plan.a_bytes) / 4, a_computed) +
-          step_overhead_ns(plan.a_matrices * plan.row_tiles, threads);
+          step_overhead_ns(plan.a_matrices * plan.row_tiles * plan.a_parts, threads);
   }
   if (plan.rows == MatmulPlan::Rows::kComputed) {
     ns += packing_ns(static_cast<double>(plan.batch * plan.n_blocks) * rows * k, true);
@@ -597,7 +609,7 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
     return out;
   };
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
-    MatmulStep pack{symbol + "_rows", {}, plan.a_matrices * plan.row_tiles};
+    MatmulStep pack{symbol + "_rows", {}, plan.a_matrices * plan.row_tiles * plan.a_parts};
     pack.operands = is_linear(c.a) ? std::vector<Operand>{value(c.a.buffer), rows}
                                    : operands_of(c.a.value, rows);
     steps.push_back(std::move(pack));
@@ -626,9 +638,9 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 }
 
 std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text) {
-  return fmt::format("{} {}x{} blocks {} {} pack {} {}\n{}", plan.name, plan.row_tiles, plan.panels,
-                     plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
-                     static_cast<int>(plan.weights), kernel_text);
+  return fmt::format("{} {}x{} blocks {} {} pack {} in {} {}\n{}", plan.name, plan.row_tiles,
+                     plan.panels, plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
+                     plan.a_parts, static_cast<int>(plan.weights), kernel_text);
 }
 
 }  // namespace pyc::cpu

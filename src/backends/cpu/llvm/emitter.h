@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backends/cpu/llvm/value_ops.h"
+#include "backends/cpu/quantize_by.h"
 #include "loop/loop.h"
 
 namespace pyc::cpu {
@@ -143,6 +144,17 @@ class ExprEmitter {
   // Prepares the calls of exp for AVX-512, and emits the product that is one; null if it is none.
   void find_exp();
   Value* emit_exp(ExprId id);
+  // A byte quantized by a constant, and its parts; null if it is none.
+  struct Quantized {
+    ExprId x;
+    QuantizeBy by;
+    int32_t zero;
+    bool nan_is_least;
+  };
+  std::optional<double> constant_value(ExprId id) const;
+  const Quantized* quantized(ExprId id);
+  std::optional<Quantized> find_quantized(ExprId id) const;
+  Value* emit_quantized(ExprId id);
   // Whether emit_division makes it: a vector over a divisor that is the same in all lanes.
   bool by_reciprocal(ExprId id);
   Value* emit_division(ExprId id);
@@ -232,6 +244,7 @@ class ExprEmitter {
     ExprId value;
     ExprId exponent;
   };
+  std::unordered_map<ExprId, std::optional<Quantized>> quantized_;
   std::unordered_map<ExprId, Scaled> exp_;  // products that are exp: value · 2^exponent
   llvm::IRBuilder<>& b_;
   ValueOps ops_;

@@ -177,6 +177,18 @@ Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
   return columns[0];
 }
 
+// Rows that are not cut into parts are all packed with the first.
+void only_first_part(const lower::Contraction& c, llvm::Function* f, llvm::IRBuilder<>& b,
+                     ExprEmitter& ex) {
+  llvm::BasicBlock* first = ex.new_block("first");
+  llvm::BasicBlock* others = ex.new_block("others");
+  Value* part = f->getArg(3 + static_cast<unsigned>(c.batch_vars.size()));
+  b.CreateCondBr(b.CreateIsNull(part), first, others);
+  b.SetInsertPoint(others);
+  b.CreateRetVoid();
+  b.SetInsertPoint(first);
+}
+
 // Rows of A in runs of k: a run lies together more often than not, and whether it is inside of a
 // window's input is asked once. Runs that fill no whole steps of `unroll` (three colours, each in a
 // plane of its own) are written to a row on the stack first.
@@ -215,7 +227,13 @@ class RunWriter {
   void together(Value* to);
   void turn(Value* to);
 
-  void row(Value* to);
+  // Run by run, so that what lies between the rows of one stays in the first-level cache.
+  void by_runs();
+  // Binds each row; `at` is the first of its elements, in those of a step.
+  void each_row(const std::function<void(Value* at)>& body);
+  // The row that is bound, to the stack.
+  void row();
+  void run_at(Value* high, Value* to);
   // One run at `to`: its elements, or +0 where the guard is known to be false.
   void steps(Value* to, bool inside);
   void elements(Value* to, bool inside);
@@ -243,22 +261,47 @@ void RunWriter::run() {
     stack_ = stack;
   }
   begin_packer(c_, f_, 3, b_, ex_);
+  if (!in_steps_) only_first_part(c_, f_, b_, ex_);
   if (go_together()) {
     stack->setOperand(0, flow_.index(p_.k * rows_));
     rows_together();
     b_.CreateRetVoid();
     return;
   }
-  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
-    Value* number = b_.CreateAdd(f_->getArg(2), i);
-    Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
-    ex_.scoped([&] {
-      if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
-      row(in_steps_ ? to : stack_);
+  if (in_steps_) {
+    by_runs();
+  } else {
+    each_row([&](Value* i) {
+      row();
+      spread(flow_.at(f_->getArg(1), i));
     });
-    if (!in_steps_) spread(to);
-  });
+  }
   b_.CreateRetVoid();
+}
+
+void RunWriter::each_row(const std::function<void(Value* at)>& body) {
+  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
+    ex_.scoped([&] {
+      if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(f_->getArg(2), i));
+      body(b_.CreateMul(i, flow_.index(p_.unroll)));
+    });
+  });
+}
+
+void RunWriter::by_runs() {
+  Value* part = f_->getArg(3 + static_cast<unsigned>(c_.batch_vars.size()));
+  Value* parts = f_->getArg(4 + static_cast<unsigned>(c_.batch_vars.size()));
+  const auto share = [&](Value* i) {
+    return b_.CreateUDiv(b_.CreateMul(i, flow_.index(split_.runs)), parts);
+  };
+  Value* end = share(b_.CreateAdd(part, flow_.index(1)));
+  flow_.loop(share(part), end, 1, false, [&](Value* high) {
+    Value* run = b_.CreateMul(high, flow_.index(split_.digit * rows_));
+    ex_.scoped([&] {
+      ex_.bind(split_.high, high);
+      each_row([&](Value* i) { run_at(high, flow_.at(f_->getArg(1), b_.CreateAdd(run, i))); });
+    });
+  });
 }
 
 bool RunWriter::go_together() {
@@ -345,30 +388,32 @@ void RunWriter::turn(Value* to) {
   }
 }
 
-void RunWriter::row(Value* to) {
-  const auto write = [&](Value* at, bool inside) {
-    in_steps_ ? steps(at, inside) : elements(at, inside);
-  };
-  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
+void RunWriter::row() {
+  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {stack_},
              [&](Value* high, const FlowBuilder::State& at) {
                ex_.scoped([&] {
                  ex_.bind(split_.high, high);
-                 if (split_.guard == kNone) return write(at[0], true);
-                 Value* guard = ex_.eval(split_.guard);
-                 ex_.here();
-                 const auto known = [&](bool inside) {
-                   ex_.scoped([&] {
-                     // Bound again, so that what follows from the guard belongs to this scope.
-                     ex_.bind(split_.high, high);
-                     if (inside) ex_.assume(split_.guard, true);
-                     write(at[0], inside);
-                   });
-                 };
-                 flow_.when(
-                     guard, [&] { known(true); }, [&] { known(false); });
+                 run_at(high, at[0]);
                });
-               return FlowBuilder::State{flow_.at(at[0], split_.digit * (in_steps_ ? rows_ : 1))};
+               return FlowBuilder::State{flow_.at(at[0], split_.digit)};
              });
+}
+
+void RunWriter::run_at(Value* high, Value* to) {
+  const auto write = [&](bool inside) { in_steps_ ? steps(to, inside) : elements(to, inside); };
+  if (split_.guard == kNone) return write(true);
+  Value* guard = ex_.eval(split_.guard);
+  ex_.here();
+  const auto known = [&](bool inside) {
+    ex_.scoped([&] {
+      // Bound again, so that what follows from the guard belongs to this scope.
+      ex_.bind(split_.high, high);
+      if (inside) ex_.assume(split_.guard, true);
+      write(inside);
+    });
+  };
+  flow_.when(
+      guard, [&] { known(true); }, [&] { known(false); });
 }
 
 void RunWriter::elements(Value* to, bool inside) {
@@ -427,7 +472,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   const lower::Contraction& c = source.contraction();
   const MatmulPlan& p = source.plan;
   llvm::Function* f =
-      new_packer(source, module, "pack_rows_" + std::to_string(rows), 1 + c.batch_vars.size());
+      new_packer(source, module, "pack_rows_" + std::to_string(rows), 3 + c.batch_vars.size());
   if (SplitOperand split(c, c.a.value); RunWriter::takes(split, p)) {
     RunWriter(source, f, std::move(split), rows).run();
     return f;
@@ -436,6 +481,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   FlowBuilder flow(b);
   ExprEmitter ex(source.kernel(), source.traits, b, f);
   begin_packer(c, f, 3, b, ex);
+  only_first_part(c, f, b, ex);
   const int64_t whole = p.k / p.unroll * p.unroll;
   flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
     Value* row = b.CreateAdd(f->getArg(2), i);
@@ -533,7 +579,7 @@ void emit_segment_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int row
 }
 
 void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                    const MatmulParts& parts) {
+                    const MatmulParts& functions) {
   const lower::Contraction& c = source.contraction();
   const MatmulPlan& p = source.plan;
   llvm::Function* f = new_step(module, symbol);
@@ -546,6 +592,9 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
   if (linear) a = flow.any_size() ? flow.at(a, flow.number(c.a.base)) : flow.at(a, c.a.base);
   flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
     Value* tiles = flow.number(p.row_tiles);
+    Value* parts = flow.number(p.a_parts);
+    Value* part = b.CreateURem(number, parts);
+    number = b.CreateUDiv(number, parts);
     Value* tile = b.CreateURem(number, tiles);
     Value* matrix = b.CreateUDiv(number, tiles);
     Value* low = b.CreateSub(tile, flow.number(p.tall_tiles));
@@ -564,8 +613,9 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
       if (!linear) {
         std::vector<Value*> args = {table.pointer, to, row};
         args.insert(args.end(), batch.begin(), batch.end());
+        args.insert(args.end(), {part, parts});
         add_dims_argument(source.traits.numbers, f, args);
-        b.CreateCall(parts.pack_rows[rows == p.tile_rows ? 0 : 1], args);
+        b.CreateCall(functions.pack_rows[rows == p.tile_rows ? 0 : 1], args);
         return;
       }
       Value* from = flow.at(a, b.CreateMul(row, flow.index(c.a.row_stride)));
