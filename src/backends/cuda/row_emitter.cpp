@@ -368,7 +368,8 @@ void RowEmitter::fetch_ahead(const loop::Loop& l) {
   const int64_t points = kernel_.parallel_size();
   const int64_t ahead =
       std::max<int64_t>(kMultiprocessors * resident() / together_ / kShareAhead, 1);
-  if (together_ == 1 || !is_whole_ || ahead >= points) return;
+  // Where a block has its multiprocessor to itself, this is slower.
+  if (together_ == 1 || resident() == 1 || !is_whole_ || ahead >= points) return;
   std::set<Key> seen;
   each_row_load(l, [&](ExprId, const RowLoad& load) {
     const int64_t size = dtype_size(load.dtype);
