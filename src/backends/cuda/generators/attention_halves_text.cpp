@@ -440,10 +440,7 @@ std::string HalvesWriter::tiles_of_queries() const {
          in(limits_.all.empty() ? "" : R"(const i32 group_low = first + group * 64;
   const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;
 )") + blocks_of_keys() +
-         in(z_.turns == 1 ? "" : R"(if (lane == 0 && begin < end && turn + 1 < {TURNS}) {{
-  pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
-  }}
-)") + in(R"(pyc_wgmma_values_done(o);
+         in(R"(pyc_wgmma_values_done(o);
   if (lane == 0 && begin < end) pyc_gate_arrive({V_FREE}u + before * 8u);
 )") + results() +
          "}\n}\n";
@@ -624,7 +621,7 @@ std::string HalvesWriter::bring_next() const {
 // keys of the next block are on the unit together; the latter come first, so that the next weights
 // are computed while the former are still summed. Behind the last block they are those of whatever
 // keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
-// single product.
+// single product. So the queries may be overwritten by the next tile's from the last scores on.
 //
 // Waiting for a gate is a branch. The one behind the weights is what keeps the compiler from
 // waiting for the sums before them: the instruction that waits names no register.
@@ -643,6 +640,9 @@ std::string HalvesWriter::blocks_of_keys() const {
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
   if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
+)") + in(z_.turns == 1 ? "" : R"(if (lane == 0 && j + 1 == end && turn + 1 < {TURNS}) {{
+  pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
+  }}
 )") + scores() +
          weights() + in(R"(if (j + 1 < end) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
   pyc_gate_wait({V_FULL}u + stage * 8u, parity);
