@@ -565,6 +565,10 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
   if (plan.by_segment()) ns *= 1.0 + kCopiedRows / static_cast<double>(plan.task_panels());
   ns += rounds * kTaskOverheadNs + step_overhead_ns(plan.tasks(), threads);
+  // What is made of the sums; index arithmetic and operands that are computed count as little.
+  const double sums = 2.0 * static_cast<double>(plan.batch * plan.m) * static_cast<double>(plan.n) *
+                      static_cast<double>(plan.k);
+  ns += std::max(group.flops - sums, 0.0) * share / point_flops_per_ns(target);
   const auto packing_ns = [&](double elements, bool computed) {
     return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);
   };
