@@ -74,11 +74,12 @@ TraceRecord TraceLog::record() const {
     out.start_ns = scale.ns(run.start);
     out.end_ns = scale.ns(end);
     out.parts.resize(run.parts.size());
-    for (size_t p = 0; p < run.parts.size(); ++p) {
+    const size_t steps = run.parts.size() / run.threads;
+    for (size_t p = 0; p < steps * run.threads; ++p) {
       const PartTicks& part = run.parts[p];
-      if (part.thread >= 0) {
-        out.parts[p] = {part.thread, scale.ns(part.start), scale.ns(part.end)};
-      }
+      if (part.thread < 0) continue;
+      out.parts[p % steps * run.threads + p / steps] = {part.thread, scale.ns(part.start),
+                                                        scale.ns(part.end)};
     }
   }
   return record;

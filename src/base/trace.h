@@ -79,7 +79,7 @@ struct RunTicks {
   int64_t lane_bytes = 0;
   int thread = 0;
   size_t threads = 1;
-  std::span<PartTicks> parts;  // `threads` for each step
+  std::span<PartTicks> parts;  // a thread's together, so that threads share no cache line
   uint64_t start = 0;
   std::atomic<uint64_t> end{0};  // 0: under way
 };

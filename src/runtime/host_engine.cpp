@@ -98,13 +98,14 @@ struct StepCall {
 // The same, with the time of each part.
 struct TimedCall {
   StepCall call;
-  PartTicks* parts;
+  PartTicks* parts;  // of the first thread
+  size_t steps;      // from there to the next thread's
 
   static void run_part(void* self, int thread, int64_t begin, int64_t end) {
     TimedCall& timed = *static_cast<TimedCall*>(self);
     const uint64_t start = ticks();
     StepCall::run_part(&timed.call, thread, begin, end);
-    timed.parts[thread] = {trace_thread(), start, ticks()};
+    timed.parts[static_cast<size_t>(thread) * timed.steps] = {trace_thread(), start, ticks()};
   }
 };
 
@@ -161,7 +162,7 @@ class HostLane final : public Lane {
   }
 
  private:
-  // The fault of the lowest thread that has one, or 0. `parts` is null, or one for each thread.
+  // The fault of the lowest thread that has one, or 0. `parts` is null, or the first thread's.
   int32_t run_step(const BoundStep& step, PartTicks* parts);
 
   const HostEngine& engine_;
@@ -248,8 +249,7 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
   for (size_t s = 0; s < engine_.steps.size(); ++s) {
     const int64_t start = times.ns.empty() ? 0 : times.clock->now_ns();
     const bool apart = !alone && !times.parts.empty();
-    const int32_t fault =
-        run_step(engine_.steps[s], apart ? times.parts.data() + s * faults_.size() : nullptr);
+    const int32_t fault = run_step(engine_.steps[s], apart ? times.parts.data() + s : nullptr);
     if (alone) {
       const uint64_t now = ticks();
       if (engine_.steps[s].points > 0) times.parts[s] = {thread, begun, now};
@@ -274,7 +274,7 @@ int32_t HostLane::run_step(const BoundStep& step, PartTicks* parts) {
   if (parts == nullptr) {
     threads_.parallel_for(step.points, StepCall::run_part, &call);
   } else {
-    TimedCall timed{call, parts};
+    TimedCall timed{call, parts, engine_.steps.size()};
     threads_.parallel_for(step.points, TimedCall::run_part, &timed);
   }
   return take_fault(faults_);

@@ -41,7 +41,7 @@ TEST(Trace, RunsHaveTheTimesOfTheClock) {
   ASSERT_NE(run, nullptr);
   run->start = ticks();
   run->parts[1] = {3, run->start, ticks()};
-  EXPECT_TRUE(trace.record().runs.empty()) << "it is under way";
+  EXPECT_TRUE(trace.record().runs.empty()) << "it is under way";  // one thread, two steps
   const int64_t until = now_ns() + 1'000'000;
   while (now_ns() < until) {
   }
@@ -59,6 +59,20 @@ TEST(Trace, RunsHaveTheTimesOfTheClock) {
   EXPECT_EQ(seen.parts[1].thread, 3);
   EXPECT_EQ(seen.parts[1].start_ns, seen.start_ns);
   EXPECT_LE(seen.parts[1].end_ns, seen.end_ns);
+}
+
+TEST(Trace, PartsAreWrittenByThreadAndReadByStep) {
+  TraceLog trace;
+  trace.add_steps(nullptr, {});
+  RunTicks* run = trace.begin_run(6);
+  ASSERT_NE(run, nullptr);
+  run->threads = 2;  // three steps
+  for (int p = 0; p < 6; ++p) run->parts[static_cast<size_t>(p)].thread = p;
+  run->end.store(ticks());
+  std::vector<int> threads;
+  const TraceRecord record = trace.record();
+  for (const TracePart& part : record.runs.at(0).parts) threads.push_back(part.thread);
+  EXPECT_EQ(threads, (std::vector<int>{0, 3, 1, 4, 2, 5}));
 }
 
 TEST(Trace, NothingIsRecordedOnceItIsStopped) {
