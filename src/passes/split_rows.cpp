@@ -61,8 +61,9 @@ class Finder {
   bool is_constant(ValueId v) const {
     const ir::Value& value = graph_.value(v);
     if (value.kind != ir::ValueKind::kResult) return value.kind == ir::ValueKind::kConstant;
-    return std::ranges::all_of(graph_.nodes[value.producer].inputs,
-                               [this](ValueId input) { return is_constant(input); });
+    const ir::Node& node = graph_.nodes[value.producer];
+    return node.op->traits.moves_data && node.outputs.size() == 1 &&
+           std::ranges::all_of(node.inputs, [this](ValueId input) { return is_constant(input); });
   }
 
   bool is_product(const ir::Node& node) const {
@@ -153,6 +154,18 @@ class Finder {
   std::set<ValueId> outputs_;
 };
 
+// The value for one part: `made` of it, the constant itself, or a constant's movement once more, so
+// that each product still reads through one of its own.
+ValueId of_part(const ir::Graph& graph, ValueId v, std::map<ValueId, ValueId>& made,
+                ir::Patch& patch) {
+  if (const auto it = made.find(v); it != made.end()) return it->second;
+  if (graph.value(v).kind != ir::ValueKind::kResult) return v;
+  const ir::Node& node = graph.nodes[graph.value(v).producer];
+  std::vector<ValueId> inputs;
+  for (const ValueId input : node.inputs) inputs.push_back(of_part(graph, input, made, patch));
+  return patch.op(node.op->name, std::move(inputs), node.attrs);
+}
+
 void split(const ir::Graph& graph, const Chain& chain, ir::Patch& patch) {
   patch.at(chain.nodes.back());
   const int64_t rows = graph.type(chain.in).shape[chain.axis] / kParts;
@@ -166,7 +179,7 @@ void split(const ir::Graph& graph, const Chain& chain, ir::Patch& patch) {
     for (const NodeId n : chain.nodes) {
       const ir::Node& node = graph.nodes[n];
       std::vector<ValueId> inputs;
-      for (const ValueId v : node.inputs) inputs.push_back(made.contains(v) ? made.at(v) : v);
+      for (const ValueId v : node.inputs) inputs.push_back(of_part(graph, v, made, patch));
       made[node.outputs[0]] = patch.op(node.op->name, std::move(inputs), node.attrs);
     }
     parts.push_back(made.at(chain.out));

@@ -53,13 +53,13 @@ CompileOptions in_mode(const std::string& mode, const std::string& device = "cpu
   return options;
 }
 
-// x w, something of each element, w again: between them eight times as wide.
+// x w, something of each element, w again: between them 32 times as wide.
 std::string wide_between(int rows, const std::string& outputs) {
   return fmt::format(
       "graph @wide(%x: f32[1,{0},32]) -> ({1}) {{\n"
-      "  %a = const f32[32,256] random(seed=1, lo=-0.2, hi=0.2)\n"
-      "  %b = const f32[256] random(seed=2, lo=-0.1, hi=0.1)\n"
-      "  %d = const f32[32,256] random(seed=3, lo=-0.1, hi=0.1)\n"
+      "  %a = const f32[32,1024] random(seed=1, lo=-0.2, hi=0.2)\n"
+      "  %b = const f32[1024] random(seed=2, lo=-0.1, hi=0.1)\n"
+      "  %d = const f32[32,1024] random(seed=3, lo=-0.1, hi=0.1)\n"
       "  %c = transpose(%d) {{perm=[1, 0]}}\n"
       "  %h = relu(%x)\n"
       "  %u = matmul(%h, %a)\n"
