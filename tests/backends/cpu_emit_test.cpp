@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "backends/cpu_emit_support.h"
 #include "loop/functions.h"
 #include "loop/parse.h"
@@ -213,6 +215,30 @@ loop v1 < 37 vector {
   for (size_t at = 0; (at = text->find("= select", at)) != std::string::npos; ++at) {
     const std::string line = text->substr(at, text->find('\n', at) - at);
     EXPECT_EQ(line.find("x float>"), std::string::npos) << line;
+  }
+}
+
+// Every second element comes with vectors, the last of which ends where the buffer does.
+TEST(EmitLoads, EverySecondElement) {
+  for (const char* dtype : {"f32", "i8", "f64"}) {
+    const std::string text = fmt::format(R"(kernel {{
+buffer b0: {0}[255] read
+buffer b1: {0}[384] write
+parallel v0 < 3
+let t0: bool = v0 < 2
+loop v1 < 128 vector {{
+  b1[v0*128 + v1] = b0[v1*2] if t0 else 1:{0}
+}}
+}}
+)",
+                                         dtype);
+    const auto kernel = loop::parse_kernel(text);
+    ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+    Harness(*kernel).check();
+    const auto code = cpu::emit_llvm_text(*kernel, cpu::CodegenTarget::aarch64_neon());
+    ASSERT_TRUE(code.ok()) << code.status().to_string();
+    EXPECT_EQ(code->find("load " + std::string(dtype == std::string_view("i8") ? "i8" : "float")),
+              std::string::npos);
   }
 }
 

@@ -160,6 +160,27 @@ TEST(CpuConvolution, EveryWidthAndThreadCount) {
   }
 }
 
+// Colours in planes of their own: the rows of a tile are evaluated as one vector where they lie a
+// fixed distance apart, within and at the edges of the image.
+TEST(CpuConvolution, PlanesOfFewChannels) {
+  const ConvShape shapes[] = {
+      {1, 1, 3, 8, {32, 32}, {7, 7}, {2, 2}, {1, 1}, {3, 3, 3, 3}},
+      {2, 1, 3, 40, {16, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {1, 1, 2, 17, {16, 48}, {5, 3}, {1, 3}, {1, 2}, {2, 2, 2, 2}},
+  };
+  for (const ConvShape& s : shapes) {
+    expect_tiles(conv_text(s), {4, 8, 16}, {1, 2, 7}, "computed_operands");
+  }
+  const ConvShape patches{1, 1, 3, 24, {32, 64}, {4, 4}, {4, 4}, {1, 1}, {0, 0, 0, 0}};
+  expect_tiles(conv_text(patches), {4, 8, 16}, {1, 2}, "operands_by_digits");
+}
+
+// Weights beyond the cache: windows are evaluated once, by threads that share the taps of a tile.
+TEST(CpuConvolution, WindowsAreGatheredInParts) {
+  const ConvShape s{1, 1, 256, 120, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
+  expect_tiles(conv_text(s), {4, 16}, {1, 2, 7}, "computed_operands");
+}
+
 TEST(CpuConvolution, WithoutPaddingItsWeightsMayBeAnything) {
   ConvShape s{1, 1, 6, 10, {9, 10}, {3, 2}, {2, 1}, {1, 1}, {0, 0, 0, 0}};
   s.constant = false;

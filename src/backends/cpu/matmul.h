@@ -102,6 +102,7 @@ struct MatmulPlan {
   int64_t a_matrices = 1;
   int64_t a_bytes = 0;
   int64_t a_workspace = 0;
+  int64_t a_parts = 1;  // of k, in which a step packs each tile's rows
 
   Weights weights = Weights::kPackedAhead;
   uint32_t b_slot = 0;         // the matmul step's operand that is B as the tiles read it

@@ -50,6 +50,9 @@ constexpr int64_t kGatheredBytes = 4 << 20;
 constexpr double kLikelyWork = 1.25;
 constexpr size_t kLikelyTiles = 3;
 
+// Work that is worth the time to make code for tiles of two heights: a millisecond of a core.
+constexpr int64_t kTwoHeightsFlops = 64 << 20;
+
 // Smaller B are done before a second thread has begun.
 constexpr int64_t kSharedBytes = 256 << 10;
 
@@ -124,13 +127,16 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
   return std::min(r.rows, (r.count - 2 - 2 * vectors) / (vectors + 1));
 }
 
-// How many tiles of at most `most` rows: if possible all alike, since code for one kind of tile
-// takes half as long to make. Without any that comes near, as even as can be.
-int64_t tiles_of(int64_t m, int64_t most) {
+// How many tiles of at most `most` rows, if possible all alike, since code for one kind of tile
+// takes half as long to make; and as few as can be, where that is another number and `both`.
+std::vector<int64_t> tile_counts(int64_t m, int64_t most, bool both) {
+  const int64_t fewest = ceil_div(m, most);
   for (int64_t rows = most; 3 * rows >= 2 * most; --rows) {
-    if (m % rows == 0) return m / rows;
+    if (m % rows != 0) continue;
+    if (m / rows == fewest) break;
+    return both ? std::vector<int64_t>{m / rows, fewest} : std::vector<int64_t>{m / rows};
   }
-  return ceil_div(m, most);
+  return {fewest};
 }
 
 struct Tile {
@@ -153,9 +159,6 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const int columns = units * unit;
     const int most = in_twos ? most_byte_rows(columns) : most_rows(r, target.is_aarch64(), columns);
     if (most < 1) continue;
-    const int64_t tiles = tiles_of(p.m, std::min<int64_t>(most, p.m));
-    const auto rows = static_cast<int>(ceil_div(p.m, tiles));
-    const int64_t tall = p.m - tiles * (rows - 1);
     const int vectors = columns / r.native_lanes;
     const double least = p.of_bytes() ? r.in_flight : r.least;
     const double more = p.of_bytes() ? 0.0 : r.per_vector * std::max(0, vectors - 2);
@@ -163,10 +166,15 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
       const double fmas = p.packed_rows(tile_rows) * vectors + more;
       return std::max({fmas, least, static_cast<double>(vectors * r.per_cycle)});
     };
-    const double work = static_cast<double>(ceil_div(p.n, columns)) *
-                        (static_cast<double>(tall) * steps(rows) +
-                         static_cast<double>(tiles - tall) * steps(rows - 1));
-    out.push_back({rows, columns, tiles, tall, work});
+    const bool is_long = 2 * p.batch * p.m * p.n * p.k >= kTwoHeightsFlops;
+    for (const int64_t tiles : tile_counts(p.m, std::min<int64_t>(most, p.m), is_long)) {
+      const auto rows = static_cast<int>(ceil_div(p.m, tiles));
+      const int64_t tall = p.m - tiles * (rows - 1);
+      const double work = static_cast<double>(ceil_div(p.n, columns)) *
+                          (static_cast<double>(tall) * steps(rows) +
+                           static_cast<double>(tiles - tall) * steps(rows - 1));
+      out.push_back({rows, columns, tiles, tall, work});
+    }
   }
   return out;
 }
@@ -264,6 +272,13 @@ void place_rows(const lower::Contraction& c, MatmulPlan& p) {
   const bool beside_b =
       p.rows == MatmulPlan::Rows::kPackedAtRun && p.weights == MatmulPlan::Weights::kPackedAtRun;
   if (beside_b) p.a_workspace = MatmulPlan::in_lines(p.packed_bytes);
+}
+
+// Rows that are evaluated in a step are cut into parts where there are few tiles for the threads.
+void choose_parts(const lower::Contraction& c, int threads, MatmulPlan& p) {
+  if (p.rows != MatmulPlan::Rows::kPackedAtRun || is_linear(c.a) || threads == 1) return;
+  const int64_t wanted = ceil_div(kTasksPerThread * threads, p.a_matrices * p.row_tiles);
+  p.a_parts = std::clamp<int64_t>(p.k / kMatmulSegment, 1, wanted);
 }
 
 void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
@@ -426,8 +441,7 @@ class Planner {
   std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
 
   // Whether rows that are evaluated can be so once, and whether they had better be: where several
-  // of the batch have the same ones, as the pictures of a convolution, or B is large. The latter
-  // was not measured on x86.
+  // of the batch have the same ones, as the pictures of a convolution, or B is large.
   bool gathers_computed() const {
     MatmulPlan p = sizes_;
     choose_rows(group_, constants_.a, p);
@@ -439,7 +453,7 @@ class Planner {
     const int64_t matrices = batch_strides(c, c.a, 1, strides);
     const bool fits = 4 * matrices * sizes_.m * sizes_.k <= kGatheredBytes;
     const bool shared = matrices < sizes_.batch;
-    const bool far = target_.is_aarch64() && 4 * sizes_.n * sizes_.k > kFarBytes;
+    const bool far = 4 * sizes_.n * sizes_.k > kFarBytes;
     return fits && (shared || far) && gathers_computed();
   }
 
@@ -462,6 +476,7 @@ class Planner {
     if (bytes_) choose_byte_forms(c, p);
     place_weights(c, p);
     place_rows(c, p);
+    choose_parts(c, threads_, p);
     choose_blocks(threads_, block_bytes, p);
     choose_scratch(p);
     // One tile alone uses each line once and leaves no time to fetch. On aarch64 nothing was
@@ -500,8 +515,8 @@ std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstant
     out.push_back(planner.plan(tile, kBlockBytes, gather));
     out.back().slowdown = std::max(1.0, tile.work / tiles.front().work);
   }
-  if (!gather && planner.gathers_computed()) {
-    out.push_back(planner.plan(tiles.front(), kBlockBytes, true));
+  if (planner.gathers_computed()) {
+    out.push_back(planner.plan(tiles.front(), kBlockBytes, !gather));
   }
   for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
     MatmulPlan p = planner.plan(tiles.front(), bytes, gather);
@@ -559,6 +574,10 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
   if (plan.by_segment()) ns *= 1.0 + kCopiedRows / static_cast<double>(plan.task_panels());
   ns += rounds * kTaskOverheadNs + step_overhead_ns(plan.tasks(), threads);
+  // What is made of the sums; index arithmetic and operands that are computed count as little.
+  const double sums = 2.0 * static_cast<double>(plan.batch * plan.m) * static_cast<double>(plan.n) *
+                      static_cast<double>(plan.k);
+  ns += std::max(group.flops - sums, 0.0) * share / point_flops_per_ns(target);
   const auto packing_ns = [&](double elements, bool computed) {
     return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);
   };
@@ -573,7 +592,7 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
     const bool a_computed = !is_linear(group.contraction->a);
     ns += packing_ns(static_cast<double>(plan.a_bytes) / 4, a_computed) +
-          step_overhead_ns(plan.a_matrices * plan.row_tiles, threads);
+          step_overhead_ns(plan.a_matrices * plan.row_tiles * plan.a_parts, threads);
   }
   if (plan.rows == MatmulPlan::Rows::kComputed) {
     ns += packing_ns(static_cast<double>(plan.batch * plan.n_blocks) * rows * k, true);
@@ -603,7 +622,7 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
     return out;
   };
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
-    MatmulStep pack{symbol + "_rows", {}, plan.a_matrices * plan.row_tiles};
+    MatmulStep pack{symbol + "_rows", {}, plan.a_matrices * plan.row_tiles * plan.a_parts};
     pack.operands = is_linear(c.a) ? std::vector<Operand>{value(c.a.buffer), rows}
                                    : operands_of(c.a.value, rows);
     steps.push_back(std::move(pack));
@@ -632,9 +651,9 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 }
 
 std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text) {
-  return fmt::format("{} {}x{} blocks {} {} pack {} {}\n{}", plan.name, plan.row_tiles, plan.panels,
-                     plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
-                     static_cast<int>(plan.weights), kernel_text);
+  return fmt::format("{} {}x{} blocks {} {} pack {} in {} {}\n{}", plan.name, plan.row_tiles,
+                     plan.panels, plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
+                     plan.a_parts, static_cast<int>(plan.weights), kernel_text);
 }
 
 }  // namespace pyc::cpu

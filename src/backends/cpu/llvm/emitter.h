@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backends/cpu/llvm/value_ops.h"
+#include "backends/cpu/quantize_by.h"
 #include "loop/loop.h"
 
 namespace pyc::cpu {
@@ -74,6 +75,9 @@ class ExprEmitter {
   // to it, at the end of the innermost scope; null elsewhere.
   Value* product_of_words(ExprId a, ExprId b) { return product_of_words(a, b, scopes_.back()); }
   bool is_varying(ExprId id) { return width() > 1 && analyse(id).varying; }
+  // Of a load, guarded or converted or not: elements from each lane to the next, if that is the
+  // same everywhere.
+  std::optional<int64_t> stride_of_load(ExprId id);
 
   void store(uint32_t buffer, ExprId offset, Value* value);
   // To be called after stores and around loops: values read from written buffers are stale.
@@ -140,6 +144,17 @@ class ExprEmitter {
   // Prepares the calls of exp for AVX-512, and emits the product that is one; null if it is none.
   void find_exp();
   Value* emit_exp(ExprId id);
+  // A byte quantized by a constant, and its parts; null if it is none.
+  struct Quantized {
+    ExprId x;
+    QuantizeBy by;
+    int32_t zero;
+    bool nan_is_least;
+  };
+  std::optional<double> constant_value(ExprId id) const;
+  const Quantized* quantized(ExprId id);
+  std::optional<Quantized> find_quantized(ExprId id) const;
+  Value* emit_quantized(ExprId id);
   // Whether emit_division makes it: a vector over a divisor that is the same in all lanes.
   bool by_reciprocal(ExprId id);
   Value* emit_division(ExprId id);
@@ -190,10 +205,15 @@ class ExprEmitter {
 
   Value* address(uint32_t buffer, ExprId offset, int lane);
   Value* emit_load(ExprId id);
+  // Whether a load reads, where that is the same everywhere in this scope; then what it would be
+  // otherwise is not written.
+  std::optional<bool> known_guard(const loop::ExprNode& load);
   // One element, the same for all lanes.
   Value* load_one(ExprId id);
   // Consecutive elements, upwards or downwards; the guard is the same for all lanes.
   Value* load_row(ExprId id, bool reversed);
+  // Every second element; the guard is the same for all lanes.
+  Value* load_every_second(ExprId id);
   // Consecutive elements with a guard per lane.
   Value* load_row_masked(ExprId id);
   // Consecutive elements of one of several places, or zeros, by conditions that are the same in all
@@ -224,6 +244,7 @@ class ExprEmitter {
     ExprId value;
     ExprId exponent;
   };
+  std::unordered_map<ExprId, std::optional<Quantized>> quantized_;
   std::unordered_map<ExprId, Scaled> exp_;  // products that are exp: value · 2^exponent
   llvm::IRBuilder<>& b_;
   ValueOps ops_;

@@ -274,7 +274,7 @@ class BytePanelWriter : public ByteWriter {
                      if (split_.guard == kNone) return run_of_steps(at[0], width);
                      Value* guard = ex_.eval_wide(split_.guard);
                      ex_.here();
-                     Value* all = width == 1 ? guard : b_.CreateAndReduce(guard);
+                     Value* all = ex_.ops().all_of(guard);
                      const auto known = [&](bool inside) {
                        ex_.scoped([&] {
                          // Bound again, so that what follows from the guard belongs to this scope.

@@ -178,6 +178,7 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row
   }
   std::vector<Value*> args = {table_, scratch_, row};
   args.insert(args.end(), task.batch.begin(), task.batch.end());
+  if (!p_.of_bytes()) args.insert(args.end(), {flow_.index(0), flow_.index(1)});
   add_dims_argument(s_.traits.numbers, f_, args);
   b_.CreateCall(parts_.pack_rows[rows == p_.tile_rows ? 0 : 1], args);
   return scratch_;

@@ -55,8 +55,9 @@ struct MatmulParts {
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
                         const MatmulParts& parts);
 
-// Functions that evaluate an operand into memory as the tiles read it.
-//   void pack_rows(ptr buffers, ptr to, i64 row, i64 batch…)
+// Functions that evaluate an operand into memory as the tiles read it. Rows of f32 may be cut into
+// parts of k, of which the first may have all.
+//   void pack_rows(ptr buffers, ptr to, i64 row, i64 batch…, i64 part, i64 parts)
 //   void pack_panels(ptr buffers, ptr to, i64 panel, i64 panel_end, i64 batch…)
 llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module, int rows);
 llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& module);
@@ -68,10 +69,10 @@ llvm::Function* emit_pack_byte_panels(const MatmulSource& source, llvm::Module& 
 void emit_pack_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
                     llvm::Function* pack_panels);
 
-// The step that packs all of A, one that is not linear with parts.pack_rows: one parallel point per
-// matrix and tile.
+// The step that packs all of A, one that is not linear with functions.pack_rows: one parallel point
+// per matrix, tile and part of k.
 void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                    const MatmulParts& parts);
+                    const MatmulParts& functions);
 
 // Copies `rows` rows of a linear A as the tiles read them: [step][row][unroll], the rest of k in a
 // step of its own.

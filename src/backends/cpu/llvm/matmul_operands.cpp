@@ -94,7 +94,7 @@ void PanelWriter::columns_at(Value* column, Value* to, int lanes) {
                    if (split_.guard == kNone) return run_of_steps(at[0]);
                    Value* guard = ex_.eval_wide(split_.guard);
                    ex_.here();
-                   Value* all = lanes == 1 ? guard : b_.CreateAndReduce(guard);
+                   Value* all = ex_.ops().all_of(guard);
                    const auto known = [&](bool inside) {
                      ex_.scoped([&] {
                        // Bound again, so that what follows from the guard belongs to this scope.
@@ -160,6 +160,35 @@ llvm::Function* emit_pack_panels(const MatmulSource& source, llvm::Module& modul
 
 namespace {
 
+// Vectors of one element for each row, one for each k, as [row][k]; their number is a power of two.
+Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
+  for (int group = 1; columns.size() > 1; group *= 2) {
+    std::vector<int> mask;
+    for (int i = 0; i < rows; ++i) {
+      for (int j = 0; j < group; ++j) mask.push_back(i * group + j);
+      for (int j = 0; j < group; ++j) mask.push_back((rows + i) * group + j);
+    }
+    std::vector<Value*> joined;
+    for (size_t i = 0; i < columns.size(); i += 2) {
+      joined.push_back(b.CreateShuffleVector(columns[i], columns[i + 1], mask));
+    }
+    columns = std::move(joined);
+  }
+  return columns[0];
+}
+
+// Rows that are not cut into parts are all packed with the first.
+void only_first_part(const lower::Contraction& c, llvm::Function* f, llvm::IRBuilder<>& b,
+                     ExprEmitter& ex) {
+  llvm::BasicBlock* first = ex.new_block("first");
+  llvm::BasicBlock* others = ex.new_block("others");
+  Value* part = f->getArg(3 + static_cast<unsigned>(c.batch_vars.size()));
+  b.CreateCondBr(b.CreateIsNull(part), first, others);
+  b.SetInsertPoint(others);
+  b.CreateRetVoid();
+  b.SetInsertPoint(first);
+}
+
 // Rows of A in runs of k: a run lies together more often than not, and whether it is inside of a
 // window's input is asked once. Runs that fill no whole steps of `unroll` (three colours, each in a
 // plane of its own) are written to a row on the stack first.
@@ -171,6 +200,7 @@ class RunWriter {
         split_(std::move(split)),
         rows_(rows),
         in_steps_(split_.digit % p_.unroll == 0),
+        alike_(!source.has_low_tiles()),
         b_(&function->getEntryBlock()),
         flow_(b_),
         ex_(split_.kernel, source.traits, b_, function),
@@ -187,8 +217,23 @@ class RunWriter {
  private:
   static constexpr int64_t kShortRun = 8;
   static constexpr int64_t kLongestRow = 4096;  // 16 KB of stack
+  static constexpr int64_t kMostTogether = 4096;
 
-  void row(Value* to);
+  // Whether the rows of a tile lie a fixed distance apart, so that elements of all of them are
+  // evaluated as one vector.
+  bool go_together();
+  void rows_together();
+  // All elements of one run, for all rows.
+  void together(Value* to);
+  void turn(Value* to);
+
+  // Run by run, so that what lies between the rows of one stays in the first-level cache.
+  void by_runs();
+  // Binds each row; `at` is the first of its elements, in those of a step.
+  void each_row(const std::function<void(Value* at)>& body);
+  // The row that is bound, to the stack.
+  void row();
+  void run_at(Value* high, Value* to);
   // One run at `to`: its elements, or +0 where the guard is known to be false.
   void steps(Value* to, bool inside);
   void elements(Value* to, bool inside);
@@ -200,6 +245,7 @@ class RunWriter {
   const SplitOperand split_;
   const int rows_;
   const bool in_steps_;
+  const bool alike_;  // all tiles have the same number of rows
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
   ExprEmitter ex_;
@@ -208,46 +254,166 @@ class RunWriter {
 };
 
 void RunWriter::run() {
+  llvm::AllocaInst* stack = nullptr;
   if (!in_steps_) {
-    stack_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getFloatTy(), static_cast<uint64_t>(p_.k)));
+    stack = b_.CreateAlloca(b_.getFloatTy(), flow_.index(p_.k));
+    stack->setAlignment(llvm::Align(MatmulPlan::kLine));
+    stack_ = stack;
   }
   begin_packer(c_, f_, 3, b_, ex_);
-  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
-    Value* number = b_.CreateAdd(f_->getArg(2), i);
-    Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
-    ex_.scoped([&] {
-      if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
-      row(in_steps_ ? to : stack_);
+  if (!in_steps_) only_first_part(c_, f_, b_, ex_);
+  if (go_together()) {
+    stack->setOperand(0, flow_.index(p_.k * rows_));
+    rows_together();
+    b_.CreateRetVoid();
+    return;
+  }
+  if (in_steps_) {
+    by_runs();
+  } else {
+    each_row([&](Value* i) {
+      row();
+      spread(flow_.at(f_->getArg(1), i));
     });
-    if (!in_steps_) spread(to);
-  });
+  }
   b_.CreateRetVoid();
 }
 
-void RunWriter::row(Value* to) {
-  const auto write = [&](Value* at, bool inside) {
-    in_steps_ ? steps(at, inside) : elements(at, inside);
+void RunWriter::each_row(const std::function<void(Value* at)>& body) {
+  flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
+    ex_.scoped([&] {
+      if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(f_->getArg(2), i));
+      body(b_.CreateMul(i, flow_.index(p_.unroll)));
+    });
+  });
+}
+
+void RunWriter::by_runs() {
+  Value* part = f_->getArg(3 + static_cast<unsigned>(c_.batch_vars.size()));
+  Value* parts = f_->getArg(4 + static_cast<unsigned>(c_.batch_vars.size()));
+  const auto share = [&](Value* i) {
+    return b_.CreateUDiv(b_.CreateMul(i, flow_.index(split_.runs)), parts);
   };
-  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
+  Value* end = share(b_.CreateAdd(part, flow_.index(1)));
+  flow_.loop(share(part), end, 1, false, [&](Value* high) {
+    Value* run = b_.CreateMul(high, flow_.index(split_.digit * rows_));
+    ex_.scoped([&] {
+      ex_.bind(split_.high, high);
+      each_row([&](Value* i) { run_at(high, flow_.at(f_->getArg(1), b_.CreateAdd(run, i))); });
+    });
+  });
+}
+
+bool RunWriter::go_together() {
+  const bool even = rows_ >= 4 && (rows_ & (rows_ - 1)) == 0;
+  if (in_steps_ || !alike_ || !even || c_.m_var == kNone || p_.k * rows_ > kMostTogether) {
+    return false;
+  }
+  // Elements that lie together are as fast one row after another.
+  const auto apart = [&](loop::VarId var, int width) {
+    std::optional<int64_t> stride;
+    ex_.scoped([&] {
+      for (const loop::VarId other : {split_.high, split_.low, c_.m_var}) {
+        if (other != var) ex_.bind(other, flow_.index(0));
+      }
+      ex_.bind_lanes(var, flow_.index(0), 0, width, width);
+      stride = ex_.stride_of_load(split_.value);
+    });
+    return stride;
+  };
+  const std::optional<int64_t> along = apart(split_.low, static_cast<int>(split_.digit));
+  return along && *along != 1 && apart(c_.m_var, rows_).value_or(0) > 0;
+}
+
+void RunWriter::rows_together() {
+  ex_.scoped([&] {
+    ex_.bind_lanes(c_.m_var, f_->getArg(2), 0, rows_, rows_);
+    flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {stack_},
+               [&](Value* high, const FlowBuilder::State& at) {
+                 ex_.scoped([&] {
+                   ex_.bind(split_.high, high);
+                   if (split_.guard == kNone) return together(at[0]);
+                   Value* guard = ex_.eval_wide(split_.guard);
+                   ex_.here();
+                   const auto known = [&](bool inside) {
+                     ex_.scoped([&] {
+                       // Bound again, so that what follows from the guard belongs to this scope.
+                       ex_.bind(split_.high, high);
+                       if (inside) ex_.assume(split_.guard, true);
+                       together(at[0]);
+                     });
+                   };
+                   flow_.when(
+                       ex_.ops().all_of(guard), [&] { known(true); }, [&] { known(false); });
+                 });
+                 return FlowBuilder::State{flow_.at(at[0], split_.digit * rows_)};
+               });
+  });
+  turn(f_->getArg(1));
+}
+
+void RunWriter::together(Value* to) {
+  for (int64_t low = 0; low < split_.digit; ++low) {
+    ex_.scoped([&] {
+      ex_.bind(split_.low, flow_.index(low));
+      Value* x = ex_.eval_wide(split_.value);
+      ex_.here();
+      b_.CreateAlignedStore(x, flow_.at(to, low * rows_), llvm::Align(4));
+    });
+  }
+}
+
+void RunWriter::turn(Value* to) {
+  const int64_t whole = p_.k / p_.unroll * p_.unroll;
+  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(rows_));
+  const auto load = [&](Value* k, int64_t add) {
+    Value* at = flow_.at(stack_, b_.CreateMul(k, flow_.index(rows_)));
+    return b_.CreateAlignedLoad(type, flow_.at(at, add * rows_), llvm::Align(4));
+  };
+  if (whole > 0) {
+    flow_.loop(flow_.index(0), flow_.index(whole), p_.unroll, true, [&](Value* k) {
+      std::vector<Value*> columns;
+      for (int i = 0; i < p_.unroll; ++i) columns.push_back(load(k, i));
+      Value* at = flow_.at(to, b_.CreateMul(k, flow_.index(rows_)));
+      b_.CreateAlignedStore(turned(b_, std::move(columns), rows_), at, llvm::Align(4));
+    });
+  }
+  for (int64_t k = whole; k < p_.k; ++k) {
+    Value* x = load(flow_.index(k), 0);
+    for (int i = 0; i < rows_; ++i) {
+      Value* at = flow_.at(to, whole * rows_ + i * p_.unroll + k - whole);
+      b_.CreateAlignedStore(b_.CreateExtractElement(x, static_cast<uint64_t>(i)), at,
+                            llvm::Align(4));
+    }
+  }
+}
+
+void RunWriter::row() {
+  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {stack_},
              [&](Value* high, const FlowBuilder::State& at) {
                ex_.scoped([&] {
                  ex_.bind(split_.high, high);
-                 if (split_.guard == kNone) return write(at[0], true);
-                 Value* guard = ex_.eval(split_.guard);
-                 ex_.here();
-                 const auto known = [&](bool inside) {
-                   ex_.scoped([&] {
-                     // Bound again, so that what follows from the guard belongs to this scope.
-                     ex_.bind(split_.high, high);
-                     if (inside) ex_.assume(split_.guard, true);
-                     write(at[0], inside);
-                   });
-                 };
-                 flow_.when(
-                     guard, [&] { known(true); }, [&] { known(false); });
+                 run_at(high, at[0]);
                });
-               return FlowBuilder::State{flow_.at(at[0], split_.digit * (in_steps_ ? rows_ : 1))};
+               return FlowBuilder::State{flow_.at(at[0], split_.digit)};
              });
+}
+
+void RunWriter::run_at(Value* high, Value* to) {
+  const auto write = [&](bool inside) { in_steps_ ? steps(to, inside) : elements(to, inside); };
+  if (split_.guard == kNone) return write(true);
+  Value* guard = ex_.eval(split_.guard);
+  ex_.here();
+  const auto known = [&](bool inside) {
+    ex_.scoped([&] {
+      // Bound again, so that what follows from the guard belongs to this scope.
+      ex_.bind(split_.high, high);
+      if (inside) ex_.assume(split_.guard, true);
+      write(inside);
+    });
+  };
+  flow_.when(
+      guard, [&] { known(true); }, [&] { known(false); });
 }
 
 void RunWriter::elements(Value* to, bool inside) {
@@ -306,7 +472,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   const lower::Contraction& c = source.contraction();
   const MatmulPlan& p = source.plan;
   llvm::Function* f =
-      new_packer(source, module, "pack_rows_" + std::to_string(rows), 1 + c.batch_vars.size());
+      new_packer(source, module, "pack_rows_" + std::to_string(rows), 3 + c.batch_vars.size());
   if (SplitOperand split(c, c.a.value); RunWriter::takes(split, p)) {
     RunWriter(source, f, std::move(split), rows).run();
     return f;
@@ -315,6 +481,7 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   FlowBuilder flow(b);
   ExprEmitter ex(source.kernel(), source.traits, b, f);
   begin_packer(c, f, 3, b, ex);
+  only_first_part(c, f, b, ex);
   const int64_t whole = p.k / p.unroll * p.unroll;
   flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
     Value* row = b.CreateAdd(f->getArg(2), i);
@@ -342,27 +509,6 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   b.CreateRetVoid();
   return f;
 }
-
-namespace {
-
-// Vectors of one element for each row, one for each k, as [row][k]; their number is a power of two.
-Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
-  for (int group = 1; columns.size() > 1; group *= 2) {
-    std::vector<int> mask;
-    for (int i = 0; i < rows; ++i) {
-      for (int j = 0; j < group; ++j) mask.push_back(i * group + j);
-      for (int j = 0; j < group; ++j) mask.push_back((rows + i) * group + j);
-    }
-    std::vector<Value*> joined;
-    for (size_t i = 0; i < columns.size(); i += 2) {
-      joined.push_back(b.CreateShuffleVector(columns[i], columns[i + 1], mask));
-    }
-    columns = std::move(joined);
-  }
-  return columns[0];
-}
-
-}  // namespace
 
 void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, Value* from,
                    Value* to) {
@@ -433,7 +579,7 @@ void emit_segment_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int row
 }
 
 void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                    const MatmulParts& parts) {
+                    const MatmulParts& functions) {
   const lower::Contraction& c = source.contraction();
   const MatmulPlan& p = source.plan;
   llvm::Function* f = new_step(module, symbol);
@@ -446,6 +592,9 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
   if (linear) a = flow.any_size() ? flow.at(a, flow.number(c.a.base)) : flow.at(a, c.a.base);
   flow.loop(f->getArg(1), f->getArg(2), 1, false, [&](Value* number) {
     Value* tiles = flow.number(p.row_tiles);
+    Value* parts = flow.number(p.a_parts);
+    Value* part = b.CreateURem(number, parts);
+    number = b.CreateUDiv(number, parts);
     Value* tile = b.CreateURem(number, tiles);
     Value* matrix = b.CreateUDiv(number, tiles);
     Value* low = b.CreateSub(tile, flow.number(p.tall_tiles));
@@ -464,8 +613,9 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
       if (!linear) {
         std::vector<Value*> args = {table.pointer, to, row};
         args.insert(args.end(), batch.begin(), batch.end());
+        args.insert(args.end(), {part, parts});
         add_dims_argument(source.traits.numbers, f, args);
-        b.CreateCall(parts.pack_rows[rows == p.tile_rows ? 0 : 1], args);
+        b.CreateCall(functions.pack_rows[rows == p.tile_rows ? 0 : 1], args);
         return;
       }
       Value* from = flow.at(a, b.CreateMul(row, flow.index(c.a.row_stride)));

@@ -1,6 +1,7 @@
 #include "backends/cpu/llvm/value_ops.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
@@ -273,6 +274,18 @@ llvm::Value* ValueOps::min_max_of_numbers(bool is_max, Value* a, Value* b) {
     parts.push_back(b_.CreateIntrinsic(id, {}, args));
   }
   return join(parts);
+}
+
+llvm::Value* ValueOps::all_of(Value* v) {
+  const auto width = static_cast<unsigned>(width_of(v));
+  if (width == 1) return v;
+  const bool fills_register = width == 4 || width == 8 || width == 16;
+  if (!t_.aarch64 || !fills_register) return b_.CreateAndReduce(v);
+  // LLVM would move one bool after another into a mask.
+  auto* type = llvm::FixedVectorType::get(b_.getIntNTy(width == 4 ? 16 : 8), width);
+  Value* least = b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_uminv, {b_.getInt32Ty(), type},
+                                    {b_.CreateSExt(v, type)});
+  return b_.CreateICmpNE(b_.CreateAnd(least, b_.getInt32(1)), b_.getInt32(0));
 }
 
 // A comparison of two vectors sees the NaNs of both.

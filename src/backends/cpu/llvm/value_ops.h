@@ -58,6 +58,8 @@ class ValueOps {
   Value* times_power_of_two(Value* x, Value* n);
   // Of f32, orders the zeros and prefers numbers to NaNs; needs AVX-512.
   Value* min_max_of_numbers(bool is_max, Value* a, Value* b);
+  // Whether all of some bools are true, as one.
+  Value* all_of(Value* v);
   // Whether any of some floats is a NaN, as one bool.
   Value* any_nan(Value* v);
   Value* convert(Value* v, DType from, DType to);

@@ -1,0 +1,100 @@
+// Bytes quantized by a constant scale: convert(i32(min(max(round_even(x / scale), …), …)) + zero).
+
+#include "backends/cpu/llvm/emitter.h"
+#include "backends/cpu/quantize_by.h"
+#include "base/convert.h"
+
+namespace pyc::cpu {
+
+using loop::ExprId;
+using loop::ExprNode;
+using loop::Op;
+
+// The value of an expression of constants; they are small integers or floats.
+std::optional<double> ExprEmitter::constant_value(ExprId id) const {
+  const ExprNode& n = k_.pool.node(whole(id));
+  if (n.op == Op::kConst) return word_to_double(n.word, n.dtype);
+  if (n.op == Op::kConvert) return constant_value(n.a);
+  if (n.op != Op::kSub) return std::nullopt;
+  const auto a = constant_value(n.a);
+  const auto b = constant_value(n.b);
+  if (!a || !b) return std::nullopt;
+  return *a - *b;
+}
+
+const ExprEmitter::Quantized* ExprEmitter::quantized(ExprId id) {
+  if (const auto it = quantized_.find(id); it != quantized_.end()) {
+    return it->second ? &*it->second : nullptr;
+  }
+  return (quantized_[id] = find_quantized(id)) ? &*quantized_[id] : nullptr;
+}
+
+std::optional<ExprEmitter::Quantized> ExprEmitter::find_quantized(ExprId id) const {
+  const auto node = [&](ExprId x) -> const ExprNode& { return k_.pool.node(whole(x)); };
+  const ExprNode& to = node(id);
+  if (to.op != Op::kConvert || (to.dtype != DType::kU8 && to.dtype != DType::kI8)) return {};
+  const ExprNode& moved = node(to.a);
+  if (moved.op != Op::kAdd || moved.dtype != DType::kI32) return {};
+  const ExprNode& steps = node(moved.a);
+  if (steps.op != Op::kConvert || k_.pool.dtype(steps.a) != DType::kF32) return {};
+  const ExprNode& below = node(steps.a);
+  if (below.op != Op::kMin) return {};
+  const ExprNode& above = node(below.a);
+  if (above.op != Op::kMax) return {};
+  const ExprNode& rounded = node(above.a);
+  if (rounded.op != Op::kRoundEven) return {};
+  const ExprNode& ratio = node(rounded.a);
+  if (ratio.op != Op::kDiv || node(ratio.b).op != Op::kConst) return {};
+  const auto scale = constant_value(ratio.b);
+  const auto least = constant_value(above.b);
+  const auto most = constant_value(below.b);
+  const auto zero = constant_value(moved.b);
+  if (!scale || !least || !most || !zero) return {};
+  const auto by = quantize_by(static_cast<float>(*scale), static_cast<int32_t>(*least),
+                              static_cast<int32_t>(*most));
+  if (!by) return {};
+  // A NaN becomes 0; where that is the least, a maximum that prefers numbers makes it so, and one
+  // with 0 before it changes nothing. What is loaded may be a NaN that signals, which no maximum
+  // turns into a number.
+  Quantized q{ratio.a, *by, static_cast<int32_t>(*zero), false};
+  if (*least != 0.0) return q;
+  while (node(q.x).op == Op::kMax && constant_value(node(q.x).b) == 0.0) q.x = node(q.x).a;
+  const Op op = node(q.x).op;
+  q.nan_is_least = op == Op::kAdd || op == Op::kMul || op == Op::kFma;
+  if (!q.nan_is_least) q.x = ratio.a;
+  return q;
+}
+
+llvm::Value* ExprEmitter::emit_quantized(ExprId id) {
+  const Quantized* q = quantized(id);
+  if (q == nullptr) return nullptr;
+  const int lanes = is_varying(id) ? width() : 1;
+  Value* given = lanes > 1 ? eval_wide(q->x) : eval(q->x);
+  at(scope_of(id));
+  const auto constant = [&](float v) { return ops_.fp_like(given, v); };
+  const auto bounded = [&](Value* x, float bound, Op op) {
+    Value* y = constant(bound);
+    if (!q->nan_is_least) return ops_.binary(op, DType::kF32, x, y);
+    if (ops_.traits().aarch64) {
+      const auto number =
+          op == Op::kMax ? llvm::Intrinsic::maxnum : llvm::Intrinsic::ID(llvm::Intrinsic::minnum);
+      return static_cast<Value*>(b_.CreateBinaryIntrinsic(number, x, y));
+    }
+    Value* inside = op == Op::kMax ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
+    return b_.CreateSelect(inside, x, y);
+  };
+  Value* x = bounded(bounded(given, q->by.least, Op::kMax), q->by.most, Op::kMin);
+  Value* ratio = ops_.fma(x, constant(q->by.high), b_.CreateFMul(x, constant(q->by.low)));
+  Value* steps = nullptr;
+  if (q->nan_is_least) {
+    ratio = b_.CreateFAdd(ratio, constant(QuantizeBy::kRounder));
+    steps = b_.CreateBitCast(ratio, ops_.type(DType::kI32, lanes));
+  } else {
+    steps = ops_.convert(ops_.unary(Op::kRoundEven, DType::kF32, ratio), DType::kF32, DType::kI32);
+  }
+  const auto zero = static_cast<Word>(static_cast<int64_t>(q->zero));
+  if (q->zero != 0) steps = b_.CreateAdd(steps, ops_.constant(DType::kI32, zero, lanes));
+  return b_.CreateTrunc(steps, ops_.type(k_.pool.dtype(id), lanes));
+}
+
+}  // namespace pyc::cpu
