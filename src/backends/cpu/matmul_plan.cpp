@@ -440,15 +440,21 @@ class Planner {
 
   std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
 
-  // Whether rows that are evaluated can be so once, and whether they had better be.
+  // Whether rows that are evaluated can be so once, and whether they had better be: where several
+  // of the batch have the same ones, as the pictures of a convolution, or B is large.
   bool gathers_computed() const {
     MatmulPlan p = sizes_;
     choose_rows(group_, constants_.a, p);
     return p.rows == MatmulPlan::Rows::kComputed && !bytes_;
   }
   bool should_gather() const {
-    const bool fits = 4 * sizes_.batch * sizes_.m * sizes_.k <= kGatheredBytes;
-    return fits && 4 * sizes_.n * sizes_.k > kFarBytes && gathers_computed();
+    const lower::Contraction& c = *group_.contraction;
+    std::vector<int64_t> strides;
+    const int64_t matrices = batch_strides(c, c.a, 1, strides);
+    const bool fits = 4 * matrices * sizes_.m * sizes_.k <= kGatheredBytes;
+    const bool shared = matrices < sizes_.batch;
+    const bool far = 4 * sizes_.n * sizes_.k > kFarBytes;
+    return fits && (shared || far) && gathers_computed();
   }
 
   // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
@@ -473,9 +479,12 @@ class Planner {
     choose_parts(c, threads_, p);
     choose_blocks(threads_, block_bytes, p);
     choose_scratch(p);
-    // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
-    p.fetch_b = !target_.is_aarch64() && p.weights == MatmulPlan::Weights::kPackedAhead &&
-                p.packed_bytes > kLargeBytes && p.row_tiles >= 2 * p.m_blocks;
+    // One tile alone uses each line once and leaves no time to fetch. On aarch64 nothing was
+    // gained.
+    const bool lies_ahead = p.weights == MatmulPlan::Weights::kPackedAhead ||
+                            p.weights == MatmulPlan::Weights::kPackedAtRun;
+    p.fetch_b = !target_.is_aarch64() && lies_ahead && p.packed_bytes > kLargeBytes &&
+                p.row_tiles >= 2 * p.m_blocks;
     return p;
   }
 
