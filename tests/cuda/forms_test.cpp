@@ -80,6 +80,7 @@ TEST_F(CudaForms, RowsOfAWarpAndOfABlock) {
   EXPECT_TRUE(forms.contains("rows of 672")) << "of three blocks, whose last warp has nothing";
   EXPECT_TRUE(forms.contains("rows of 1280")) << "of five";
   EXPECT_TRUE(forms.contains("rows of 6656")) << "of sixteen, that two may be on a multiprocessor";
+  EXPECT_TRUE(forms.contains("rows of 4608")) << "of sixteen, read ahead";
   EXPECT_TRUE(forms.contains("team of 512")) << "a row too long for registers";
 }
 

@@ -54,6 +54,9 @@ Result<std::vector<CaseRun>> row_runs() {
     PYC_TRY(add_run(runs, {std::string("f16") + shape, "softmax"}));
     PYC_TRY(add_run(runs, {std::string("f32") + shape, "argmax {axis=1}"}));
   }
+  // Of so many that the cache reads the last ones ahead.
+  PYC_TRY(add_run(runs, {"f32[9,147456]", "softmax"}));
+  PYC_TRY(add_run(runs, {"f16[9,147456]", "softmax"}));
   return runs;
 }
 
