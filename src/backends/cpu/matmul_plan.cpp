@@ -448,7 +448,9 @@ class Planner {
   }
   bool should_gather() const {
     const bool fits = 4 * sizes_.batch * sizes_.m * sizes_.k <= kGatheredBytes;
-    return fits && 4 * sizes_.n * sizes_.k > kFarBytes && gathers_computed();
+    // On x86 threads have a cache each that holds their share of B: 16 of them gained nothing.
+    const int64_t far = target_.is_aarch64() ? kFarBytes : kFarBytes * threads_;
+    return fits && 4 * sizes_.n * sizes_.k > far && gathers_computed();
   }
 
   // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
