@@ -1,6 +1,7 @@
 // Budgets met by running steps again and by parameters in a file, as the tables that
 // bench/memory.py makes a page of:
 //   pyc_bench_memory [MODEL.onnx …]     in the root of the repository
+//   pyc_bench_memory --write FOLDER     the graphs of the first table as text
 // Graphs with long lives under half of what their peak has above their largest step: predicted and
 // measured time and the bits of the reference. Then the models named under 100, 75 and 50 % of
 // their peak and the smallest budget, each compiled and run with just that; what the allocator
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -199,18 +201,30 @@ Result<ir::VerifiedGraph> residual_step() {
   return ir::verify_graph(std::move(graph));
 }
 
+struct Row {
+  const char* name;
+  const char* file;
+  Result<ir::VerifiedGraph> (*make)();
+};
+constexpr Row kRows[] = {
+    {"U-Net and its gradients", "unet_step.ir", unet_step},
+    {"dense block of 40 layers and its gradients", "dense_step.ir", dense_step},
+    {"16 residual layers, forward and backward in IR", "residual_step.ir", residual_step}};
+
+Status write_graphs(const std::string& folder) {
+  for (const Row& row : kRows) {
+    PYC_ASSIGN(const ir::VerifiedGraph graph, row.make());
+    std::ofstream(folder + "/" + row.file) << ir::print(*graph);
+  }
+  return {};
+}
+
 Status report(const std::vector<std::string>& models) {
   fmt::print(
       "| graph | steps | peak | arena | largest step | budget | steps again | predicted time | "
       "measured time | smallest budget | its predicted time | bits |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-  struct Row {
-    const char* name;
-    Result<ir::VerifiedGraph> (*make)();
-  };
-  for (const Row& row : {Row{"U-Net and its gradients", unet_step},
-                         Row{"dense block of 40 layers and its gradients", dense_step},
-                         Row{"16 residual layers, forward and backward in IR", residual_step}}) {
+  for (const Row& row : kRows) {
     PYC_ASSIGN(const ir::VerifiedGraph graph, row.make());
     PYC_TRY(report_half(row.name, graph));
   }
@@ -226,7 +240,9 @@ Status report(const std::vector<std::string>& models) {
 }  // namespace pyc
 
 int main(int argc, char** argv) {
-  const pyc::Status status = pyc::report({argv + 1, argv + argc});
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  const bool write = given.size() == 2 && given[0] == "--write";
+  const pyc::Status status = write ? pyc::write_graphs(given[1]) : pyc::report(given);
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", status.to_string());
   return 1;

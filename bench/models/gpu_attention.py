@@ -3,7 +3,7 @@
 
 Full, causal, and with the score function of ALiBi (causal; the slope of a head times the distance of query and key, added to the score in f32). Each is a model of one op with
 its tensors on the device; 32 Mi numbers in each of q, k and v up to 32 heads. Rivals: torch's scaled_dot_product_attention with cuDNN, for ALiBi flex_attention (compiled, its causal blocks
-masked by a block mask), in CUDA graphs. Outputs are compared first; then both run in turn. PyC stores f32, torch bf16. Prints a table, writes NAME.json with --out NAME.
+masked by a block mask), in CUDA graphs. Outputs are compared first; then both run in turn. Both store bf16; with --stored f32 PyC keeps its f32. Prints a table, writes NAME.json with --out NAME.
 """
 
 import argparse
@@ -23,7 +23,7 @@ ROWS = (1024, 4096, 16384)
 TOLERANCE = 1e-2  # of the largest magnitude: weights are rounded to halves on both sides
 
 PLAIN = """graph @m(%q: bf16[1,{h},{s},{d}], %k: bf16[1,{h},{s},{d}], %v: bf16[1,{h},{s},{d}]) -> (%y) {{
-  %y, %m, %l = attend(%q, %k, %v) {{scale={scale}, causal={causal}}}
+  %y, %m, %l = attend(%q, %k, %v) {{scale={scale}, causal={causal}{stored}}}
 }}
 """
 ALIBI = """graph @m(%q: bf16[1,{h},{s},{d}], %k: bf16[1,{h},{s},{d}], %v: bf16[1,{h},{s},{d}], %slope: f32[{h},1,1]) -> (%y) {{
@@ -31,7 +31,7 @@ ALIBI = """graph @m(%q: bf16[1,{h},{s},{d}], %k: bf16[1,{h},{s},{d}], %v: bf16[1
   %j = iota() {{shape=[1,1,{s}], axis=2, dtype=f32}}
   %distance = sub(%j, %i)
   %bias = mul(%distance, %slope)
-  %y, %m, %l = attend(%q, %k, %v, %bias) {{scale={scale}, causal=true, with="mask"}}
+  %y, %m, %l = attend(%q, %k, %v, %bias) {{scale={scale}, causal=true, with="mask"{stored}}}
 }}
 """
 
@@ -77,7 +77,8 @@ def measure(library, folder, form, s, d, args):
     torch.manual_seed(7)
     q, k, v = (torch.randn(1, heads, s, d, device="cuda").bfloat16() for _ in range(3))
     slope = 2.0 ** (-8.0 * torch.arange(1, heads + 1, device="cuda") / heads)
-    text = (ALIBI if form == "alibi" else PLAIN).format(h=heads, s=s, d=d, scale=d**-0.5, causal=str(form != "full").lower())
+    text = (ALIBI if form == "alibi" else PLAIN).format(h=heads, s=s, d=d, scale=d**-0.5, causal=str(form != "full").lower(),
+                                                          stored="" if args.stored == "f32" else f", stored_as={args.stored}")
     path = folder / "m.ir"
     path.write_text(text)
     inputs = [q, k, v] + ([slope.reshape(heads, 1, 1)] if form == "alibi" else [])
@@ -100,6 +101,7 @@ def main():
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
     parser.add_argument("--depths", default="64,128")
     parser.add_argument("--forms", default="full,causal,alibi")
+    parser.add_argument("--stored", default="bf16", choices=("bf16", "f32"))
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.02, help="of one burst")
     parser.add_argument("--out", type=Path)

@@ -17,7 +17,7 @@ PYC_API pyc_status pyc_trace_create(pyc_trace** trace, pyc_error** error);
 PYC_API void pyc_trace_destroy(pyc_trace* trace);
 
 /* What is compiled with the options from now on is recorded, and so are the runs of the models it
- * becomes: they then allocate. NULL: nothing is. No option by name, since it decides nothing. */
+ * becomes. NULL: nothing is. No option by name, since it decides nothing. */
 PYC_API pyc_status pyc_compile_options_trace(pyc_compile_options* options, pyc_trace* trace,
                                              pyc_error** error);
 /* From here on nothing is recorded, also of models that were compiled with it. */

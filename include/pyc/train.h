@@ -98,7 +98,8 @@ PYC_API pyc_status pyc_train_step_graph(const pyc_trainer* trainer, size_t index
 /* 32 hexadecimal digits: a digest of the parameters' names, types and bits. */
 PYC_API pyc_status pyc_train_digest(const pyc_trainer* trainer, char** text, pyc_error** error);
 
-/* Rows of a .npz file as batches for a trainer: for each tensor of a batch the array of its name,
+/* Rows of a .npz file (a .safetensors file, a .npy file, a folder of .npy files) as batches for a
+ * trainer: for each tensor of a batch the array of its name (a .npy file's is that of its array),
  * the first dim counting rows. Rows that do not fill a batch at the end of a pass are dropped. */
 typedef struct pyc_train_data pyc_train_data;
 /* `shuffled` not 0: in each pass another order, which follows from the seed; else as they are.

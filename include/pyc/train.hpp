@@ -113,7 +113,7 @@ class Trainer {
   Handle<pyc_trainer, pyc_train_destroy> handle_;
 };
 
-// Rows of a .npz file as batches for a trainer.
+// Rows of a .npz or .safetensors file, or of a folder of .npy files, as batches for a trainer.
 class TrainData {
  public:
   // In the file's order.

@@ -97,7 +97,7 @@ class Trainer:
         return self._native.digest()
 
     def data(self, path: str | os.PathLike[str], seed: int | None = None) -> TrainData:
-        """Rows of a .npz file as batches; with a seed each pass has an order of its own."""
+        """Rows of a .npz or .safetensors file, or of a folder of .npy files, as batches; with a seed each pass has an order of its own."""
         return TrainData(self, path, seed)
 
     def save(self, folder: str | os.PathLike[str], *, keep: int = 3, data: TrainData | None = None) -> str:
@@ -126,7 +126,7 @@ class Trainer:
 
 
 class TrainData:
-    """Rows of a .npz file as batches for a trainer: an array for each of Trainer.batch, the first dim counting rows."""
+    """Rows of a file or folder (Trainer.data) as batches for a trainer: an array for each of Trainer.batch, the first dim counting rows."""
 
     def __init__(self, trainer: Trainer, path: str | os.PathLike[str], seed: int | None = None) -> None:
         self._native = trainer._native.load_data(os.fspath(path), seed)

@@ -167,7 +167,7 @@ def files():
     yield lambda: pyc.compile("no/such/model.onnx"), ["no/such/model.onnx"]
     yield lambda: pyc.compile("model.onx"), ["model.onx"]
     yield lambda: pyc.compile("/"), ["/", ("directory", "folder", "file")]
-    yield lambda: pyc.compile(b""), ["end of text"]
+    yield lambda: pyc.compile(b""), ["it is empty"]
     yield lambda: pyc.compile(b"\x00" * 64), [("parse_error", "model")]
     yield lambda: pyc.compile(b"graph @g("), ["1:", ("expected", "ended")]
     yield lambda: pyc.compile(b"graph @g(%x: f32[2]) -> (%y) {\n  %y = rellu(%x)\n}\n"), ["relu", ("2:", "line 2")]

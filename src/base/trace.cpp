@@ -1,9 +1,8 @@
 #include "base/trace.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
-
-#include "base/clock.h"
 
 namespace pyc {
 
@@ -29,6 +28,10 @@ void TraceLog::add_steps(std::shared_ptr<const void> program, std::vector<TraceS
   TraceProgram& entry = record_.programs[program.get()];
   entry.owner = std::move(program);
   entry.steps = std::move(steps);
+  if (runs_ != nullptr) return;
+  auto parts = std::make_unique<PartTicks[]>(kMostParts);
+  runs_ = std::make_unique<RunTicks[]>(kMostRuns);
+  parts_ = std::move(parts);
 }
 
 void TraceLog::add_nodes(std::shared_ptr<const void> program,
@@ -39,29 +42,47 @@ void TraceLog::add_nodes(std::shared_ptr<const void> program,
   entry.nodes = std::move(nodes);
 }
 
-bool TraceLog::wants_run(size_t parts) noexcept {
-  if (stopped()) return false;
-  const std::scoped_lock lock(mutex_);
-  if (parts_ + parts > kMostParts) {
-    ++record_.runs_left_out;
-    return false;
+RunTicks* TraceLog::begin_run(size_t parts) noexcept {
+  if (stopped() || runs_ == nullptr) return nullptr;
+  const size_t run = runs_taken_.fetch_add(1, std::memory_order_relaxed);
+  const size_t first = parts_taken_.fetch_add(parts, std::memory_order_relaxed);
+  if (run >= kMostRuns || first > kMostParts || parts > kMostParts - first) {
+    runs_left_out_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
   }
-  parts_ += parts;
-  return true;
-}
-
-void TraceLog::add_run(TraceRun run) noexcept {
-  const std::scoped_lock lock(mutex_);
-  try {
-    record_.runs.push_back(std::move(run));
-  } catch (const std::bad_alloc&) {
-    ++record_.runs_left_out;
-  }
+  runs_[run].parts = {parts_.get() + first, parts};
+  return &runs_[run];
 }
 
 TraceRecord TraceLog::record() const {
   const std::scoped_lock lock(mutex_);
-  return record_;
+  TraceRecord record = record_;
+  record.runs_left_out = runs_left_out_.load(std::memory_order_relaxed);
+  if (runs_ == nullptr) return record;
+  const TickScale scale(begun_, tick_moment());
+  const size_t taken = std::min(runs_taken_.load(std::memory_order_relaxed), kMostRuns);
+  for (size_t r = 0; r < taken; ++r) {
+    const RunTicks& run = runs_[r];
+    const uint64_t end = run.end.load(std::memory_order_acquire);
+    if (end == 0) continue;
+    TraceRun& out = record.runs.emplace_back();
+    out.program = run.program;
+    out.lane = run.lane;
+    out.lane_bytes = run.lane_bytes;
+    out.thread = run.thread;
+    out.threads = run.threads;
+    out.start_ns = scale.ns(run.start);
+    out.end_ns = scale.ns(end);
+    out.parts.resize(run.parts.size());
+    const size_t steps = run.parts.size() / run.threads;
+    for (size_t p = 0; p < steps * run.threads; ++p) {
+      const PartTicks& part = run.parts[p];
+      if (part.thread < 0) continue;
+      out.parts[p % steps * run.threads + p / steps] = {part.thread, scale.ns(part.start),
+                                                        scale.ns(part.end)};
+    }
+  }
+  return record;
 }
 
 }  // namespace pyc

@@ -11,6 +11,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/json.h"
+#include "driver/contract.h"
 #include "driver/stages.h"
 #include "report/gather.h"
 #include "report/page.h"
@@ -112,6 +113,11 @@ class ReportWriter {
     budget == 0 ? json_.null() : json_.integer(budget);
     json_.key("peak_bytes").integer(peak);
     json_.key("kept").boolean(budget == 0 || peak <= budget);
+    const driver::CompileOptions& o = model_.options;
+    number_or_null("compile_budget_ms", o.compile_budget_ms, o.compile_budget_ms >= 0);
+    number_or_null("latency_target_us", o.latency_target_us, o.latency_target_us > 0);
+    const double predicted = driver::predicted_ns(model_.session->decisions());
+    number_or_null("predicted_ns", static_cast<int64_t>(predicted), predicted > 0);
     json_.key("determinism").text(driver::determinism_name(model_.options.determinism));
     json_.key("fallback").text(model_.options.fallback);
     json_.key("fallback_count").integer(stats_.fallbacks);
@@ -119,6 +125,11 @@ class ReportWriter {
     json_.key("guard_miss_count").integer(stats_.guard_misses);
     json_.key("runs").integer(stats_.runs);
     json_.end_object();
+  }
+
+  void number_or_null(std::string_view key, int64_t number, bool there) {
+    json_.key(key);
+    there ? json_.integer(number) : json_.null();
   }
 
   // Each as name, value, default, 1 where it may change bits, and what it is.

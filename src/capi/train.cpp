@@ -299,7 +299,7 @@ pyc_status pyc_train_data_load(const pyc_trainer* trainer, const char* path, int
     PYC_TRY(require(trainer, "trainer"));
     PYC_TRY(require(path, "path"));
     PYC_TRY(require(data, "data"));
-    PYC_ASSIGN(std::vector<io::NamedTensor> arrays, io::read_npz(path));
+    PYC_ASSIGN(std::vector<io::NamedTensor> arrays, io::read_named_tensors(path));
     auto rows = train::Dataset::create(std::move(arrays), trainer->trainer->batch(),
                                        shuffled != 0 ? std::optional(seed) : std::nullopt);
     if (!rows.ok()) return std::move(rows).status().with_context(path);

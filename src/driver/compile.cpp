@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/fp_state.h"
@@ -15,6 +16,7 @@
 #include "driver/devices.h"
 #include "driver/front.h"
 #include "driver/policies.h"
+#include "driver/smaller_groups.h"
 #include "driver/states.h"
 #include "driver/stream_file.h"
 #include "driver/targets.h"
@@ -70,6 +72,36 @@ Result<lower::LowerOptions> options_of(const CompileOptions& o, const backends::
   PYC_ASSIGN(out.unit, unit_of(o, backend, backend_options));
   if (o.layouts) out.layout_facts = backend.layout_facts(backend_options);
   return out;
+}
+
+Result<Selection> select_tuned(const lower::LoweredGraph& lowered, const CompileOptions& o,
+                               const backends::Backend& backend,
+                               const backends::BackendOptions& backend_options) {
+  PYC_ASSIGN(Selection selection, select_kernels(lowered, backend, backend_options, o.kernels,
+                                                 o.determinism == Determinism::kFast));
+  if (o.tuning != nullptr) apply_tuning(*o.tuning, lowered, backend, backend_options, selection);
+  return selection;
+}
+
+// The graph in other groups, for the same backend and with the same options.
+Result<Planned> plan_apart(const CompileOptions& o, const Planned& usual,
+                           const ir::VerifiedGraph& canonical, const std::set<std::string>& apart) {
+  const Grouped& g = usual.grouped;
+  PYC_ASSIGN(lower::LowerOptions lowering, options_of(o, *g.backend, g.backend_options));
+  if (!apart.empty()) {
+    lowering.keep_apart = [&apart](const ir::Graph& graph, ir::ValueId v) {
+      return apart.contains(graph.value(v).name);
+    };
+  }
+  PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
+  PYC_ASSIGN(Selection selection, select_tuned(lowered, o, *g.backend, g.backend_options));
+  plan::PlanOptions planning = usual.options;
+  planning.group_ns = costs_of(selection);
+  auto plan = plan::build_plan(lowered, selection.needs, planning);
+  return Planned{
+      {canonical, std::move(lowered), std::move(selection), g.backend, g.backend_options},
+      std::move(planning),
+      std::move(plan)};
 }
 
 // By group, the nodes that the user gave and what became of them there. What a node becomes has its
@@ -134,9 +166,7 @@ Result<Grouped> group_graph(const ir::VerifiedGraph& given, const CompileOptions
   PYC_ASSIGN(lower::LoweredGraph lowered, lower::lower_graph(canonical, lowering));
   times.lower_ns = lap("lower");
   PYC_TRY(limit.check("lower"));
-  PYC_ASSIGN(Selection selection, select_kernels(lowered, *backend, backend_options, o.kernels,
-                                                 o.determinism == Determinism::kFast));
-  if (o.tuning != nullptr) apply_tuning(*o.tuning, lowered, *backend, backend_options, selection);
+  PYC_ASSIGN(Selection selection, select_tuned(lowered, o, *backend, backend_options));
   PYC_TRY(policies.choose_kernels(lowered, *backend, backend_options, selection));
   times.select_ns = lap("select");
   PYC_TRY(limit.check("select"));
@@ -168,26 +198,35 @@ Result<Front> plan_graph(ir::VerifiedGraph given, const CompileOptions& o, const
   PYC_ASSIGN(const Policies policies, Policies::of(o, log));
   runtime::CompileBreakdown times;
   PYC_ASSIGN(Grouped grouped, group_graph(given, o, limit, policies, log, times));
-  lower::LoweredGraph& lowered = grouped.lowered;
-  Selection& selection = grouped.selection;
   Lap lap(o.trace.get());
   plan::PlanOptions planning{.threads = grouped.backend_options.threads,
                              .memory_budget = budget_or_none(o),
                              .reuse = o.reuse,
                              .mode = mode_of(o),
                              .effort = effort_of(o),
-                             .group_ns = costs_of(selection),
+                             .group_ns = costs_of(grouped.selection),
                              .stream = o.stream_parameters && backend->capabilities().streams,
                              .offload = backend->capabilities().offloads,
                              .states = std::move(states)};
-  PYC_TRY(policies.plan(lowered, selection, std::max<int64_t>(0, o.memory_budget), planning, log));
-  auto planned = plan::build_plan(lowered, selection.needs, planning);
-  if (!planned.ok()) {
-    const bool chosen = !planning.order.empty() || planning.memory_budget != budget_or_none(o);
-    Status refusal = std::move(planned).status();
+  PYC_TRY(policies.plan(grouped.lowered, grouped.selection, std::max<int64_t>(0, o.memory_budget),
+                        planning, log));
+  auto first = plan::build_plan(grouped.lowered, grouped.selection.needs, planning);
+  Planned planned{std::move(grouped), std::move(planning), std::move(first)};
+  const Replan replan = [&](const ir::VerifiedGraph& canonical,
+                            const std::set<std::string>& apart) {
+    return plan_apart(o, planned, canonical, apart);
+  };
+  PYC_TRY(find_smaller_groups(o, replan, planned, log));
+  if (!planned.plan.ok()) {
+    const bool chosen =
+        !planned.options.order.empty() || planned.options.memory_budget != budget_or_none(o);
+    Status refusal = std::move(planned.plan).status();
     return chosen ? policies.named(std::move(refusal)) : refusal;
   }
-  plan::ExecutionPlan plan = std::move(*planned);
+  grouped = std::move(planned.grouped);
+  lower::LoweredGraph& lowered = grouped.lowered;
+  Selection& selection = grouped.selection;
+  plan::ExecutionPlan plan = std::move(*planned.plan);
   plan::state_in_place(plan, lowered);
   times.plan_ns = lap("plan");
   PYC_TRY(limit.check("plan"));

@@ -32,8 +32,6 @@ struct NamedBytes {
 // stored, not deflated (kUnsupported names numpy.savez). Every entry's CRC-32 is checked; names
 // that come twice, entries that overlap and sizes beyond the file are refused.
 Result<std::vector<NamedTensor>> parse_npz(std::string_view bytes);
-// The same for a file; messages start with its path.
-Result<std::vector<NamedTensor>> read_npz(const std::string& path);
 // The file of some tensors. kInvalidArgument for names that come twice; kUnsupported for 4 GiB or
 // more.
 Result<std::string> npz_bytes(std::span<const NamedBytes> tensors);
@@ -45,6 +43,10 @@ struct Safetensors {
   std::vector<NamedTensor> tensors;  // in the order of their elements
 };
 Result<Safetensors> parse_safetensors(std::string_view bytes);
+
+// The tensors of a file, safetensors or .npz as its name ends; of a .npy file, under that name
+// without the ending; of a folder, those of its .npy files. Messages start with the path.
+Result<std::vector<NamedTensor>> read_named_tensors(const std::string& path);
 
 // The length and the header of such a file, and in what order the elements of `tensors` follow it:
 // those of larger types first, so that all are aligned. kInvalidArgument: a name that comes twice

@@ -8,14 +8,12 @@
 #include <optional>
 #include <set>
 
-#include "base/files.h"
 #include "io/named_tensors.h"
 #include "io/tensor_file.h"
 
 namespace pyc::io {
 namespace {
 
-constexpr uint64_t kMaxArchiveBytes = uint64_t{1} << 40;
 constexpr std::string_view kNpyEnding = ".npy";
 constexpr uint32_t kEntryMark = 0x04034b50;
 constexpr uint32_t kDirectoryMark = 0x02014b50;
@@ -286,13 +284,6 @@ Result<std::vector<NamedTensor>> parse_npz(std::string_view bytes) {
     PYC_ASSIGN(NamedTensor tensor, read_zip_entry(entry));
     tensors.push_back(std::move(tensor));
   }
-  return tensors;
-}
-
-Result<std::vector<NamedTensor>> read_npz(const std::string& path) {
-  PYC_ASSIGN(const std::string bytes, read_file(path, kMaxArchiveBytes));
-  auto tensors = parse_npz(bytes);
-  if (!tensors.ok()) return std::move(tensors).status().with_context(path);
   return tensors;
 }
 

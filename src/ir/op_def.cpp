@@ -131,6 +131,7 @@ std::string_view closest_name(std::string_view name, std::span<const std::string
   std::string_view best;
   size_t best_distance = limit + 1;
   for (const std::string_view candidate : candidates) {
+    if (name == "gpu" && candidate == "cuda") return candidate;  // not 'cpu', a letter away
     if (candidate.size() + limit < name.size() || name.size() + limit < candidate.size()) continue;
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {

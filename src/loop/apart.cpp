@@ -1,6 +1,7 @@
 #include "loop/apart.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 
@@ -52,7 +53,7 @@ class Prover {
     std::vector<Term> terms = joined(sum, sum2);
     // What is the same at both places: terms of one value, and those of fixed variables.
     std::erase_if(terms, [&](const Term& t) {
-      if (t.lo == t.hi) return true;
+      if (t.lo == 0 && t.hi == 0) return true;
       if (t.atom == kNone || t.atom != t.other) return false;
       const VarId v = digits_of(pool_, t.atom).var;
       return std::find(fixed.begin(), fixed.end(), v) != fixed.end();
@@ -65,30 +66,32 @@ class Prover {
     const auto named = [](const Term& t) { return t.names_point; };
     const auto lowest = std::find_if(terms.begin(), terms.end(), named);
     const auto beyond = std::find_if(terms.rbegin(), terms.rend(), named).base();
-    // Whether the terms of [begin, end) can be told apart where the rest differs by `span`, which
-    // grows by what they reach.
-    const auto separate = [&](auto end, uint64_t& span) {
+    // Whether the terms before `end` can be told apart where the rest of the difference is `span`,
+    // which grows by what they reach.
+    const auto separate = [&](auto end, Span& span) {
       for (auto t = terms.begin(); t != end; ++t) {
-        const uint64_t size = distance(t->coefficient, 0);
         // Above the largest of them, terms only have to leave the lower ones alone.
-        if (t >= beyond && common_factor(t, terms.end()) > span) break;
-        if (t >= lowest && size <= span) return false;
-        uint64_t reach = 0;
-        if (__builtin_mul_overflow(size, distance(t->lo, t->hi), &reach) ||
-            __builtin_add_overflow(span, reach, &span)) {
-          return false;
-        }
+        if (t >= beyond && common_factor(t, terms.end()) > span.reach()) break;
+        if (t >= lowest && distance(t->coefficient, 0) <= span.reach()) return false;
+        if (!span.add(*t)) return false;
       }
       return true;
     };
+    int64_t constants = 0;
+    if (__builtin_sub_overflow(sum.constant, sum2.constant, &constants)) return false;
     // A multiple of the upper terms' common factor between the constants is one more such term.
-    const uint64_t constants = distance(sum.constant, sum2.constant);
     const uint64_t factor = common_factor(beyond, terms.end());
-    uint64_t rest =
-        factor == 0 ? constants : std::min(constants % factor, factor - constants % factor);
-    const bool below = factor != 0 && separate(beyond, rest) && rest < factor;
-    uint64_t span = constants;
-    if (!below && !separate(terms.end(), span)) return false;
+    const auto below = [&](int64_t rest) {
+      Span span{rest, rest};
+      return separate(beyond, span) && span.reach() < factor;
+    };
+    Span all{constants, constants};
+    if (!separate(terms.end(), all)) {
+      if (factor == 0 || factor > INT64_MAX) return false;
+      const auto modulus = static_cast<int64_t>(factor);
+      const int64_t rest = constants % modulus;
+      if (!below(rest) && !below(rest < 0 ? rest + modulus : rest - modulus)) return false;
+    }
     return std::all_of(wanted.begin(), wanted.end(),
                        [&](VarId v) { return follows(v, terms, x, y, wanted); });
   }
@@ -99,9 +102,28 @@ class Prover {
     int64_t coefficient = 0;
     ExprId atom = kNone;   // of the first offset, kNone if only the second has the coefficient
     ExprId other = kNone;  // of the second offset
-    int64_t lo = 0;        // the values both atoms can have
-    int64_t hi = 0;
+    int64_t lo = 0;        // how far the first atom can be below the second one
+    int64_t hi = 0;        // and above it
     bool names_point = false;
+  };
+
+  // What a part of the difference of two offsets can be.
+  struct Span {
+    int64_t lo = 0;
+    int64_t hi = 0;
+
+    uint64_t reach() const { return std::max(distance(lo, 0), distance(hi, 0)); }
+    // False where it does not fit, or the term has no bound.
+    bool add(const Term& t) {
+      if (t.lo == INT64_MIN || t.hi == INT64_MAX) return false;
+      const int64_t least = t.coefficient < 0 ? t.hi : t.lo;
+      const int64_t most = t.coefficient < 0 ? t.lo : t.hi;
+      int64_t down = 0;
+      int64_t up = 0;
+      return !__builtin_mul_overflow(t.coefficient, least, &down) &&
+             !__builtin_mul_overflow(t.coefficient, most, &up) &&
+             !__builtin_add_overflow(lo, down, &lo) && !__builtin_add_overflow(hi, up, &hi);
+    }
   };
 
   static uint64_t common_factor(std::vector<Term>::const_iterator begin,
@@ -127,16 +149,10 @@ class Prover {
       auto match = std::find_if(terms.begin(), terms.end(), [&, c = c](const Term& t) {
         return t.coefficient == c && t.other == kNone;
       });
-      if (match == terms.end())
-        match = terms.insert(terms.end(), {c, kNone, kNone, n.lo, n.hi, false});
+      if (match == terms.end()) match = terms.insert(terms.end(), {c, kNone, kNone, 0, 0, false});
       match->other = atom;
-      match->lo = std::min(match->lo, n.lo);
-      match->hi = std::max(match->hi, n.hi);
-    }
-    for (Term& t : terms) {
-      if (t.atom != kNone && t.other != kNone) continue;
-      t.lo = std::min<int64_t>(t.lo, 0);
-      t.hi = std::max<int64_t>(t.hi, 0);
+      if (__builtin_sub_overflow(match->lo, n.hi, &match->lo)) match->lo = INT64_MIN;
+      if (__builtin_sub_overflow(match->hi, n.lo, &match->hi)) match->hi = INT64_MAX;
     }
     std::stable_sort(terms.begin(), terms.end(), [](const Term& s, const Term& t) {
       return distance(s.coefficient, 0) < distance(t.coefficient, 0);

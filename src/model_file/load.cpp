@@ -29,7 +29,7 @@ bool is_text(std::string_view bytes) {
 }
 
 // Files that people have and PyC does not read, by the bytes they begin with. All of them would be
-// malformed ONNX, which says nothing to someone who has none.
+// malformed ONNX or text, which says nothing to someone who has none.
 struct Foreign {
   size_t at;
   std::string_view magic;
@@ -39,6 +39,7 @@ constexpr const char* kTorch =
     "a file of PyTorch's: write the module with torch.onnx.export, or compile it from Python with "
     "pyc.from_torch";
 constexpr const char* kNoGraph = "a file of tensors, which has no graph";
+constexpr const char* kPage = "a page of HTML: the download brought a page, not the file";
 constexpr Foreign kForeign[] = {
     {0, "PK\x03\x04", kTorch},
     {0, "\x80\x02", kTorch},
@@ -47,10 +48,18 @@ constexpr Foreign kForeign[] = {
     {0, "GGUF", "GGUF: write the model as ONNX"},
     {0, "\x93NUMPY", kNoGraph},
     {4, std::string_view("\0\0\0\0{\"", 6), kNoGraph},  // safetensors, behind half of a length
+    {0, "version https://git-lfs", "a pointer of Git LFS: `git lfs pull` fetches the file itself"},
+    {0, "<!DOCTYPE", kPage},
+    {0, "<!doctype", kPage},
+    {0, "<html", kPage},
 };
 
-Status check_not_foreign(const SharedBytes& bytes) {
-  const std::string_view start = characters_of(bytes).substr(0, kLookedAt);
+Status check_not_foreign(std::string_view bytes) {
+  if (bytes.empty()) {
+    return {Code::kParseError,
+            "expected ONNX, text IR or a .pycm file, found nothing: it is empty"};
+  }
+  const std::string_view start = bytes.substr(0, kLookedAt);
   for (const Foreign& f : kForeign) {
     if (start.size() <= f.at || !start.substr(f.at).starts_with(f.magic)) continue;
     return {Code::kUnsupported,
@@ -60,7 +69,7 @@ Status check_not_foreign(const SharedBytes& bytes) {
 }
 
 Result<LoadedModel> load_onnx(SharedBytes bytes, const std::string& folder, bool external_allowed) {
-  PYC_TRY(check_not_foreign(bytes));
+  PYC_TRY(check_not_foreign(characters_of(bytes)));
   PYC_ASSIGN(onnx::Imported read, onnx::read_model(std::move(bytes), folder, external_allowed));
   LoadedModel model;
   model.format = "onnx";
@@ -82,6 +91,7 @@ void describe(const open::OpenGraph& graph, onnx::ModelInfo& info) {
 }
 
 Result<LoadedModel> load_text(std::string_view text) {
+  PYC_TRY(check_not_foreign(text));
   LoadedModel model;
   model.format = "text";
   if (open::is_open_text(text)) {

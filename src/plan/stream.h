@@ -9,7 +9,7 @@ namespace pyc::plan {
 
 // The time that copying a byte out of a mapped file is taken for: an assumption and no machine's,
 // so that a plan is the same on all of them.
-inline constexpr double kStreamNsPerByte = 0.25;
+inline constexpr double kStreamNsPerByte = 0.05;
 
 // The draft with parameters left in the file, so that the others and the arena together have at
 // most `limit` bytes; of the choices that do, one that copies few bytes. Where none does, the

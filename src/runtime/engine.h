@@ -45,9 +45,9 @@ struct RunStats {
 struct StepTimes {
   Clock* clock = nullptr;
   std::span<int64_t> ns = {};  // one per step; empty: not asked
-  // As many as there are threads for each step; empty: not asked. Engines that are not of the
+  // As many as there are steps for each thread; empty: not asked. Engines that are not of the
   // host's threads leave them as they are.
-  std::span<TracePart> parts = {};
+  std::span<PartTicks> parts = {};
 };
 
 // The memory of one run. One run at a time.

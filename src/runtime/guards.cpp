@@ -89,8 +89,11 @@ Status check_list(std::string_view what, std::span<const IoSpec> specs,
                   std::optional<DeviceId> device, std::span<const TensorView> views, bool strict,
                   int64_t& staged) {
   if (views.size() != specs.size()) {
-    return {Code::kInvalidArgument,
-            fmt::format("expected {} {}s, found {}", specs.size(), what, views.size())};
+    std::string names;
+    for (const IoSpec& spec : specs)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", spec.name);
+    return {Code::kInvalidArgument, fmt::format("expected {} {}s, found {}: the {}s are {}",
+                                                specs.size(), what, views.size(), what, names)};
   }
   const bool written = what == "output";
   for (size_t i = 0; i < specs.size(); ++i) {

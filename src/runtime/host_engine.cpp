@@ -98,15 +98,14 @@ struct StepCall {
 // The same, with the time of each part.
 struct TimedCall {
   StepCall call;
-  Clock& clock;
-  TracePart* parts;
-  int64_t begun_ns;  // 0: each part asks the clock
+  PartTicks* parts;  // of the first thread
+  size_t steps;      // from there to the next thread's
 
   static void run_part(void* self, int thread, int64_t begin, int64_t end) {
     TimedCall& timed = *static_cast<TimedCall*>(self);
-    const int64_t start = timed.begun_ns != 0 ? timed.begun_ns : timed.clock.now_ns();
+    const uint64_t start = ticks();
     StepCall::run_part(&timed.call, thread, begin, end);
-    timed.parts[thread] = {trace_thread(), start, timed.clock.now_ns()};
+    timed.parts[static_cast<size_t>(thread) * timed.steps] = {trace_thread(), start, ticks()};
   }
 };
 
@@ -163,8 +162,8 @@ class HostLane final : public Lane {
   }
 
  private:
-  // The fault of the lowest thread that has one, or 0. `parts` is null, or one for each thread.
-  int32_t run_step(const BoundStep& step, Clock* clock, TracePart* parts);
+  // The fault of the lowest thread that has one, or 0. `parts` is null, or the first thread's.
+  int32_t run_step(const BoundStep& step, PartTicks* parts);
 
   const HostEngine& engine_;
   ThreadPool& threads_;
@@ -243,10 +242,19 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
   for (const Slot& slot : engine_.outputs)
     pointers_[slot.position] = outputs[slot.index].origin() + slot.offset;
   const FpStateGuard fp_state;
+  // A thread alone begins a step where it ended the one before: one reading a step.
+  const bool alone = faults_.size() == 1 && !times.parts.empty();
+  const int thread = alone ? trace_thread() : -1;
+  uint64_t begun = alone ? ticks() : 0;
   for (size_t s = 0; s < engine_.steps.size(); ++s) {
     const int64_t start = times.ns.empty() ? 0 : times.clock->now_ns();
-    TracePart* parts = times.parts.empty() ? nullptr : times.parts.data() + s * faults_.size();
-    const int32_t fault = run_step(engine_.steps[s], times.clock, parts);
+    const bool apart = !alone && !times.parts.empty();
+    const int32_t fault = run_step(engine_.steps[s], apart ? times.parts.data() + s : nullptr);
+    if (alone) {
+      const uint64_t now = ticks();
+      if (engine_.steps[s].points > 0) times.parts[s] = {thread, begun, now};
+      begun = now;
+    }
     if (fault != 0) {
       return fault_status(engine_.program().steps[s], fault,
                           pointers_.data() + engine_.steps[s].first);
@@ -259,17 +267,14 @@ Status HostLane::run(std::span<const TensorView> inputs, std::span<const TensorV
   return {};
 }
 
-int32_t HostLane::run_step(const BoundStep& step, Clock* clock, TracePart* parts) {
+int32_t HostLane::run_step(const BoundStep& step, PartTicks* parts) {
   const int64_t* dims = step.has_dims ? engine_.dims.data() + step.first_dim : nullptr;
   StepCall call{step.function,     pointers_.data() + step.first, dims, scratch_, faults_,
                 threads_.threads()};
   if (parts == nullptr) {
     threads_.parallel_for(step.points, StepCall::run_part, &call);
   } else {
-    // A thread alone begins a step where it ended the one before: reading the clock takes as long
-    // as a small kernel.
-    const bool alone = faults_.size() == 1 && &step != engine_.steps.data();
-    TimedCall timed{call, *clock, parts, alone ? parts[-1].end_ns : 0};
+    TimedCall timed{call, parts, engine_.steps.size()};
     threads_.parallel_for(step.points, TimedCall::run_part, &timed);
   }
   return take_fault(faults_);

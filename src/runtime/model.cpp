@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "base/exceptions.h"
@@ -72,29 +71,28 @@ class StateLease {
 // One run on its way into a trace.
 class RunRecord {
  public:
-  RunRecord(TraceLog& trace, Clock& clock, const Program& program, const PooledLane& lane,
-            size_t threads)
-      : trace_(trace), clock_(clock) {
-    run_.program = &program;
-    run_.lane = &lane;
-    run_.lane_bytes = lane.lane->memory_bytes();
-    run_.thread = trace_thread();
-    run_.threads = threads;
-    run_.parts.resize(program.steps.size() * threads);
-    run_.start_ns = clock_.now_ns();
+  RunRecord(TraceLog* trace, const Program& program, const PooledLane& lane, size_t threads) {
+    if (trace == nullptr) return;
+    run_ = trace->begin_run(program.steps.size() * threads);
+    if (run_ == nullptr) return;
+    run_->program = &program;
+    run_->lane = &lane;
+    run_->lane_bytes = lane.lane->memory_bytes();
+    run_->thread = trace_thread();
+    run_->threads = threads;
+    run_->start = ticks();
   }
   ~RunRecord() {
-    run_.end_ns = clock_.now_ns();
-    trace_.add_run(std::move(run_));
+    if (run_ != nullptr) run_->end.store(ticks(), std::memory_order_release);
   }
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
-  std::span<TracePart> parts() { return run_.parts; }
+  std::span<PartTicks> parts() const {
+    return run_ == nullptr ? std::span<PartTicks>() : run_->parts;
+  }
 
  private:
-  TraceLog& trace_;
-  Clock& clock_;
-  TraceRun run_;
+  RunTicks* run_ = nullptr;
 };
 
 // The program's steps and the kernels that the log says were chosen for them.
@@ -212,13 +210,9 @@ Status Model::Impl::execute(std::span<const TensorView> inputs, std::span<const 
   PYC_TRY(state.take());
   PYC_ASSIGN(PooledLane * acquired, lanes.acquire(measured.allocations));
   const Lease lease(lanes, acquired);
-  StepTimes times{.clock = clock.get(), .ns = step_ns};
-  std::optional<RunRecord> record;
-  const auto threads = static_cast<size_t>(pool->threads());
-  if (contract.trace != nullptr && contract.trace->wants_run(program.steps.size() * threads)) {
-    record.emplace(*contract.trace, *clock, program, *acquired, threads);
-    times.parts = record->parts();
-  }
+  const RunRecord record(contract.trace.get(), program, *acquired,
+                         static_cast<size_t>(pool->threads()));
+  const StepTimes times{.clock = clock.get(), .ns = step_ns, .parts = record.parts()};
   const auto run_lane = [&](std::span<const TensorView> in, std::span<const TensorView> out) {
     state.whole = false;
     Status status = lease->lane->run(in, out, measured, times);

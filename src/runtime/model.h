@@ -66,7 +66,7 @@ struct ModelStats {
 struct RunContract {
   bool strict_views = false;  // views that are not plain are refused
   int64_t memory_budget = 0;  // bytes for the peak and staging of one run; 0: no limit
-  // Where runs are recorded, which allocates; null: nowhere.
+  // Where runs are recorded; null: nowhere.
   std::shared_ptr<TraceLog> trace = {};
 };
 

@@ -161,8 +161,12 @@ bool all_agree(const InputGuards& guards, std::span<const DynValue> found) {
 // Refuses the first input that does not fit.
 Status check_inputs(std::span<const open::OpenValue> expected, std::span<const DynValue> found) {
   if (expected.size() != found.size()) {
-    return {Code::kInvalidArgument,
-            fmt::format("expected {} inputs, found {}", expected.size(), found.size())};
+    std::string names;
+    for (const open::OpenValue& value : expected) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", value.name);
+    }
+    return {Code::kInvalidArgument, fmt::format("expected {} inputs, found {}: the inputs are {}",
+                                                expected.size(), found.size(), names)};
   }
   open::SymbolSizes sizes;
   for (size_t i = 0; i < found.size(); ++i) {

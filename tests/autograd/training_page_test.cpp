@@ -1,4 +1,5 @@
-// docs/training.md shows what differentiate gives. PYC_UPDATE_GOLDEN=1 rewrites the page.
+// docs/training.md shows what differentiate and make_step give. PYC_UPDATE_GOLDEN=1 rewrites the
+// page.
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "driver/compile.h"
 #include "ops/registry.h"
+#include "train/step.h"
 
 namespace pyc::autograd {
 namespace {
@@ -35,6 +37,30 @@ ir::ValueId id_of(const ir::Graph& graph, std::string_view name) {
   return v;
 }
 
+// The step of the model on the page, and what the stages make of it.
+void put_step(std::string& page) {
+  const auto [begin, end] = block_of(page, "model");
+  auto graph = ir::parse(page.substr(begin, end - begin), ops::all_ops());
+  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  const ir::VerifiedGraph model = ir::verify_graph(std::move(*graph)).value();
+  const auto step = train::make_step(model, {}, ops::all_ops());
+  ASSERT_TRUE(step.ok()) << step.status().to_string();
+  put_block(page, "step", ir::print(*step->graph));
+  driver::CompileOptions options;
+  options.threads = 2;
+  options.target = "aarch64_neon";
+  for (size_t i = 0; i < step->state.size(); ++i) {
+    const ir::Graph& g = *step->graph;
+    options.states.emplace_back(g.value(g.inputs[step->first_inputs() + i]).name,
+                                g.value(g.outputs[train::Step::kResults + i]).name);
+  }
+  for (const std::string stage : {"passes", "groups", "loop", "plan"}) {
+    const auto shown = driver::dump(step->graph, options, stage);
+    ASSERT_TRUE(shown.ok()) << shown.status().to_string();
+    put_block(page, "step " + stage, *shown);
+  }
+}
+
 TEST(TrainingPage, ShowsWhatIsComputed) {
   const std::string page = read_file(kPage, 1 << 20).value();
   const auto [begin, end] = block_of(page, "forward");
@@ -49,6 +75,7 @@ TEST(TrainingPage, ShowsWhatIsComputed) {
   std::string now = page;
   put_block(now, "joined", ir::print(**joined));
   put_block(now, "passes", *passed);
+  put_step(now);
   if (std::getenv("PYC_UPDATE_GOLDEN") != nullptr && now != page) {
     ASSERT_TRUE(write_file_atomic(kPage, std::string_view(now)).ok());
     return;

@@ -282,6 +282,38 @@ TEST(EmitLoops, Zones) {
   }
 }
 
+// Every part of a long concatenation is a zone with one load, be it copied or summed.
+TEST(EmitLoops, LongConcatenations) {
+  for (const int64_t parts : {7, 40}) {
+    constexpr int64_t kPart = 8;
+    constexpr int64_t kRows = 5;
+    const int64_t n = parts * kPart;
+    Builder b;
+    const VarId i = b.loop_var(n);
+    const VarId row = b.loop_var(kRows);
+    const VarId sum = b.result(DType::kF32);
+    Expr joined = loop::constant(b.pool, DType::kF32, 0.0);
+    for (int64_t part = parts; part-- > 0;) {
+      const uint32_t x = b.in(DType::kF32, kRows * kPart);
+      const Expr at = b.var(row) * b.idx(kPart) + b.var(i) - b.idx(part * kPart);
+      const Expr inside =
+          le(b.idx(part * kPart), b.var(i)) & lt(b.var(i), b.idx((part + 1) * kPart));
+      joined = b.load_if(x, at, inside, joined);
+    }
+    const uint32_t copy = b.out(DType::kF32, kRows * n);
+    b.k.body = {
+        b.loop(i, true,
+               {b.loop(row, false, {b.store(copy, b.var(row) * b.idx(n) + b.var(i), joined)},
+                       {exact(ReduceOp::kMax, joined, sum)}),
+                b.store(b.out(DType::kF32, n), b.var(i), b.var(sum))})};
+    SCOPED_TRACE(parts);
+    Harness(b.k).check();
+    const Result<std::string> text = cpu::emit_llvm_text(b.k, cpu::CodegenTarget::aarch64_neon());
+    ASSERT_TRUE(text.ok()) << text.status().to_string();
+    EXPECT_EQ(text->find("extractelement"), std::string::npos) << "lanes are chosen one by one";
+  }
+}
+
 // A store followed by a load of the same place, in one body and in nested serial loops.
 TEST(EmitLoops, ScratchIsReadAfterItIsWritten) {
   Builder b;

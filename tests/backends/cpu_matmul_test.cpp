@@ -333,6 +333,7 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   for (const int64_t m : {10, 31, 150}) {
     check({.m = m, .n = 610, .k = 263}, {8, 16}, {1, 3});
   }
+  check({.m = 31, .n = 610, .k = 263, .b_constant = false}, {8, 16}, {3});
   const auto fetched = [](const CodegenTarget& target, const Case& c) {
     const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1);
     const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
@@ -342,6 +343,8 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   const Case large{.m = 31, .n = 610, .k = 263};
   EXPECT_TRUE(fetched(CodegenTarget::x86_avx2(), large));
   EXPECT_TRUE(fetched(CodegenTarget::x86_avx512(), large));
+  EXPECT_TRUE(
+      fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 610, .k = 263, .b_constant = false}));
   EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), large));
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 1, .n = 610, .k = 263}));
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));

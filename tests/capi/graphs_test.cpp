@@ -193,6 +193,8 @@ TEST(Common, NamesCodesAndSuggestions) {
   const char* known[] = {"--device", "--threads"};
   EXPECT_STREQ(pyc_closest_name("--devcie", known, 2), "--device");
   EXPECT_EQ(pyc_closest_name("zzzzzzzz", known, 2), nullptr);
+  const char* devices[] = {"cpu", "cuda"};
+  EXPECT_STREQ(pyc_closest_name("gpu", devices, 2), "cuda");
   EXPECT_EQ(pyc_closest_name(nullptr, known, 2), nullptr);
   EXPECT_EQ(pyc_error_code(nullptr), PYC_STATUS_OK);
   EXPECT_STREQ(pyc_error_message(nullptr), "");

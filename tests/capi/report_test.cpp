@@ -40,6 +40,7 @@ TEST(Report, HasTheGraphsTheGroupsAndTheTimes) {
   EXPECT_TRUE(holds(json, R"("schema":"pyc.report.v1","title":"small.ir")")) << json;
   EXPECT_TRUE(holds(json, R"("roofs":{"gflops":2.5,"gbytes_per_second":1.5})")) << json;
   EXPECT_TRUE(holds(json, "\"runs\":[[700")) << json;
+  EXPECT_TRUE(holds(json, R"("compile_budget_ms":null,"latency_target_us":null,"predicted_ns":)"));
   EXPECT_TRUE(holds(json, "\"graphs\":{\"before\":{")) << json;
   const std::string html = report_of(model, graph.get(), &facts, PYC_REPORT_HTML);
   EXPECT_TRUE(html.starts_with("<!doctype html>"));

@@ -248,7 +248,7 @@ TEST(Values, InputsOfTheWrongShapeAreRefusedByName) {
       << size.message;
   const Refusal count = results_refused(model, {flat.get()});
   EXPECT_EQ(count.status, PYC_STATUS_INVALID_ARGUMENT);
-  EXPECT_EQ(count.message, "expected 2 inputs, found 1");
+  EXPECT_EQ(count.message, "expected 2 inputs, found 1: the inputs are a, b");
 }
 
 TEST(Values, ItemsOfTheWrongTypeAreRefusedByTheirPlace) {

@@ -86,10 +86,17 @@ TEST(Cli, WrongCallsAreToldInWordsThatHelp) {
   said("run", "invalid_argument: no model is given; `pyc run --help` shows");
   said("run " + kMlp + " other.ir", "'other.ir' is one argument too many for 'pyc run'");
   said("run " + kMlp + " --threads x", "invalid_argument: --threads: expected an integer from 0");
-  said("bench " + kMlp + " --seconds -1", "--seconds: expected a number of 0 or more, found '-1'");
+  said("bench " + kMlp + " --seconds -1",
+       "--seconds: expected a number from 0 to 1000000000, found");
+  said("bench " + kMlp + " --seconds 1e300", "--seconds: expected a number from 0 to 1000000000");
+  said("tune " + kMlp + " --budget inf", "--budget: expected a number from 0 to 1000000000, found");
+  said("run " + kMlp + " --seed -1", "--seed: expected an integer of 0 or more, found '-1'");
   said("bench " + kMlp + " --seconds", "--seconds: a value is missing");
   said("nothing-like-it", "there is no command 'nothing-like-it'; known are run, train, ");
   said("--verson", "did you mean '--version'?");
+  const Outcome empty = pyc("run " + write_model("empty.onnx", ""));
+  EXPECT_EQ(empty.exit, 3) << empty.text;
+  EXPECT_TRUE(has(empty, "found nothing: it is empty")) << empty.text;
 }
 
 TEST(Cli, FilesOfOtherProgramsAreNamed) {
@@ -102,6 +109,9 @@ TEST(Cli, FilesOfOtherProgramsAreNamed) {
   said("PK\x03\x04 archive/data.pkl"s, "a file of PyTorch's: write the module with torch.onnx");
   said("\x1c\0\0\0TFL3"s, "TensorFlow Lite");
   said("\x93NUMPY\x01\0"s, "a file of tensors");
+  said("version https://git-lfs.github.com/spec/v1\n",
+       "a pointer of Git LFS: `git lfs pull` fetches");
+  said("<!DOCTYPE html>\n", "a page of HTML");
   said("\x40\0\0\0\0\0\0\0{\"w\": {}}"s, "a file of tensors");
 }
 
@@ -206,6 +216,12 @@ TEST(Cli, MisspeltCommandsOptionsWordsOpsAndNamesGetASuggestion) {
   EXPECT_TRUE(has(pyc("explain " + mlp + " --node logitz"), "did you mean 'logits'?"));
   EXPECT_EQ(pyc("rnu").exit, 2);
   EXPECT_EQ(pyc("ops --name softmx").exit, 3);
+}
+
+TEST(Cli, HelpOfACommandIsFoundInBothOrders) {
+  EXPECT_EQ(pyc("help run").text, pyc("run --help").text);
+  EXPECT_EQ(pyc("help rnu").exit, 2);
+  EXPECT_EQ(pyc("-V").text, pyc("--version").text);
 }
 
 TEST(Cli, HelpShowsExamplesAndThePageListsTheCommand) {

@@ -188,10 +188,14 @@ TEST_F(Training, TakesHalvesByName) {
 }
 
 TEST_F(Training, ExplainsItsStep) {
-  const Outcome o = pyc("train " + kBlobs + " --loss cross_entropy --precision f16 --explain");
+  const Outcome o =
+      pyc("train " + kBlobs + " --loss cross_entropy --optimizer adamw --precision f16 --explain");
   EXPECT_EQ(o.exit, 0) << o.text;
+  // 16×64, 64, 64×4 and 4 parameters; two kept values each, steps, the scale and its count.
   for (const char* words :
-       {"step: loss_scale 65536", "group g0 ", "state:w1 -> in_place", "operands in f16"}) {
+       {"step: loss_scale 65536",
+        "memory: parameters 5392, optimizer state 10804, gradients 5392, activations ",
+        ", workspace ", "group g0 ", "state:w1 -> in_place", "operands in f16"}) {
     EXPECT_TRUE(has(o, words)) << words << "\n" << o.text;
   }
 }

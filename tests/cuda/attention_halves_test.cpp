@@ -122,9 +122,9 @@ TEST(CudaAttentionHalves, LimitsOfKeys) {
 // Every number of queries a block of threads can have, at once and in turns; of the latter the last
 // have none, and others no key.
 TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
-  constexpr const char* kCuts[] = {"bf16_attention__64x128", "bf16_attention__128x128",
+  constexpr const char* kCuts[] = {"bf16_attention__64x128",    "bf16_attention__128x128",
                                    "bf16_attention__128x128x4", "bf16_attention__192x128",
-                                   "bf16_attention__192x128x4"};
+                                   "bf16_attention__192x128x4", "bf16_attention__64x128_apart"};
   const auto check = [&](const std::string& text, std::initializer_list<size_t> cuts) {
     const TensorBytes expected = run_halves(text, "cpu", Drawn::kNumbers).outputs;
     for (const size_t kept : cuts) {
@@ -137,7 +137,7 @@ TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
       EXPECT_TRUE(found.outputs == expected) << "other bits: " << kCuts[kept];
     }
   };
-  check(halves_text({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"}), {0, 1, 3});
+  check(halves_text({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"}), {0, 1, 3, 5});
   check(halves_text({"bf16", 1, 1, 1, 450, 450, 128, 128, ", causal=true, past=-140"}), {1, 2});
   check(halves_text({"bf16", 1, 1, 1, 580, 300, 16, 16, ""}), {0, 2, 4});
 }
@@ -169,6 +169,36 @@ TEST(CudaAttentionHalves, ScoreFunctionsAreComputedInPlace) {
 )";
   EXPECT_EQ(run_halves(text, "cuda", Drawn::kNumbers).kernels.size(), 1);
   expect_half_bits(text, "bf16_attention__");
+}
+
+// Numbers that count are computed from indices.
+TEST(CudaAttentionHalves, ScoreFunctionsOfIndices) {
+  const std::string text =
+      R"(graph @g(%q: bf16[1,3,150,64], %k: bf16[1,3,300,64], %v: bf16[1,3,300,64], %slope: f32[3,1,1]) -> (%y) {
+  %i = iota() {shape=[1,150,1], axis=1, dtype=f32}
+  %j = iota() {shape=[1,1,300], axis=2, dtype=f32}
+  %hundred = const f32[1] splat(100.0)
+  %past = sub(%i, %hundred)
+  %distance = sub(%j, %i)
+  %before = sub(%j, %past)
+  %b0 = mul(%distance, %slope)
+  %bias = add(%b0, %before)
+  %y, %m, %l = attend(%q, %k, %v, %bias) {scale=0.125, causal=true, past=100, with="mask", stored_as=bf16}
+}
+)";
+  expect_half_bits(text, "bf16_attention__");
+}
+
+// Rows that are stored as halves, whole and where columns or rows end before a tile does.
+TEST(CudaAttentionHalves, RowsStoredAsHalves) {
+  constexpr HeadsOfHalves kShapes[] = {
+      {"bf16", 1, 2, 2, 70, 130, 64, 64, ", stored_as=bf16"},
+      {"f16", 1, 1, 1, 3, 200, 64, 72, ", causal=true, past=190, stored_as=f16"},
+      {"bf16", 2, 1, 1, 129, 40, 40, 128, ", stored_as=bf16"},
+  };
+  for (const HeadsOfHalves& s : kShapes) {
+    expect_half_bits(halves_text(s), std::string(s.type) + "_attention__");
+  }
 }
 
 // Operands as the products of a model leave them: heads side by side in a row.

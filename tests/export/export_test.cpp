@@ -1,5 +1,6 @@
 // What is refused, and the forms that need care.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "export/round_trip.h"
@@ -127,6 +128,32 @@ TEST(Export, ElementsBelowAByteArePacked) {
   auto again = import_again(bytes);
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   EXPECT_TRUE(*outputs_of(graph) == *outputs_of(std::move(*again)));
+}
+
+// ONNX Runtime does not run the node that ONNX has for it.
+TEST(Export, AZeroPointForEachChannelIsTakenOffAfterTheConvolution) {
+  for (const int groups : {1, 2}) {
+    const ir::Graph graph = parsed(fmt::format(
+        "graph @g() -> (%y) {{\n"
+        "  %x = const u8[2,4,5,5] random(seed=1, lo=0.0, hi=256.0)\n"
+        "  %w = const i8[6,{},3,3] random(seed=2, lo=-128.0, hi=128.0)\n"
+        "  %xz = const u8[] splat(131)\n"
+        "  %wz = const i8[6] dense(-3, 0, 7, 127, -128, 1)\n"
+        "  %y = conv_integer(%x, %w, %xz, %wz) {{pads=[1, 0, 1, 2], strides=[2, 1], group={}}}\n"
+        "}}\n",
+        4 / groups, groups));
+    const std::string bytes = exported(graph);
+    const auto model = onnx::parse_model(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(model.ok());
+    for (const auto& node : model->graph.nodes) {
+      if (node.op == "ConvInteger") {
+        EXPECT_EQ(node.inputs.size(), 3u);
+      }
+    }
+    auto again = import_again(bytes);
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    EXPECT_TRUE(*outputs_of(graph) == *outputs_of(std::move(*again)));
+  }
 }
 
 TEST(Export, MadeUpNamesAreNewOnes) {

@@ -62,12 +62,12 @@ TEST(Npz, IsReadAsNumpyWritesIt) {
                               "n.savez_compressed('" +
                               path + ".z.npz', x=n.zeros(9))\" 2>/dev/null";
   if (std::system(command.c_str()) != 0) GTEST_SKIP() << "numpy is not installed";
-  const auto read = read_npz(path);
+  const auto read = read_named_tensors(path);
   ASSERT_TRUE(read.ok()) << read.status().to_string();
   EXPECT_EQ((*read)[0].value.to_string(), "f32[2,3]");
   EXPECT_EQ(to_doubles((*read)[0].value), (std::vector<double>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ((*read)[1].value.to_string(), "bool[]");
-  const auto packed = read_npz(path + ".z.npz");
+  const auto packed = read_named_tensors(path + ".z.npz");
   ASSERT_FALSE(packed.ok());
   EXPECT_EQ(packed.status().code(), Code::kUnsupported);
   EXPECT_NE(packed.status().message().find("entry 'x.npy'"), std::string::npos);
@@ -136,7 +136,7 @@ TEST(Npz, RefusesNamesThatComeTwiceAndEntriesThatOverlap) {
 }
 
 TEST(Npz, NamesTheFileItCouldNotRead) {
-  const auto missing = read_npz("/nowhere/at/all.npz");
+  const auto missing = read_named_tensors("/nowhere/at/all.npz");
   EXPECT_EQ(missing.status().code(), Code::kNotFound);
   EXPECT_NE(missing.status().message().find("/nowhere/at/all.npz"), std::string::npos);
 }

@@ -281,6 +281,13 @@ TEST(Verify, SeveralStoresToOneBuffer) {
   EXPECT_ACCEPTED(head +
                   "loop v1 < 64 chunk 8 of v0 { b0[v1] = 0:f32 }\n"
                   "loop v2 < 60 chunk 8 of v0 { b0[v2] = 0:f32 }");
+  // A part of what the other store covers, as a piece of a row; a row of one element.
+  const std::string row = head + "loop v1 < 5 { b0[v0*5 + v1] = 0:f32 }\n";
+  EXPECT_ACCEPTED(row + "loop v2 < 2 { b0[v0*5 + v2 + 2] = 1:f32 }");
+  EXPECT_ACCEPTED(head + "loop v1 < 2 { b0[v0*5 + v1 + 3] = 0:f32 }\n" +
+                  "loop v2 < 5 { b0[v0*5 + v2] = 1:f32 }");
+  EXPECT_ACCEPTED(head + "loop v1 < 1 { b0[v0 + v1] = 0:f32 }\nb0[v0] = 1:f32");
+  EXPECT_EQ(verdict(row + "loop v2 < 2 { b0[v0*5 + v2 + 4] = 1:f32 }"), apart);
   EXPECT_EQ(verdict(head + "b0[v0] = 0:f32\nb0[v0 + 1] = 1:f32"), apart);
   EXPECT_EQ(verdict(head + "b0[v0] = 0:f32\nb0[7 - v0] = 1:f32"), apart);
   EXPECT_EQ(verdict(head + "b0[v0] = 0:f32\nloop v1 < 16 { b0[v0*16 + v1] = 1:f32 }"), apart);

@@ -25,7 +25,7 @@ FROM_PYTHON = "import numpy as np, pyc; b = pyc.ModelBuilder(); b.output(b.relu(
 
 # The words before a command, the command, and what its output must have.
 STEPS = (
-    ("A clone (here of a file, without the time a network takes)", "git clone -q /tmp/pyc.bundle pyc", None),
+    ("A clone (here of a file, without the time a network takes)", "git -c advice.detachedHead=false clone -q /tmp/pyc.bundle pyc", None),
     ("The first output: packages by apt, the build, a model run, a report", "cd pyc && ./dev demo", "the report is"),
     ("The build again, nothing changed", "cd pyc && ./dev build release pyc", "no work to do"),
     ("The build again, one file of an op changed", "cd pyc && echo '[[maybe_unused]] static int changed;' >> src/ops/relu.cpp && ./dev build release pyc && git checkout -q src", None),

@@ -116,8 +116,22 @@ class Page(unittest.TestCase):
             self.assertEqual(page.value("document.querySelectorAll('#steps tbody > tr').length"), 12)
             self.assertIn("977", page.value("document.querySelector('.term p').textContent"))  # KiB of the budget
             self.assertIn("kept", page.value("document.querySelector('.term .state').textContent"))
-            self.assertIn("no contract yet", page.value("document.getElementById('terms').textContent"))
+            terms = page.value("document.getElementById('terms').textContent")
+            self.assertIn("no target", terms)
+            self.assertIn(" estimated", terms)
+            self.assertNotIn(" yet", terms)
+            self.assertFalse(page.value("document.getElementById('clauses') !== null"))
             self.picture(page, f"block-{scheme}.png")
+
+    def test_contract(self):
+        contract = Path(self.folder.name) / "contract.txt"
+        contract.write_text("memory_budget = 1000000\nlatency_target_us = 900000\ncompile_budget_ms = 600000\n")
+        page = self.visit(self.report(ROOT / "tests/models/mlp.ir", "contract.html", "--runs", "1", "--no-probe", "--contract", str(contract)))
+        rows = "[...document.querySelectorAll('#clauses tbody tr')].map((r) => [...r.cells].slice(0, 3).map((c) => c.textContent).join(' '))"
+        self.assertEqual(page.value(rows), ["memory_budget kept within_budget", "latency_target_us kept predicted", "compile_budget_ms kept within_budget"])
+        terms = page.value("document.getElementById('terms').textContent")
+        self.assertIn("estimated of 900 ms", terms)
+        self.assertIn("of 600 s", terms)
 
     def test_selecting(self):
         page = self.visit(self.report(ROOT / "tests/models/mlp.ir", "mlp.html", "--runs", "1", "--no-probe"))

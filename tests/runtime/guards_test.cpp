@@ -23,11 +23,11 @@ const std::vector<int64_t> kNegative = {8, -64};
 
 const Case kCases[] = {
     {"NoInputs", [](Tensors& t) { t.inputs.clear(); }, Code::kInvalidArgument,
-     "expected 1 inputs, found 0"},
+     "expected 1 inputs, found 0: the inputs are x"},
     {"TwoInputs", [](Tensors& t) { t.inputs.push_back(t.inputs[0]); }, Code::kInvalidArgument,
-     "expected 1 inputs, found 2"},
+     "expected 1 inputs, found 2: the inputs are x"},
     {"NoOutputs", [](Tensors& t) { t.outputs.clear(); }, Code::kInvalidArgument,
-     "expected 1 outputs, found 0"},
+     "expected 1 outputs, found 0: the outputs are y"},
     {"NullInput", [](Tensors& t) { t.inputs[0].data = nullptr; }, Code::kNullPointer,
      "input 'x': expected f32[8,64], found a null pointer"},
     {"NullOutput", [](Tensors& t) { t.outputs[0].data = nullptr; }, Code::kNullPointer,

@@ -75,8 +75,10 @@ TEST(HotPath, TheCounterCounts) {
 }
 
 TEST(HotPath, RunsAllocateNothing) {
-  for (const int threads : {1, 4}) {
-    const std::unique_ptr<Model> model = make_model(make_two_step_program(), make_pool(threads));
+  for (const auto& [threads, traced] : {std::pair(1, false), {4, false}, {1, true}, {4, true}}) {
+    const RunContract contract{.trace = traced ? std::make_shared<TraceLog>() : nullptr};
+    const std::unique_ptr<Model> model =
+        make_model(make_two_step_program(), make_pool(threads), {}, nullptr, contract);
     Tensors t;
     bool ok = true;
     int64_t reported = 0;
@@ -95,6 +97,9 @@ TEST(HotPath, RunsAllocateNothing) {
     EXPECT_EQ(buffers_after, buffers_before);
     EXPECT_EQ(reported, 0);
     EXPECT_EQ(t.wrong(), 0);
+    if (traced) {
+      EXPECT_EQ(contract.trace->record().runs.size(), 100u);
+    }
   }
 }
 

@@ -129,6 +129,25 @@ std::string layers() {
   return text + "  %loss = reduce_mean(%h7) {axes=[], keepdims=false}\n}\n";
 }
 
+// What arrives is convolved with the weights turned: by a step of its own, not for every picture.
+TEST(Convolutions, TurnTheirWeightsOnceForAllPictures) {
+  constexpr const char* kTurned =
+      "graph @turned(%x: f32[8,16,10,10], %w: f32[16,16,3,3]) -> (%y) {\n"
+      "  %r = reverse(%w) {axes=[2,3]}\n"
+      "  %t = transpose(%r) {perm=[1,0,2,3]}\n"
+      "  %y = conv(%x, %t)\n"
+      "}\n";
+  for (const std::string target : {"aarch64_neon", "x86_avx512"}) {
+    driver::CompileOptions options = on("cpu", 2);
+    options.target = target;
+    const auto graph = ir::verify_graph(*driver::parse_model(kTurned));
+    ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+    const auto shown = driver::dump(*graph, options, "dot");
+    ASSERT_TRUE(shown.ok()) << shown.status().to_string();
+    EXPECT_NE(shown->find("_rows\""), std::string::npos) << *shown;
+  }
+}
+
 TEST(Budgets, AreMetByRunningLayersAgainWithTheSameBits) {
   Pictures rows;
   rows.x.resize(64 * 16, 0.25F);

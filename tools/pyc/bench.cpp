@@ -54,7 +54,7 @@ class Bench final : public Command {
     options.integer("--warmup-ms", warmup_ms_, "Milliseconds of more such runs", 0, 600'000);
     options.integer("--runs", runs_, "Runs to measure; 0: as many as --seconds allows", 0,
                     100'000'000);
-    options.number("--seconds", seconds_, "Time to measure for");
+    options.number("--seconds", seconds_, "Time to measure for", Options::kMostSeconds);
     trace_.declare(options);
   }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,7 +53,10 @@ class Options {
               const std::vector<std::string>& words);
   void integer(const std::string& name, int64_t& value, const std::string& help, int64_t lo,
                int64_t hi);
-  void number(const std::string& name, double& value, const std::string& help);
+  static constexpr double kNoEnd = std::numeric_limits<double>::infinity();
+  static constexpr double kMostSeconds = 1e9;  // which fit into nanoseconds
+  // From 0 on.
+  void number(const std::string& name, double& value, const std::string& help, double hi = kNoEnd);
   void flag(const std::string& name, bool& value, const std::string& help);
 
   // What was declared, but positional arguments.

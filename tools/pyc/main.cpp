@@ -53,12 +53,13 @@ Options options_of(Command& command) {
 }
 
 int run_command(std::vector<std::string> arguments) {
+  if (arguments.size() > 1 && arguments[0] == "help") arguments = {arguments[1], "--help"};
   const std::string first = arguments.empty() ? "--help" : arguments[0];
   if (first == "--help" || first == "-h" || first == "help") {
     print_overview();
     return kExitOk;
   }
-  if (first == "--version") {
+  if (first == "--version" || first == "-V") {
     say("pyc {}\nabi {}\n{}", pyc_version(), pyc_abi_version(), Lines{pyc_build_facts()});
     return kExitOk;
   }

@@ -97,19 +97,24 @@ void Options::integer(const std::string& name, int64_t& value, const std::string
   const auto check = [name, lo, hi](const std::string& given) -> std::string {
     int64_t number = 0;
     if (CLI::detail::lexical_cast(given, number) && number >= lo && number <= hi) return "";
-    refuse_value(name, fmt::format("an integer from {} to {}", lo, hi), given);
+    refuse_value(name,
+                 hi == INT64_MAX ? fmt::format("an integer of {} or more", lo)
+                                 : fmt::format("an integer from {} to {}", lo, hi),
+                 given);
   };
   impl_->app.add_option(name, value, help)
       ->check(CLI::Validator(check, "", ""))
       ->capture_default_str();
 }
 
-void Options::number(const std::string& name, double& value, const std::string& help) {
+void Options::number(const std::string& name, double& value, const std::string& help, double hi) {
   impl_->texts.push_back({split_names(name), help});
-  const auto check = [name](const std::string& given) -> std::string {
+  const auto check = [name, hi](const std::string& given) -> std::string {
     double number = 0;
-    if (CLI::detail::lexical_cast(given, number) && number >= 0) return "";
-    refuse_value(name, "a number of 0 or more", given);
+    if (CLI::detail::lexical_cast(given, number) && number >= 0 && number <= hi) return "";
+    refuse_value(name,
+                 hi == kNoEnd ? "a number of 0 or more" : fmt::format("a number from 0 to {}", hi),
+                 given);
   };
   impl_->app.add_option(name, value, help)
       ->check(CLI::Validator(check, "", ""))

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -18,6 +19,48 @@ namespace pyc::tool {
 namespace {
 
 std::string text_of(double number) { return fmt::format("{}", number); }
+
+// What a step's memory is for, from the plan's text and what its states are. Values that do not
+// live at once share places, so that activations and gradients together may be more than the arena.
+std::string memory_of(const Trainer& trainer, const std::string& graph, const std::string& plan) {
+  std::set<std::string> gradients;
+  int64_t parameters = 0;
+  int64_t optimizer = 0;
+  for (size_t i = 0; i < pyc_train_state_count(trainer.get()); ++i) {
+    auto info = sized<pyc_value_info>();
+    int32_t role = 0;
+    check([&](pyc_error** e) { return pyc_train_state(trainer.get(), i, &info, &role, e); });
+    if (role == PYC_TRAIN_PARAMETER) gradients.insert(fmt::format("grad.{}", info.name));
+    (role == PYC_TRAIN_PARAMETER ? parameters : optimizer) += info.bytes;
+  }
+  // One whose scale was divided away is still a gradient: "  %v2 = div(%grad.w1, %loss_scale) …".
+  std::istringstream nodes(graph);
+  for (std::string line; std::getline(nodes, line);) {
+    const size_t call = line.find(" = div(%");
+    if (call == std::string::npos) continue;
+    const size_t of = call + 8;
+    if (!gradients.contains(line.substr(of, line.find(',', of) - of))) continue;
+    gradients.insert(line.substr(3, call - 3));
+  }
+  int64_t gradient = 0;
+  int64_t activation = 0;
+  int64_t workspace = 0;
+  std::istringstream lines(plan);
+  for (std::string line; std::getline(lines, line) && line != "steps:";) {
+    std::istringstream words(line);
+    std::string number;
+    std::string kind;
+    std::string name;
+    int64_t bytes = 0;
+    if (!(words >> number >> kind >> name >> bytes)) continue;
+    if (kind == "workspace") workspace += bytes;
+    if (kind == "temporary")
+      (gradients.contains(name.substr(0, name.size() - 1)) ? gradient : activation) += bytes;
+  }
+  return fmt::format(
+      "memory: parameters {}, optimizer state {}, gradients {}, activations {}, workspace {}",
+      parameters, optimizer, gradient, activation, workspace);
+}
 
 // One JSON document a line: a step, or an evaluation. No times, so that a run that was resumed
 // leaves the same file as one that never stopped.
@@ -90,11 +133,12 @@ class Train final : public Command {
       check([&](pyc_error** e) { return pyc_train_option(i, &info, e); });
       flags_.declare(options, info);
     }
-    options.text("--data", data_, "A .npz file: an array for each input, and 'target'");
+    options.text("--data", data_,
+                 "An array for each input and 'target': .npz, .safetensors, folder of .npy");
     options.integer("--steps", steps_, "Steps to have done at the end", 0, INT64_MAX);
     options.integer("--batch", batch_, "Rows of a batch; 0: as the model has it", 0, INT64_MAX);
     options.integer("--seed", seed_, "Seed of the order of rows", 0, INT64_MAX);
-    options.text("--eval-data", eval_data_, "A .npz file to evaluate on");
+    options.text("--eval-data", eval_data_, "The same to evaluate on");
     options.integer("--eval-every", eval_every_, "Steps between evaluations; 0: at the end", 0,
                     INT64_MAX);
     options.text("--checkpoint-dir", folder_, "Folder of the run's checkpoints");
@@ -201,6 +245,9 @@ class Train final : public Command {
         continue;
       }
       say("{}: loss_scale {}\n", i == 0 ? "step" : "micro-batch", trainer.option("loss_scale"));
+      if (i == 0) {
+        say("{}\n", memory_of(trainer, graph.print(), graph.dump("plan", compile)));
+      }
       say("{}", Lines{graph.dump("groups", compile)});
       for_each_decision(model, [](const pyc_decision& d, const auto& alternatives) {
         say("{}\n", Lines{decision_text(d, alternatives)});

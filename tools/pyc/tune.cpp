@@ -26,15 +26,12 @@ class Tune final : public Command {
     inputs_.declare(options);
     options.number("--budget", budget_s_,
                    "Seconds after which no further kernel is begun; a later call goes on there; "
-                   "0: no limit");
+                   "0: no limit",
+                   Options::kMostSeconds);
   }
 
   int run() override {
     model_.finish();
-    if (budget_s_ < 0) {
-      throw Error(PYC_STATUS_INVALID_ARGUMENT,
-                  fmt::format("--budget: expected 0 or more seconds, found {}", budget_s_), "");
-    }
     Progress progress(*this, "tuning " + model_.model);
     progress_ = &progress;
     const ModelFile file = ModelFile::load(model_.model);

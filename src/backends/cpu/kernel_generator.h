@@ -63,6 +63,8 @@ inline constexpr double kBytesPerNs = 20.0;
 // one thread, 340 to 470 ns with two.
 double step_overhead_ns(int64_t points, int threads);
 
+// Operations that one thread does on elements by themselves, in vectors.
+double point_flops_per_ns(const CodegenTarget& target);
 // A reduction inside the lanes of a vector loop: one chain of dependent operations per vector.
 bool reduces_in_lanes(const loop::Kernel& kernel);
 // Estimated time of one run of the group's generic kernel in vectors of `lanes`.

@@ -440,17 +440,23 @@ class Planner {
 
   std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
 
-  // Whether rows that are evaluated can be so once, and whether they had better be.
+  // Whether rows that are evaluated can be so once, and whether they had better be: where several
+  // of the batch have the same ones, as the pictures of a convolution, or B is large.
   bool gathers_computed() const {
     MatmulPlan p = sizes_;
     choose_rows(group_, constants_.a, p);
     return p.rows == MatmulPlan::Rows::kComputed && !bytes_;
   }
   bool should_gather() const {
-    const bool fits = 4 * sizes_.batch * sizes_.m * sizes_.k <= kGatheredBytes;
+    const lower::Contraction& c = *group_.contraction;
+    std::vector<int64_t> strides;
+    const int64_t matrices = batch_strides(c, c.a, 1, strides);
+    const bool fits = 4 * matrices * sizes_.m * sizes_.k <= kGatheredBytes;
+    const bool shared = matrices < sizes_.batch;
     // On x86 threads have a cache each that holds their share of B: 16 of them gained nothing.
-    const int64_t far = target_.is_aarch64() ? kFarBytes : kFarBytes * threads_;
-    return fits && 4 * sizes_.n * sizes_.k > far && gathers_computed();
+    const int64_t near = target_.is_aarch64() ? kFarBytes : kFarBytes * threads_;
+    const bool far = 4 * sizes_.n * sizes_.k > near;
+    return fits && (shared || far) && gathers_computed();
   }
 
   // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
@@ -475,9 +481,12 @@ class Planner {
     choose_parts(c, threads_, p);
     choose_blocks(threads_, block_bytes, p);
     choose_scratch(p);
-    // One tile alone uses each line once and leaves no time to fetch. On aarch64 not measured.
-    p.fetch_b = !target_.is_aarch64() && p.weights == MatmulPlan::Weights::kPackedAhead &&
-                p.packed_bytes > kLargeBytes && p.row_tiles >= 2 * p.m_blocks;
+    // One tile alone uses each line once and leaves no time to fetch. On aarch64 nothing was
+    // gained.
+    const bool lies_ahead = p.weights == MatmulPlan::Weights::kPackedAhead ||
+                            p.weights == MatmulPlan::Weights::kPackedAtRun;
+    p.fetch_b = !target_.is_aarch64() && lies_ahead && p.packed_bytes > kLargeBytes &&
+                p.row_tiles >= 2 * p.m_blocks;
     return p;
   }
 
@@ -567,6 +576,10 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
   if (plan.by_segment()) ns *= 1.0 + kCopiedRows / static_cast<double>(plan.task_panels());
   ns += rounds * kTaskOverheadNs + step_overhead_ns(plan.tasks(), threads);
+  // What is made of the sums; index arithmetic and operands that are computed count as little.
+  const double sums = 2.0 * static_cast<double>(plan.batch * plan.m) * static_cast<double>(plan.n) *
+                      static_cast<double>(plan.k);
+  ns += std::max(group.flops - sums, 0.0) * share / point_flops_per_ns(target);
   const auto packing_ns = [&](double elements, bool computed) {
     return elements * 4 / (kBytesPerNs / 4) / threads * (computed ? kComputedFactor : 1.0);
   };

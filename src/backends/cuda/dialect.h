@@ -17,6 +17,7 @@
 //   pyc_barrier, pyc_warp_barrier                         also order memory
 //   pyc_shuffle_{down,xor,first}_{u32,u64}                within a warp; pyc_match_u32: a bit for
 //              each thread with the same word; pyc_bit_count
+//   pyc_fetch_ahead(from, bytes): they will be read, whole 16 bytes from such a place
 //   pyc_unknown_word(x)  x, of which the compiler does not know what it made of it before
 //   PYC_SHARED_EACH(type, name, count)  an array that each of the blocks that run together has;
 //              pyc_together_arrive, pyc_together_wait: until all their threads have arrived;

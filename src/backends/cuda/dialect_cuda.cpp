@@ -159,6 +159,10 @@ PYC_FN u32 pyc_min_pair_i16(u32 a, u32 b) {
   asm("min.s16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
   return y;
 }
+PYC_FN void pyc_fetch_ahead(const void* from, u32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+               ::"l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
+}
 PYC_FN void pyc_together_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }

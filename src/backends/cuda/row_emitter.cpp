@@ -6,6 +6,7 @@
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
+#include "backends/cuda/kernel_generator.h"
 
 namespace pyc::cuda {
 
@@ -36,6 +37,9 @@ constexpr int64_t kMostAsked = 16;
 // What a thread reads of rows before it computes: a store in between would hold up what is read
 // behind it, since it may be to the same place.
 constexpr int64_t kBatchBytes = 64;
+// Of the rows that are on the device together, the part after which the one comes that is fetched
+// ahead.
+constexpr int64_t kShareAhead = 4;
 // Operations of a pass, written out for every element of a thread.
 constexpr int64_t kMostWrittenOut = 8192;
 
@@ -345,6 +349,38 @@ RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
   return out;
 }
 
+// Whether the row of the next point begins where this one ends.
+bool RowEmitter::is_row_by_row(const Affine& base) const {
+  int64_t step = extent_;
+  size_t terms = 0;
+  for (auto v = kernel_.parallel.rbegin(); v != kernel_.parallel.rend(); ++v) {
+    const int64_t count = pool_.var_info(*v).extent;
+    if (count > 1 && base.coefficient(pool_.var(*v)) != step) return false;
+    terms += count > 1 ? 1 : 0;
+    step *= count;
+  }
+  return base.terms.size() == terms && base.constant == 0;
+}
+
+// A cluster's blocks wait for each other and compute at the same time, and while they do, memory
+// would rest: so each of them has the cache read its part of a row that is soon begun.
+void RowEmitter::fetch_ahead(const loop::Loop& l) {
+  const int64_t points = kernel_.parallel_size();
+  const int64_t ahead =
+      std::max<int64_t>(kMultiprocessors * resident() / together_ / kShareAhead, 1);
+  // Where a block has its multiprocessor to itself, this is slower.
+  if (together_ == 1 || resident() == 1 || !is_whole_ || ahead >= points) return;
+  std::set<Key> seen;
+  each_row_load(l, [&](ExprId, const RowLoad& load) {
+    const int64_t size = dtype_size(load.dtype);
+    if (!is_row_by_row(load.base) || !lies_in_pairs(load.buffer, load.base)) return;
+    if (extent_ * size % 16 != 0 || !seen.insert(load.key()).second) return;
+    line(fmt::format("if (pyc_thread() == 0 && point < {}) pyc_fetch_ahead({} + {}ll, {}u);",
+                     points - ahead, pointer(load.buffer, load.base), ahead * extent_,
+                     block_warps_ * loop::kTreeBlock * size));
+  });
+}
+
 // In front of the rounds, where all of them know it.
 void RowEmitter::name_pointer(const loop::Loop& l, const loop::Store& s) {
   if (kernel_.buffers[s.buffer].access == loop::Access::kScratch) return;
@@ -421,6 +457,7 @@ void RowEmitter::pass(const loop::Loop& l) {
   std::string before;
   std::string after;
   const Batches batches = read_loads(l);
+  if (l.var == passes_[0].var) fetch_ahead(l);
   for (const loop::Stmt& s : l.body) {
     if (s.kind == StmtKind::kStore) name_pointer(l, kernel_.stores[s.index]);
   }
@@ -509,8 +546,16 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
     const std::string word = name + "_parts[w]";
     const std::string part =
         together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
-    joins += fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = 0; w < {2}; ++w) {0} = {3};\n", name,
-                         identity_text(r.op, t), warps_, join_text(r.op, t, name, part));
+    // The largest is the largest in any order: all threads of the warp look for it.
+    const bool by_all =
+        together_ > 1 && (r.op == loop::ReduceOp::kMax || r.op == loop::ReduceOp::kMin);
+    joins += fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = {4}; w < {2}; w += {5}) {0} = {3};\n",
+                         name, identity_text(r.op, t), warps_, join_text(r.op, t, name, part),
+                         by_all ? "lane" : "0", by_all ? dialect_.warp : 1);
+    for (int distance = by_all ? dialect_.warp / 2 : 0; distance > 0; distance /= 2) {
+      const std::string other = shuffle_text("xor", name, t, fmt::format(", {}u", distance));
+      joins += fmt::format("{} = {};\n", name, join_text(r.op, t, name, other));
+    }
     if (together_ == 1) continue;
     head_ += fmt::format("PYC_SHARED_EACH({}, {}_all, 1);\n", word_type(t), name);
     joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));

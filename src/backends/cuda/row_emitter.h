@@ -4,7 +4,7 @@
 // and a thread two lanes of these side by side, the same in every pass. What it reads and keeps of
 // a row stays in its registers. A row of many warps is that of a cluster of blocks, which tell each
 // other their parts of a reduction through shared memory. Text around it declares `warp` and `lane`
-// of a thread, `t` in its team, and `first`, its first element.
+// of a thread, `t` in its team, `first`, its first element, and `point`, the row.
 
 #include <map>
 #include <optional>
@@ -72,6 +72,8 @@ class RowEmitter : public Emitter {
     std::string reads;
   };
   Batches read_loads(const loop::Loop& l);
+  bool is_row_by_row(const loop::Affine& base) const;
+  void fetch_ahead(const loop::Loop& l);
   void set_loaded(loop::ExprId e, DType t, const std::string& pair);
   std::string pointer(uint32_t buffer, const loop::Affine& base);
   std::string at_round(const std::string& pointer) const;

@@ -30,6 +30,24 @@ void conv_transpose(Emitter& e) {
   e.emit("ConvTranspose", e.all_inputs(), attrs);
 }
 
+// ONNX Runtime takes one zero point of w alone. With one for each channel, Σ (x - xz)(w - wz) is
+// Σ (x - xz) w - wz Σ (x - xz): padding adds nothing to either sum.
+void conv_integer(Emitter& e) {
+  const NodeAttrs attrs = e.attrs("strides pads dilations group");
+  if (e.inputs() < 4 || e.in_type(3).shape.empty()) {
+    return e.emit("ConvInteger", e.all_inputs(), attrs);
+  }
+  ir::TensorType ones = e.in_type(1);
+  if (e.integer("group") == 1) ones.shape[0] = 1;  // the same sum for all channels
+  Ints channels(ones.shape.size() - 1, 1);
+  channels[0] = -1;
+  const std::string product = e.make("ConvInteger", {e.in(0), e.in(1), e.in(2)}, attrs);
+  const std::string sum = e.make("ConvInteger", {e.in(0), e.splat(ones, 1.0), e.in(2)}, attrs);
+  const std::string wide = e.cast(e.in(3), ones.dtype, DType::kI32);
+  const std::string zero_point = e.make("Reshape", {wide, e.int_list(channels)});
+  e.emit("Sub", {product, e.make("Mul", {sum, zero_point})});
+}
+
 // ONNX has the bias before the mask; alone, the one of rank 1 is the bias.
 void deform_conv(Emitter& e) {
   Names in{e.in(0), e.in(1), e.in(2)};
@@ -116,6 +134,7 @@ constexpr Rule kWindowRules[] = {
     {"affine_grid", affine_grid},
     {"avg_pool", avg_pool},
     {"col2im", col2im},
+    {"conv_integer", conv_integer},
     {"conv_transpose", conv_transpose},
     {"deform_conv", deform_conv},
     {"max_pool_indices", max_pool_indices, {.dtypes = kPooled}},

@@ -9,22 +9,6 @@
 namespace pyc::ops {
 namespace {
 
-// Weights [groups·a, b, kernel] as [groups·b, a, kernel].
-ValueId turned_weights(Patch& patch, ValueId w, int64_t group) {
-  Shape shape = patch.type(w).shape;
-  const auto rank = static_cast<int64_t>(shape.size());
-  shape[0] /= group;
-  Shape split{group};
-  split.insert(split.end(), shape.begin(), shape.end());
-  Ints order = int_range(0, rank + 1);
-  std::swap(order[1], order[2]);
-  std::swap(shape[0], shape[1]);
-  shape[0] *= group;
-  const ValueId apart = patch.op("reshape", {w}, {{"shape", split}});
-  return patch.op("reshape", {patch.op("transpose", {apart}, {{"perm", order}})},
-                  {{"shape", shape}});
-}
-
 class Phases {
  public:
   Phases(Patch& patch, const NodeView& node, const Window& window, int64_t group)
@@ -52,7 +36,8 @@ class Phases {
       }
     }
     const ValueId reversed = patch_.op("reverse", {node_.input(0)}, {{"axes", axes_}});
-    const ValueId weights = turned_weights(patch_, node_.input(1), group_);
+    const ValueId weights =
+        moved(node_.input(1), turned_weights(node_.input_type(1).shape, group_));
     const Shape& shape = node_.type().shape;
     Shape one = with_planes(shape[0], shape[1], counts_);
     one.insert(one.begin() + 2, 1);
@@ -106,25 +91,18 @@ class Phases {
                      {{"pads", pads}, {"dilations", dilations}, {"group", group_}});
   }
 
-  // [N, C, phases, counts] as [N, C, planes]: element i·stride + p of a dim is element i of phase
-  // p.
+  ValueId moved(ValueId v, const Move& move) {
+    v = patch_.op("reshape", {v}, {{"shape", move.apart}});
+    v = patch_.op("transpose", {v}, {{"perm", move.order}});
+    return patch_.op("reshape", {v}, {{"shape", move.whole}});
+  }
+
+  // [N, C, phases, counts] as [N, C, planes].
   ValueId interleaved(ValueId v) {
     const Shape& shape = node_.type().shape;
-    Shape apart{shape[0], shape[1]};
-    apart.insert(apart.end(), window_.strides.begin(), window_.strides.end());
-    apart.insert(apart.end(), counts_.begin(), counts_.end());
-    const auto dims = static_cast<int64_t>(counts_.size());
-    Ints order{0, 1};
-    Shape whole;
-    for (size_t d = 0; d < counts_.size(); ++d) {
-      const auto at = static_cast<int64_t>(d);
-      order.insert(order.end(), {2 + dims + at, 2 + at});
-      whole.push_back(counts_[d] * window_.strides[d]);
-    }
-    v = patch_.op("reshape", {v}, {{"shape", apart}});
-    v = patch_.op("transpose", {v}, {{"perm", order}});
-    v = patch_.op("reshape", {v}, {{"shape", with_planes(shape[0], shape[1], whole)}});
-    if (whole == planes_) return v;
+    const Move move = interleaved_phases(shape[0], shape[1], window_, counts_);
+    v = moved(v, move);
+    if (move.whole == shape) return v;
     return patch_.op("slice", {v},
                      {{"starts", Ints(counts_.size(), 0)}, {"ends", planes_}, {"axes", axes_}});
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace pyc::ops {
 
@@ -35,18 +36,8 @@ ValueId every(Backward& b, ValueId v, int64_t axis, int64_t begin, int64_t step)
                {"steps", Ints{step}}});
 }
 
-// Weights [groups·a, b, kernel] as [groups·b, a, kernel].
-ValueId turned(Backward& b, ValueId w, int64_t group) {
-  Shape shape = b.type(w).shape;
-  const auto rank = static_cast<int64_t>(shape.size());
-  shape[0] /= group;
-  Shape split{group};
-  split.insert(split.end(), shape.begin(), shape.end());
-  Ints order = int_range(0, rank + 1);
-  std::swap(order[1], order[2]);
-  std::swap(shape[0], shape[1]);
-  shape[0] *= group;
-  return b.reshape(b.transpose(b.reshape(w, split), order), shape);
+ValueId moved(Backward& b, ValueId v, const Move& move) {
+  return b.reshape(b.transpose(b.reshape(v, move.apart), move.order), move.whole);
 }
 
 // The gradient of the elements of one phase in each dim: a convolution with the taps that meet
@@ -65,34 +56,58 @@ ValueId phase_gradient(Backward& b, ValueId g, ValueId w, std::span<const Phase>
   }
   const ValueId taps =
       b.op("reverse", {w}, {{"axes", int_range(2, static_cast<int64_t>(phases.size()) + 2)}});
-  return b.op("conv", {with_zeros(b, g, before, behind), turned(b, taps, group)},
-              {{"dilations", dilations}, {"group", group}});
+  return b.op(
+      "conv",
+      {with_zeros(b, g, before, behind), moved(b, taps, turned_weights(b.type(taps).shape, group))},
+      {{"dilations", dilations}, {"group", group}});
 }
 
-// [N, C, phases, counts] as [N, C, planes]: element i·stride + p of a dim is element i of phase p.
+// [N, C, phases, counts] as [N, C, planes].
 ValueId interleaved(Backward& b, ValueId v, const Window& window, const Ints& counts,
                     const Shape& planes) {
   const Shape shape = b.type(v).shape;
-  Shape apart{shape[0], shape[1]};
-  apart.insert(apart.end(), window.strides.begin(), window.strides.end());
-  apart.insert(apart.end(), counts.begin(), counts.end());
-  const auto dims = static_cast<int64_t>(counts.size());
-  Ints order{0, 1};
-  Shape whole;
-  for (int64_t d = 0; d < dims; ++d) {
-    order.insert(order.end(), {2 + dims + d, 2 + d});
-    whole.push_back(counts[static_cast<size_t>(d)] * window.strides[static_cast<size_t>(d)]);
-  }
-  v = b.transpose(b.reshape(v, apart), order);
-  v = b.reshape(v, with_planes(shape[0], shape[1], whole));
-  for (int64_t d = 0; d < dims; ++d) {
-    const int64_t size = planes[static_cast<size_t>(d)];
-    if (size != whole[static_cast<size_t>(d)]) v = b.slice(v, d + 2, 0, size);
+  if (shape.empty()) return v;  // refused before
+  const Move move = interleaved_phases(shape[0], shape[1], window, counts);
+  v = moved(b, v, move);
+  for (size_t d = 2; d < move.whole.size(); ++d) {
+    const int64_t size = planes[d - 2];
+    if (size != move.whole[d]) v = b.slice(v, static_cast<int64_t>(d), 0, size);
   }
   return v;
 }
 
 }  // namespace
+
+Move turned_weights(const Shape& weights, int64_t group) {
+  if (weights.empty()) return {};  // of a value refused before
+  Move move;
+  move.whole = weights;
+  move.whole[0] /= group;
+  move.apart = {group};
+  move.apart.insert(move.apart.end(), move.whole.begin(), move.whole.end());
+  move.order = int_range(0, static_cast<int64_t>(weights.size()) + 1);
+  std::swap(move.order[1], move.order[2]);
+  std::swap(move.whole[0], move.whole[1]);
+  move.whole[0] *= group;
+  return move;
+}
+
+Move interleaved_phases(int64_t batch, int64_t channels, const Window& window, const Ints& counts) {
+  Move move;
+  move.apart = {batch, channels};
+  move.order = {0, 1};
+  move.apart.insert(move.apart.end(), window.strides.begin(), window.strides.end());
+  move.apart.insert(move.apart.end(), counts.begin(), counts.end());
+  const auto dims = static_cast<int64_t>(counts.size());
+  Shape planes;
+  for (size_t d = 0; d < counts.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    move.order.insert(move.order.end(), {2 + dims + at, 2 + at});
+    planes.push_back(counts[d] * window.strides[d]);
+  }
+  move.whole = with_planes(batch, channels, planes);
+  return move;
+}
 
 Phase phase_of(const Window& window, size_t d, int64_t offset, int64_t count, int64_t places) {
   const int64_t stride = window.strides[d];

@@ -42,6 +42,19 @@ Phase phase_of(const Window& window, size_t d, int64_t offset, int64_t count, in
 // More phases than this are left to conv_transpose.
 inline constexpr int64_t kMostPhases = 16;
 
+// A value moved: reshaped to `apart`, its dims put into `order`, reshaped to `whole`.
+struct Move {
+  Shape apart;
+  Ints order;
+  Shape whole;
+};
+
+// Weights [groups·a, b, kernel] as [groups·b, a, kernel].
+Move turned_weights(const Shape& weights, int64_t group);
+// [N, C, phases, counts] as [N, C, counts·strides]: element i·stride + p of a dim is element i of
+// phase p.
+Move interleaved_phases(int64_t batch, int64_t channels, const Window& window, const Ints& counts);
+
 // For each element of input 0 (NC, planes) the sum of `v`, one value per place of the window, over
 // the places whose window has it.
 ValueId sum_over_windows(Backward& b, ValueId v, const Window& window);

@@ -116,7 +116,7 @@ function timeline_section() {
     empty($("timeline-canvas").parentElement, report.open ? "Not measured: an open model runs as several programs, and steps are measured of one." : "Not measured: the report was made with --runs 0.");
   } else {
     const several = report.threads > 1 ? `on ${report.threads} threads` : "on one thread";
-    $("timeline-note").textContent = `Measured steps of ${count_text(report.runs.length, "run")}. Steps run one after the other, each ${several}; what single threads did, and the time between steps, is not recorded yet.`;
+    $("timeline-note").textContent = `Measured steps of ${count_text(report.runs.length, "run")}. Steps run one after the other, each ${several}; what each thread did is in a trace: pyc run --trace.`;
     $("timeline-canvas").setAttribute("aria-label", `Timeline of ${count_text(steps.length, "step")}; the table below has the same times. Arrow keys pan, plus and minus zoom.`);
     new Timeline($("timeline-canvas"));
   }
@@ -164,6 +164,13 @@ function roofline_section() {
   $("roofline-legend").replaceChildren(...kinds.map((kind) => make("span", {}, make("i", {class: "ring", style: `background: var(--${kind_colors[kind] || "other"})`}), kind_names[kind] || "other")));
 }
 
+// "14 us measured, 12 us estimated of 20 us"
+function time_of_a_run(c) {
+  const parts = measured ? [`${time_text(total_ns)} measured`] : ["not measured"];
+  if (c.predicted_ns !== null) parts.push(`${time_text(c.predicted_ns)} estimated`);
+  return parts.join(", ") + (c.latency_target_us === null ? "" : ` of ${time_text(c.latency_target_us * 1e3)}`);
+}
+
 function contract_section() {
   const c = report.contract;
   const term = (name, state, style, value, note) => make("div", {class: "term"}, make("h3", {}, name, make("span", {class: `state ${style}`}, state)), make("p", {}, value), make("small", {}, note));
@@ -180,14 +187,21 @@ function contract_section() {
     term("Threads", "", "none", String(report.threads), "Their number is no promise: it changes the time of a run."),
     term("Device", c.fallback_count ? "fallbacks" : "no fallback", c.fallback_count ? "bad" : "good", report.device, `${count_text(c.fallback_count, "node")} ran on the host though their op has a kernel; ${count_text(c.host_calls, "call")} of host functions. Where the device cannot be used: ${c.fallback}.`),
     term("Runs", report.refusals.length ? "refused" : "none refused", report.refusals.length ? "bad" : "good", count_text(c.runs, "run"), `${count_text(c.guard_miss_count, "run")} refused at entry for their tensors.`),
-    term("Time", "no contract yet", "none", measured ? `${time_text(total_ns)} measured` : "not measured", "Limits on latency, and bounds on the time of a run, do not exist yet: what is shown is measured, not promised."),
-    term("Accuracy", "no contract yet", "none", "not bounded", "Bounds on the error of results do not exist yet."),
+    term("Time", c.latency_target_us === null ? "no target" : "kept by estimate", c.latency_target_us === null ? "none" : "good", time_of_a_run(c), "--latency-target-us refuses a model whose kernels are estimated to take longer. What is measured is not promised."),
+    c.compile_budget_ms === null
+      ? term("Compile", "no budget", "none", time_text(report.compile.ns), "--compile-budget-ms makes it a limit: a compile that takes longer is refused.")
+      : term("Compile", "kept", "good", `${time_text(report.compile.ns)} of ${time_text(c.compile_budget_ms * 1e6)}`, "A compile that takes longer is refused."),
+    term("Accuracy", "no bound", "none", "not bounded", "Promised are bits, by the level of determinism, and not bounds on the error of results."),
   ];
   $("terms").replaceChildren(...terms);
   const row = ([name, value, initial, bits, help]) => make("tr", {}, make("td", {class: "name"}, name), make("td", {class: "name"}, value.split("\n").join(", ") || "–"), make("td", {class: "name"}, initial || "–"), make("td", {}, bits ? "may change bits" : "same bits"), make("td", {class: "detail"}, help));
   const table = (rows) => make("div", {class: "scroll"}, make("table", {}, make("thead", {}, make("tr", {}, ...["Option", "Value", "Default", "Bits", "What it is"].map((h) => make("th", {scope: "col"}, h)))), make("tbody", {}, ...rows.map(row))));
+  const clauses = report.decisions.filter(([what]) => text(what).startsWith("contract:"));
+  const clause = ([what, chosen, reason, detail]) => make("tr", {}, make("td", {class: "name"}, text(what).slice(9)), make("td", {}, text(chosen)), make("td", {class: "name"}, text(reason)), make("td", {class: "detail"}, text(detail) || "–"));
+  const answers = make("div", {class: "scroll"}, make("table", {id: "clauses"}, make("thead", {}, make("tr", {}, ...["Clause", "Answer", "Reason", "By what"].map((h) => make("th", {scope: "col"}, h)))), make("tbody", {}, ...clauses.map(clause))));
   const changed = report.options.filter(([, value, initial]) => value !== initial);
-  const parts = changed.length ? [make("h3", {}, "Options that differ from their defaults"), table(changed)] : [];
+  const parts = clauses.length ? [make("h3", {}, "Clauses of the contract"), answers] : [];
+  if (changed.length) parts.push(make("h3", {}, "Options that differ from their defaults"), table(changed));
   $("options").replaceChildren(...parts, make("details", {}, make("summary", {}, `All ${report.options.length} options`), table(report.options)));
 }
 

@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/cpu/llvm/emitter.h"
 #include "base/status.h"
@@ -165,9 +166,11 @@ llvm::Value* ExprEmitter::load_chosen_row(ExprId id) {
 }
 
 llvm::Value* ExprEmitter::emit_load(ExprId id) {
-  const ExprNode& n = k_.pool.node(id);
+  const ExprNode n = k_.pool.node(id);
+  const std::optional<bool> open = known_guard(n);
+  if (open == false) return is_varying(id) ? eval_wide(n.c) : eval(n.c);
   if (!is_varying(id)) return load_one(id);
-  if (n.b != kNone) {
+  if (!open) {
     if (Value* row = load_chosen_row(id); row != nullptr) return row;
   }
   const bool guard_varies = n.b != kNone && is_varying(n.b);
@@ -188,13 +191,20 @@ std::optional<int64_t> ExprEmitter::stride_of_load(ExprId id) {
   return lane_stride(n.a);
 }
 
+std::optional<bool> ExprEmitter::known_guard(const ExprNode& load) {
+  if (load.b == kNone) return true;
+  if (is_varying(load.b)) return {};
+  const auto* guard = llvm::dyn_cast<llvm::ConstantInt>(eval(load.b));
+  return guard == nullptr ? std::nullopt : std::optional<bool>(guard->isOne());
+}
+
 llvm::Value* ExprEmitter::load_one(ExprId id) {
   const ExprNode n = k_.pool.node(id);
   const auto buffer = static_cast<uint32_t>(n.imm);
   const bool varies = is_varying(id);  // then by its fallback alone
   Value* pointer = address(buffer, n.a, 0);
-  Value* guard = n.b == kNone ? nullptr : eval(n.b);
-  Value* fallback = n.c == kNone ? nullptr : (varies ? eval_wide(n.c) : eval(n.c));
+  Value* guard = known_guard(n) ? nullptr : eval(n.b);
+  Value* fallback = guard == nullptr ? nullptr : (varies ? eval_wide(n.c) : eval(n.c));
   at(scope_of(id));
   Value* v = raw_load(buffer, guarded(guard, pointer), 1);
   if (varies) v = ops_.splat(v, width());
@@ -205,8 +215,8 @@ llvm::Value* ExprEmitter::load_row(ExprId id, bool reversed) {
   const ExprNode n = k_.pool.node(id);
   const auto buffer = static_cast<uint32_t>(n.imm);
   Value* pointer = address(buffer, n.a, reversed ? width() - 1 : 0);
-  Value* guard = n.b == kNone ? nullptr : eval(n.b);
-  Value* fallback = n.c == kNone ? nullptr : eval_wide(n.c);
+  Value* guard = known_guard(n) ? nullptr : eval(n.b);
+  Value* fallback = guard == nullptr ? nullptr : eval_wide(n.c);
   at(scope_of(id));
   Value* v = raw_load(buffer, guarded(guard, pointer), width());
   if (reversed) v = b_.CreateShuffleVector(v, reversed_mask(width()));
@@ -286,9 +296,11 @@ llvm::Value* ExprEmitter::load_row_masked(ExprId id) {
 llvm::Value* ExprEmitter::lane_load(ExprId id, int lane) {
   const ExprNode n = k_.pool.node(id);
   const auto buffer = static_cast<uint32_t>(n.imm);
+  const std::optional<bool> open = known_guard(n);
+  if (open == false) return eval_lane(n.c, lane);
   Value* pointer = address(buffer, n.a, lane);
-  Value* guard = n.b == kNone ? nullptr : eval_lane(n.b, lane);
-  Value* fallback = n.c == kNone ? nullptr : eval_lane(n.c, lane);
+  Value* guard = open ? nullptr : eval_lane(n.b, lane);
+  Value* fallback = guard == nullptr ? nullptr : eval_lane(n.c, lane);
   at(scope_of(id));
   Value* v = raw_load(buffer, guarded(guard, pointer), 1);
   return guard == nullptr ? v : b_.CreateSelect(guard, v, fallback);

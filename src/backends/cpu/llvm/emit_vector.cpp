@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <optional>
 
 #include "backends/cpu/llvm/kernel_emitter.h"
 #include "base/status.h"
@@ -52,16 +54,24 @@ int cost_of_node(const loop::Pool& pool, const loop::ExprNode& n) {
   }
 }
 
-// Adds up the cost of the distinct nodes below some expressions that depend on one variable.
+// Adds up the cost of the distinct nodes below some expressions that depend on one variable, where
+// some comparisons are known.
 class NodeCost {
  public:
-  NodeCost(const loop::Pool& pool, loop::VarId var)
-      : pool_(pool), var_(var), depends_(pool.size(), kUnknown), counted_(pool.size(), false) {}
+  NodeCost(const loop::Pool& pool, loop::VarId var, const Zone& zone)
+      : pool_(pool),
+        var_(var),
+        known_(zone.known.begin(), zone.known.end()),
+        depends_(pool.size(), kUnknown),
+        counted_(pool.size(), false) {}
 
   void add(ExprId id) {
-    if (id == kNone || !depends(id) || counted_[id]) return;
+    if (id == kNone || !depends(id) || counted_[id] || known_.contains(id)) return;
     counted_[id] = true;
     const loop::ExprNode& n = pool_.node(id);
+    if (n.op == loop::Op::kLoad && n.b != kNone) {
+      if (const std::optional<bool> open = truth(n.b); open == false) return add(n.c);
+    }
     if (n.op == loop::Op::kLoad) {
       // The address costs little next to the access.
       cost_ += is_row(n.a) ? 1 : kSequence;
@@ -69,6 +79,7 @@ class NodeCost {
       cost_ += cost_of_node(pool_, n);
       add(n.a);
     }
+    if (n.op == loop::Op::kLoad && n.b != kNone && truth(n.b)) return;
     add(n.b);
     add(n.c);
   }
@@ -76,6 +87,17 @@ class NodeCost {
 
  private:
   enum Answer : uint8_t { kUnknown, kNo, kYes };
+
+  // Of a comparison, or of several joined by and.
+  std::optional<bool> truth(ExprId id) const {
+    if (const auto it = known_.find(id); it != known_.end()) return it->second;
+    const loop::ExprNode& n = pool_.node(id);
+    if (n.op != loop::Op::kAnd) return {};
+    const std::optional<bool> a = truth(n.a);
+    const std::optional<bool> b = truth(n.b);
+    if (a == false || b == false) return false;
+    return a && b ? std::optional<bool>(true) : std::nullopt;
+  }
 
   bool depends(ExprId id) {
     if (id == kNone) return false;
@@ -99,6 +121,7 @@ class NodeCost {
 
   const loop::Pool& pool_;
   loop::VarId var_;
+  std::map<ExprId, bool> known_;
   std::vector<Answer> depends_;
   std::vector<bool> counted_;
   int cost_ = 0;
@@ -106,8 +129,8 @@ class NodeCost {
 
 }  // namespace
 
-int KernelEmitter::cost_of(const loop::Loop& l) const {
-  NodeCost nodes(k_.pool, l.var);
+int KernelEmitter::cost_of(const loop::Loop& l, const Zone& zone) const {
+  NodeCost nodes(k_.pool, l.var, zone);
   const std::function<void(const loop::Loop&)> visit = [&](const loop::Loop& part) {
     for (const loop::Stmt& s : part.body) {
       switch (s.kind) {
@@ -134,7 +157,7 @@ int KernelEmitter::cost_of(const loop::Loop& l) const {
 // Measured on Neoverse-V1: a chain of 8 operations 0.39 ns per element with one vector at a time,
 // 0.32 with four, 0.28 with eight; exp 1.22, 0.95, 0.91; matrix products in lanes gain up to
 // eight. Larger bodies run out of registers and take long to compile.
-int KernelEmitter::width_of(const loop::Loop& l) const {
+int KernelEmitter::width_of(const loop::Loop& l, const Zone& zone) const {
   if (interior_ != nullptr) return window_width();
   const TargetTraits& t = ops_.traits();
   const bool many = t.vector_registers >= 32;
@@ -145,7 +168,7 @@ int KernelEmitter::width_of(const loop::Loop& l) const {
     has_loops = true;
     chains = std::max(chains, k_.loops[s.index].reductions.size());
   }
-  const int cost = cost_of(l);
+  const int cost = cost_of(l, zone);
   int vectors = cost <= 16 ? 8 : cost <= 64 ? 4 : cost <= 128 ? 2 : 1;
   if (has_loops && chains > 1) vectors = std::min(vectors, chains > 2 ? 1 : 4);
   if (!many) vectors = std::max(vectors / 2, 1);
@@ -172,16 +195,17 @@ void KernelEmitter::interior_body(const loop::Loop& l) {
   }
 }
 
-std::vector<int> KernelEmitter::widths_of(const loop::Loop& l, std::optional<int64_t> count) const {
+std::vector<int> KernelEmitter::widths_of(const loop::Loop& l, std::optional<int64_t> count,
+                                          const Zone& zone) const {
   const int lanes = ops_.traits().lanes;
-  int widest = width_of(l);
+  int widest = width_of(l, zone);
   if (!count) {
     return widest > lanes ? std::vector<int>{widest, lanes, 1} : std::vector<int>{lanes, 1};
   }
   while (widest > *count && widest > 1) widest /= 2;
   // Of a known remainder every power of two is worked off at once, unless that is much code.
   constexpr int kLargeBody = 128;
-  const bool large = cost_of(l) > kLargeBody;
+  const bool large = cost_of(l, zone) > kLargeBody;
   std::vector<int> widths;
   for (int w = widest; w >= 1; w /= 2) {
     if (!large || w == widest || w == lanes || w == 1) widths.push_back(w);
@@ -253,9 +277,22 @@ llvm::Value* KernelEmitter::join(const Reduction& r, Value* a, Value* b) {
   return ops_.min_max_of_numbers(r.op == loop::ReduceOp::kMax, a, b);
 }
 
+// Each zone is a body of its own. Few are worth it always; many where they are small, as the parts
+// of a long concatenation, of which each reads one operand.
+std::vector<Zone> KernelEmitter::worthwhile_zones(const loop::Loop& l) const {
+  constexpr size_t kFew = 6;
+  constexpr size_t kMany = 128;
+  constexpr int kMostOperations = 2048;
+  std::vector<Zone> zones = zones_of(k_, l, any_size() ? kFew : kMany);
+  if (zones.size() <= kFew) return zones;
+  int operations = 0;
+  for (const Zone& zone : zones) operations += cost_of(l, zone);
+  return operations <= kMostOperations ? zones : zones_of(k_, l, kFew);
+}
+
 void KernelEmitter::vector_loop(const loop::Loop& l) {
   const Bounds all = bounds_of(l);
-  const std::vector<Zone> zones = zones_of(k_, l);
+  const std::vector<Zone> zones = worthwhile_zones(l);
   const size_t reductions = l.reductions.size();
   State totals;
   for (const Zone& zone : zones) {
@@ -269,7 +306,7 @@ void KernelEmitter::vector_loop(const loop::Loop& l) {
       left.count.reset();
       if (l.chunk_var == kNone && !any_size()) left.count = zone.end - zone.begin;
     }
-    std::vector<int> widths = widths_of(l, left.count);
+    std::vector<int> widths = widths_of(l, left.count, zone);
     // Lanes whose guards differ are loaded one by one: better only a few of them.
     if (zone.open_guards) std::erase_if(widths, [&](int w) { return w > ops_.traits().lanes; });
     State accumulators;

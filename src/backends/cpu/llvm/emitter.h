@@ -205,6 +205,9 @@ class ExprEmitter {
 
   Value* address(uint32_t buffer, ExprId offset, int lane);
   Value* emit_load(ExprId id);
+  // Whether a load reads, where that is the same everywhere in this scope; then what it would be
+  // otherwise is not written.
+  std::optional<bool> known_guard(const loop::ExprNode& load);
   // One element, the same for all lanes.
   Value* load_one(ExprId id);
   // Consecutive elements, upwards or downwards; the guard is the same for all lanes.

@@ -73,9 +73,11 @@ class KernelEmitter {
 
   void vector_loop(const loop::Loop& loop);
   // Elements per body: several vectors, so that their chains of operations overlap.
-  int width_of(const loop::Loop& loop) const;
+  int width_of(const loop::Loop& loop, const Zone& zone = {}) const;
   // The widths in which a loop of `count` iterations (if known) is worked off, descending to 1.
-  std::vector<int> widths_of(const loop::Loop& loop, std::optional<int64_t> count) const;
+  std::vector<int> widths_of(const loop::Loop& loop, std::optional<int64_t> count,
+                             const Zone& zone = {}) const;
+  std::vector<Zone> worthwhile_zones(const loop::Loop& loop) const;
   bool flags_nans(const loop::Reduction& reduction) const;
   // Two accumulators of a vector loop. Where it flags NaNs the result does not tell of them.
   Value* join(const loop::Reduction& reduction, Value* a, Value* b);
@@ -116,8 +118,8 @@ class KernelEmitter {
   Value* fold(loop::ReduceOp op, DType t, Value* v, int width);
   llvm::Constant* identity(loop::ReduceOp op, DType t, int width);
   DType type_of(const loop::Reduction& r) const { return k_.pool.var_info(r.result).dtype; }
-  // Roughly the number of operations of one iteration, those of loops in it counted once.
-  int cost_of(const loop::Loop& loop) const;
+  // Roughly the number of operations of one iteration in a zone, those of loops in it counted once.
+  int cost_of(const loop::Loop& loop, const Zone& zone = {}) const;
 
   // What the bodies of a loop fetch before it is needed.
   struct Fetch {

@@ -14,8 +14,6 @@ using loop::Op;
 
 namespace {
 
-constexpr size_t kMaxZones = 6;
-
 // A comparison that is false before `open_begin`, true from `open_end` on and unknown between (or
 // the other way round if it falls).
 struct Cut {
@@ -131,14 +129,14 @@ class Finder {
 
 }  // namespace
 
-std::vector<Zone> zones_of(const loop::Kernel& kernel, const loop::Loop& l) {
+std::vector<Zone> zones_of(const loop::Kernel& kernel, const loop::Loop& l, size_t most) {
   const std::vector<Cut> cuts = Finder(kernel, l).find();
   std::set<int64_t> borders{0, l.extent};
   for (const Cut& c : cuts) {
     borders.insert(c.open_begin);
     borders.insert(c.open_end);
   }
-  if (borders.size() > kMaxZones + 1) borders = {0, l.extent};
+  if (borders.size() > most + 1) borders = {0, l.extent};
   std::vector<Zone> zones;
   for (auto it = borders.begin(); std::next(it) != borders.end(); ++it) {
     Zone zone{*it, *std::next(it), {}, false};

@@ -19,7 +19,8 @@ struct Zone {
   bool open_guards = false;  // some load's guard still depends on the loop variable
 };
 
-// Cuts the iterations 0 … extent-1 of a loop into zones; one zone if there is nothing to gain.
-std::vector<Zone> zones_of(const loop::Kernel& kernel, const loop::Loop& loop);
+// Cuts the iterations 0 … extent-1 of a loop into zones; one zone if there is nothing to gain, or
+// if there would be more than `most`.
+std::vector<Zone> zones_of(const loop::Kernel& kernel, const loop::Loop& loop, size_t most);
 
 }  // namespace pyc::cpu

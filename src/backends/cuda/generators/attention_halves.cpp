@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cuda/generators/attention_formulas.h"
 #include "backends/cuda/generators/attention_halves_sizes.h"
 #include "backends/cuda/generators/attention_halves_text.h"
+#include "backends/cuda/generators/attention_indices.h"
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/kernel_generator.h"
 
@@ -16,20 +18,28 @@ namespace {
 
 constexpr std::string_view kHalvesOrder = "sm90";
 
-// An H100 or H200, roughly, in clocks of a multiprocessor, for 64 queries and 128 keys.
+// An H200, in clocks of a multiprocessor, for 64 queries and 128 keys (bench/results/
+// cuda_attention_h200.md has the table they are from).
 constexpr double kHalvesClocksPerNs = 1.7;
-constexpr double kAloneClocks = 3000.0;      // of a group that has the multiprocessor to itself
-constexpr double kIssueClocks = 1100.0;      // of instructions that groups take turns with
-constexpr double kApartClocks = 1040.0;      // the same where another group copies
-constexpr double kCopiedPerClock = 32.0;     // bytes of keys and values, from the cache of all
-constexpr double kQueryTileClocks = 3500.0;  // before the first block of keys and after the last
-constexpr double kLoneTileClocks = 95.0;     // the same a column, where nothing else runs meanwhile
-constexpr double kNextTileShare = 0.7;       // of that, for a further tile in turn
-constexpr double kUnlikeTileShare = 0.5;     // and if tiles are not alike
-constexpr double kTurnsShare = 1.02;         // of a block of keys, in a loop within a loop
-constexpr int64_t kTurns = 4;
+constexpr double kUnitClocks = 4.0;           // of the unit, a number of depth and a column
+constexpr double kAloneClocks = 3000.0;       // of a group that has the multiprocessor to itself
+constexpr double kAloneApartClocks = 2300.0;  // the same where another group copies
+constexpr double kIssueClocks = 830.0;        // of instructions, which add to the unit's
+constexpr double kApartClocks = 800.0;        // the same where another group copies for two
+constexpr double kSharedClocks = 695.0;       // and for three
+constexpr double kTileClocks = 1450.0;        // before the first block of keys and after the last
+constexpr double kColumnClocks = 9.4;         // the same, a column
+constexpr double kEdgeClocks = 610.0;         // of blocks of keys with a limit in them, a tile
+constexpr double kBesideShare = 0.45;      // of these, where other blocks of threads run meanwhile
+constexpr double kNextTileShare = 0.7;     // and for a further tile in turn
+constexpr double kUnlikeTileShare = 0.5;   // and if tiles are not alike
+constexpr double kTurnsShare = 1.02;       // of a block of keys, in a loop within a loop
+constexpr double kSharedTurnsShare = 1.2;  // by three groups
+// A group that copies for others can go on to the next tile while they end one.
+constexpr AttentionCut kCuts[] = {{1}, {1, 1, true}, {2}, {2, 4}, {3}, {3, 4}};
 
-constexpr int64_t kMostKeys = 128;  // of a block, as lower/ cuts them
+constexpr int64_t kMostRegisters = 255;  // of a thread
+constexpr int64_t kMostKeys = 128;       // of a block, as lower/ cuts them
 constexpr int64_t kMostWidth = 128;
 constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
 
@@ -70,48 +80,66 @@ std::string attention_halves_obstacle(const lower::Group& group) {
 namespace {
 
 // Whether something is read that each pair of a query and a key has its own of.
-bool reads_pairs(const loop::Pool& pool, const lower::Attention& a) {
-  for (loop::ExprId e = 0; e < static_cast<loop::ExprId>(pool.size()); ++e) {
-    const loop::ExprNode& n = pool.node(e);
-    const auto by = [&](loop::VarId v) {
-      return v != loop::kNone && loop::depends_on(pool, n.a, v);
-    };
-    if (n.op == loop::Op::kLoad && by(a.query_var) && (by(a.key_var) || by(a.block_var))) {
-      return true;
-    }
-  }
-  return false;
+bool reads_pairs(const loop::Pool& pool, const lower::Attention& a, loop::ExprId score) {
+  const std::vector<loop::ExprId> loads = loads_of(pool, {score});
+  return std::any_of(loads.begin(), loads.end(), [&](loop::ExprId e) {
+    return is_read_by(pool, e, a.query_var) &&
+           (is_read_by(pool, e, a.key_var) || is_read_by(pool, e, a.block_var));
+  });
+}
+
+// Whether the score reads a number for each key.
+bool reads_keys(const loop::Pool& pool, const lower::Attention& a, loop::ExprId score) {
+  const std::vector<loop::ExprId> loads = loads_of(pool, {score});
+  return std::any_of(loads.begin(), loads.end(), [&](loop::ExprId e) {
+    return is_read_by(pool, e, a.key_var) || is_read_by(pool, e, a.block_var);
+  });
 }
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Turns even out what limits of keys make unequal, and bring the next tile while one ends.
+// Tiles are begun the longest first, so that limited ones fill all multiprocessors to the end; a
+// launch lasts as long as its longest tile at least.
 double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_t resident,
                       bool limited) {
-  const int64_t tiles = a.batch_size() * parts_of(parts_of(a.queries, cut.rows()), cut.turns);
-  const int64_t together = std::min(resident, parts_of(tiles, kMultiprocessors));
-  const auto waves = static_cast<double>(parts_of(tiles, kMultiprocessors * together));
+  const int64_t parts = a.batch_size() * parts_of(parts_of(a.queries, cut.rows()), cut.turns);
+  const int64_t together = std::min(resident, parts_of(parts, kMultiprocessors));
+  const auto groups = static_cast<double>(cut.groups);
+  const auto beside = static_cast<double>(together);
   const auto blocks = static_cast<double>(parts_of(a.keys, a.block));
-  const auto bytes = static_cast<double>(together * a.block * (a.depth + a.columns) * 2);
-  const double issue = cut.groups > 1 ? kApartClocks : kIssueClocks;
-  const double block = (cut.turns > 1 ? kTurnsShare : 1.0) *
-                       std::max({kAloneClocks, static_cast<double>(together * cut.groups) * issue,
-                                 bytes / kCopiedPerClock});
-  const double first =
-      together == 1 ? kLoneTileClocks * static_cast<double>(a.columns) : kQueryTileClocks;
+  const double unit = kUnitClocks * static_cast<double>(a.depth + a.columns);
+  const double issue = cut.groups == 1   ? kIssueClocks
+                       : cut.groups == 2 ? kApartClocks
+                                         : kSharedClocks;
+  const double alone = cut.apart ? kAloneApartClocks : kAloneClocks;
+  const double in_turns = cut.turns == 1 ? 1.0 : cut.groups == 2 ? kTurnsShare : kSharedTurnsShare;
+  const double block = in_turns * std::max(alone, beside * groups * (unit + issue));
+  const double first = groups * (kTileClocks + kColumnClocks * static_cast<double>(a.columns)) *
+                       (together == 1 ? 1.0 : beside * kBesideShare);
   const double next = first * (limited ? kUnlikeTileShare : kNextTileShare);
-  const double all =
-      first + blocks * block + static_cast<double>(cut.turns - 1) * (next + blocks * block);
-  return kLaunchNs + waves * all / kHalvesClocksPerNs;
+  const auto turns = static_cast<double>(cut.turns);
+  const double edges = limited ? turns * beside * groups * kEdgeClocks : 0.0;
+  const double ends = first + (turns - 1.0) * next + edges;
+  // Tiles of 192 queries end within a block of keys, every other one.
+  const double past = cut.groups == 3 ? groups : 1.0;
+  const double longest = ends + turns * blocks * block;
+  const double waves =
+      static_cast<double>(parts) / (beside * static_cast<double>(kMultiprocessors));
+  const double clocks =
+      limited ? std::max(longest / turns,
+                         std::max(waves, 1.0) * (ends + turns * (blocks + past) / 2.0 * block))
+              : std::ceil(waves) * longest;
+  return kLaunchNs + clocks / kHalvesClocksPerNs;
 }
 
 class AttentionHalves final : public KernelGenerator {
  public:
   bool is_for_unit(std::string_view order) const override { return order == kHalvesOrder; }
 
-  std::vector<backends::Candidate> candidates(const ir::Graph&,
-                                              const lower::Group& group) const override {
-    if (!group.attention || group.order != kHalvesOrder) return {};
+  std::vector<backends::Candidate> candidates(const ir::Graph& graph,
+                                              const lower::Group& given) const override {
+    if (!given.attention || given.order != kHalvesOrder) return {};
+    const lower::Group group = with_indices(graph, given);
     const std::string name = fmt::format("{}_attention", dtype_name(group.attention->factors));
     if (std::string why_not = attention_halves_obstacle(group); !why_not.empty()) {
       backends::Candidate c;
@@ -122,22 +150,19 @@ class AttentionHalves final : public KernelGenerator {
     }
     std::vector<backends::Candidate> out;
     const bool limited = attention_halves_limited(group);
-    for (const int64_t groups : {1, 2, 3}) {
-      for (const int64_t turns : {int64_t{1}, kTurns}) {
-        const AttentionCut cut{groups, turns};
-        const int64_t resident = attention_halves_resident(group, cut);
-        if (turns > 1 && groups == 1) continue;  // a group that copies for others can go on
-        if (resident < 1 || (turns - 1) * cut.rows() >= group.attention->queries) continue;
-        backends::Candidate& c = out.emplace_back();
-        c.name = fmt::format("{}__{}x{}", name, cut.rows(), group.attention->block);
-        if (turns > 1) c.name += fmt::format("x{}", turns);
-        c.order = group.order;
-        c.cost_ns = halves_cost_ns(*group.attention, cut, resident, limited);
-        auto plan = std::make_shared<CudaPlan>();
-        plan->parts.push_back(
-            make_part(attention_halves_text(group, cut, kUnitSymbol), group.kernel, group));
-        c.plan = std::move(plan);
-      }
+    for (const AttentionCut& cut : kCuts) {
+      const int64_t resident = attention_halves_resident(group, cut);
+      if (resident < 1 || (cut.turns - 1) * cut.rows() >= group.attention->queries) continue;
+      backends::Candidate& c = out.emplace_back();
+      c.name = fmt::format("{}__{}x{}", name, cut.rows(), group.attention->block);
+      if (cut.turns > 1) c.name += fmt::format("x{}", cut.turns);
+      if (cut.apart) c.name += "_apart";
+      c.order = group.order;
+      c.cost_ns = halves_cost_ns(*group.attention, cut, resident, limited);
+      auto plan = std::make_shared<CudaPlan>();
+      plan->parts.push_back(
+          make_part(attention_halves_text(group, cut, kUnitSymbol), group.kernel, group));
+      c.plan = std::move(plan);
     }
     return out;
   }
@@ -156,22 +181,18 @@ int64_t attention_halves_resident(const lower::Group& group, const AttentionCut&
   const AttentionSizes z(a, cut);
   // What scores read, a number for each of the thread's keys, is in registers for a while. In a
   // loop without copies the compiler finds room, if it is no more and the score has little else.
-  bool reads = false;
-  for (uint32_t b = 0; b < group.kernel.buffers.size(); ++b) {
-    const bool is_factor = b == a.q->buffer || b == a.k->buffer || b == a.v->buffer;
-    reads |= group.kernel.buffers[b].access == loop::Access::kRead && !is_factor;
-  }
+  const AttentionFormulas formulas(group, "");
+  const loop::Pool& pool = formulas.kernel().pool;
+  const loop::ExprId score = formulas.written(a.score);
+  bool reads = reads_keys(pool, a, score);
   if (reads && z.copies_apart) {
-    const AttentionFormulas formulas(group, "");
-    const loop::Pool& pool = formulas.kernel().pool;
-    const loop::ExprId live = key_limits(pool, a, formulas.written(a.score)).live;
-    reads = scaled_sum(pool, a, live).beside == loop::kNone || reads_pairs(pool, a);
+    reads = scaled_sum(pool, a, key_limits(pool, a, score).live).beside == loop::kNone ||
+            reads_pairs(pool, a, score);
   }
   const int64_t registers = z.registers() + (reads ? z.keys / 4 : 0);
   if (z.copies_apart) {
-    return registers <= z.registers_to_compute() && z.shared_bytes() + kSharedTaken <= kSharedOfOne
-               ? 1
-               : 0;
+    const int64_t most = z.moves_registers() ? z.registers_to_compute() : kMostRegisters;
+    return registers <= most && z.shared_bytes() + kSharedTaken <= kSharedOfOne ? 1 : 0;
   }
   return std::min(kRegistersOfOne / (z.threads * up_to(registers, 8)),
                   kSharedOfOne / (z.shared_bytes() + kSharedTaken));

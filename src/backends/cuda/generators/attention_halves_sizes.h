@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backends/cuda/generators/attention_halves_text.h"
 #include "base/convert.h"
@@ -34,12 +35,12 @@ inline int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * u
 struct AttentionSizes {
   AttentionSizes(const lower::Attention& a, const AttentionCut& cut)
       : rows(cut.rows()),
-        copies_apart(cut.groups > 1),
+        copies_apart(cut.groups > 1 || cut.apart),
         threads((cut.groups + (copies_apart ? 1 : 0)) * kGroupThreads),
         keys(up_to(a.block, kUnitTerms)),
         depth(up_to(a.depth, kPart)),
         columns(up_to(a.columns, kPart)),
-        stages(cut.groups == 1 ? 2 : 3),
+        stages(copies_apart ? 3 : 2),
         turns(cut.turns) {}
 
   int64_t query_bytes() const { return rows * depth * 2; }
@@ -54,6 +55,7 @@ struct AttentionSizes {
   int64_t registers() const {
     return keys * 3 / 4 + columns / 2 + (copies_apart ? kFewerRegisters : kFewRegisters);
   }
+  bool moves_registers() const { return rows > kGroupRows; }
   // What a group that copies leaves to the others, in a block that has the multiprocessor to
   // itself: all are begun with as many.
   int64_t registers_begun() const { return kRegistersOfOne / threads / 8 * 8; }
@@ -72,6 +74,34 @@ struct AttentionSizes {
   int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
   int64_t turns;
 };
+
+// All that the expressions are made of.
+inline std::vector<loop::ExprId> reached(const loop::Pool& pool, std::vector<loop::ExprId> open) {
+  std::vector<bool> seen(pool.size(), false);
+  std::vector<loop::ExprId> all;
+  while (!open.empty()) {
+    const loop::ExprId e = open.back();
+    open.pop_back();
+    if (e == loop::kNone || seen[e]) continue;
+    seen[e] = true;
+    const loop::ExprNode& n = pool.node(e);
+    open.insert(open.end(), {n.a, n.b, n.c});
+    all.push_back(e);
+  }
+  return all;
+}
+
+// What they read.
+inline std::vector<loop::ExprId> loads_of(const loop::Pool& pool, std::vector<loop::ExprId> open) {
+  std::vector<loop::ExprId> all = reached(pool, std::move(open));
+  std::erase_if(all, [&](loop::ExprId e) { return pool.node(e).op != loop::Op::kLoad; });
+  return all;
+}
+
+// Whether where it is read depends on the variable.
+inline bool is_read_by(const loop::Pool& pool, loop::ExprId load, loop::VarId v) {
+  return v != loop::kNone && loop::depends_on(pool, pool.node(load).a, v);
+}
 
 // The constant a product is multiplied with to become a score; 0 if that is not all.
 inline double factor_of(const loop::Pool& pool, loop::ExprId score, loop::VarId product) {

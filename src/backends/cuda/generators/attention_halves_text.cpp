@@ -10,6 +10,7 @@
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/attention_formulas.h"
 #include "backends/cuda/generators/attention_halves_sizes.h"
+#include "backends/cuda/generators/attention_indices.h"
 #include "backends/cuda/generators/attention_limits.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
 #include "base/convert.h"
@@ -45,6 +46,7 @@ class HalvesWriter {
     leave_scale_to_weights();
     add_with_scale();
     find_quotient();
+    find_reads();
     const auto name = [&](const char* key, int64_t value) {
       names_.push_back(fmt::arg(key, value));
     };
@@ -88,8 +90,8 @@ class HalvesWriter {
     out.shared_bytes = static_cast<uint32_t>(z_.shared_bytes());
     const Emitter tables(kernel, cuda_dialect(), out.symbol);
     out.text = attention_prelude({a_.factors, z_.keys, z_.columns,
-                                  z_.copies_apart ? z_.registers_to_copy() : 0,
-                                  z_.copies_apart ? z_.registers_to_compute() : 0}) +
+                                  z_.moves_registers() ? z_.registers_to_copy() : 0,
+                                  z_.moves_registers() ? z_.registers_to_compute() : 0}) +
                tables.tables() + std::string(kQuotient) +
                kernel_head(out, kernel, true, resident_) + " {\n" + head() + tiles_of_queries() +
                "}\n";
@@ -106,7 +108,9 @@ class HalvesWriter {
   void add_with_scale();
   loop::ExprId unscaled(loop::ExprId score);
   void find_quotient();
+  void find_reads();
   std::string head() const;
+  std::string reads_of_head() const;
   std::string tile(const char* turn) const;
   std::string past_the_last() const;
   std::string bring_queries() const;
@@ -124,6 +128,7 @@ class HalvesWriter {
   std::string joined_sums(const char* first, int count, int distance) const;
   std::string whole_sums() const;
   std::string result_columns(bool by_reciprocal) const;
+  std::string whole_words(uint32_t buffer) const;
   std::string results() const;
 
   // Copies `rows` rows of `width` columns by so many threads, this one being number `thread`.
@@ -156,6 +161,8 @@ class HalvesWriter {
   double scale_ = 1.0;                   // of these scores, to those of the group
   bool weights_scale_ = true;            // that scale is a multiplication of their own
   loop::ExprId quotient_ = loop::kNone;  // something over the row's sum, in its result
+  std::vector<loop::ExprId> of_head_;    // that scores read, the same for all queries and keys
+  bool reads_by_query_ = false;          // something else that scores read
   fmt::dynamic_format_arg_store<fmt::format_context> names_;
 };
 
@@ -222,6 +229,31 @@ void HalvesWriter::find_quotient() {
     const loop::ExprNode& n = pool.node(e);
     if (n.op == loop::Op::kDiv && n.dtype == DType::kF32 && n.b == l) quotient_ = e;
   }
+}
+
+// What a score reads, by what it depends on.
+void HalvesWriter::find_reads() {
+  const loop::Kernel& kernel = formulas_.kernel();
+  for (const loop::ExprId e : loads_of(kernel.pool, {whole_, within_})) {
+    const loop::ExprNode& n = kernel.pool.node(e);
+    const auto by = [&](loop::VarId v) { return is_read_by(kernel.pool, e, v); };
+    reads_by_query_ = reads_by_query_ || by(a_.query_var);
+    const loop::ExprNode& at = kernel.pool.node(n.a);
+    const bool is_there = at.lo >= 0 && at.hi < kernel.buffers[static_cast<size_t>(n.imm)].elements;
+    const bool is_of_head = !by(a_.query_var) && !by(a_.block_var) && !by(a_.key_var);
+    if (is_of_head && is_there && n.b == loop::kNone && n.dtype == DType::kF32) {
+      of_head_.push_back(e);
+    }
+  }
+}
+
+std::string HalvesWriter::reads_of_head() const {
+  std::string text;
+  for (size_t i = 0; i < of_head_.size(); ++i) {
+    const std::string name = fmt::format("of_head{}", i);
+    text += fmt::format("float {};\n{{\n{}}}\n", name, formulas_.assigned(name, of_head_[i], {}));
+  }
+  return text;
 }
 
 // Where the block and the thread are. The compiler is told that a warp's threads are of one group.
@@ -391,7 +423,7 @@ std::string HalvesWriter::tiles_of_queries() const {
   }}
   pyc_barrier();
 )") + (z_.copies_apart ? copied_tiles() : "{\n") +
-         in(R"(u32 stage = 0u, parity = 0u, before = 0u;
+         reads_of_head() + in(R"(u32 stage = 0u, parity = 0u, before = 0u;
   for (i32 turn = 0; turn < {TURNS}; ++turn) {{
   float s[{SCORES}];
   float o[{SUMS}];
@@ -408,10 +440,7 @@ std::string HalvesWriter::tiles_of_queries() const {
          in(limits_.all.empty() ? "" : R"(const i32 group_low = first + group * 64;
   const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;
 )") + blocks_of_keys() +
-         in(z_.turns == 1 ? "" : R"(if (lane == 0 && begin < end && turn + 1 < {TURNS}) {{
-  pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
-  }}
-)") + in(R"(pyc_wgmma_values_done(o);
+         in(R"(pyc_wgmma_values_done(o);
   if (lane == 0 && begin < end) pyc_gate_arrive({V_FREE}u + before * 8u);
 )") + results() +
          "}\n}\n";
@@ -444,21 +473,29 @@ std::string HalvesWriter::products_of_values() const {
 
 // Element i·4 + h·2 + e of the thread is that of its row h and of key i·8 + quad·2 + e.
 std::string HalvesWriter::scores_by(loop::ExprId formula) const {
+  const std::vector<LinearNumber> linear = linear_numbers(formulas_.kernel().pool, a_, formula);
+  std::string firsts;
+  for (const LinearNumber& l : linear) firsts += l.first;
   const std::string score = formulas_.text([&](Emitter& emitter) {
+    for (const LinearNumber& l : linear) emitter.loaded_[l.of] = l.text;
     const auto place = [&](loop::VarId v, const char* name, const std::string& value) {
       if (v == loop::kNone) return;
       emitter.line(fmt::format("const {} {} = {};", emitter.var_type(v), name, value));
       emitter.declare(v, name);
     };
     emitter.any_nan_ = true;  // a row with a NaN is NaN, whichever it is
-    // Rows past the last one repeat it; nothing of them is stored.
-    place(a_.query_var, "row_query", in("row < {QUERIES} ? row : {QUERIES} - 1"));
+    for (size_t i = 0; i < of_head_.size(); ++i) {
+      emitter.loaded_[of_head_[i]] = fmt::format("of_head{}", i);
+    }
+    // Rows past the last one read what it reads; nothing of them is stored.
+    const bool past = reads_by_query_ && a_.queries % z_.rows != 0;
+    place(a_.query_var, "row_query", past ? in("row < {QUERIES} ? row : {QUERIES} - 1") : "row");
     place(a_.block_var, "key_block", "j");
     place(a_.key_var, "key_of_block", "u");
     emitter.declare(a_.product, "product");
     emitter.line("s[n] = " + emitter.value(formula) + ";");
   });
-  return in(R"(PYC_UNROLL for (i32 n = 0; n < {SCORES}; ++n) {{
+  return firsts + in(R"(PYC_UNROLL for (i32 n = 0; n < {SCORES}; ++n) {{
   const i32 row = own + n / 2 % 2 * 8;
   const i32 u = n / 4 * 8 + quad * 2 + n % 2;
   const float product = s[n];
@@ -584,7 +621,7 @@ std::string HalvesWriter::bring_next() const {
 // keys of the next block are on the unit together; the latter come first, so that the next weights
 // are computed while the former are still summed. Behind the last block they are those of whatever
 // keys lie there, and nobody looks at them: under a condition, the compiler would wait for every
-// single product.
+// single product. So the queries may be overwritten by the next tile's from the last scores on.
 //
 // Waiting for a gate is a branch. The one behind the weights is what keeps the compiler from
 // waiting for the sums before them: the instruction that waits names no register.
@@ -603,6 +640,9 @@ std::string HalvesWriter::blocks_of_keys() const {
   const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
   const u32 next_parity = next == 0u ? parity ^ 1u : parity;
   if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
+)") + in(z_.turns == 1 ? "" : R"(if (lane == 0 && j + 1 == end && turn + 1 < {TURNS}) {{
+  pyc_gate_arrive({Q_FREE}u + (u32)group * 8u);
+  }}
 )") + scores() +
          weights() + in(R"(if (j + 1 < end) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
   pyc_gate_wait({V_FULL}u + stage * 8u, parity);
@@ -645,21 +685,49 @@ std::string HalvesWriter::result_columns(bool by_reciprocal) const {
     emitter.line(fmt::format("y[e] = ({}){};", memory_type(type),
                              emitter.value(formulas_.written(out.value))));
   });
+  if (dtype_size(type) == 2) return text + "}\nwords[i / 4] = *(pyc_v4*)y;\n}\n";
   text += a_.columns < z_.columns ? in("}}\nif (c < {COLUMNS}) ") : "}\n";
   return text +
          fmt::format("*(PYC_GLOBAL pyc_v{0}*)({1} + (place * {2} + c)) = *(pyc_v{0}*)y;\n}}\n",
                      2 * dtype_size(type), buffer_name(out.buffer), a_.columns);
 }
 
+// Four neighbours have two columns each of eight that lie side by side. They exchange those of four
+// such places, so that each has all of one and stores 16 bytes.
+std::string HalvesWriter::whole_words(uint32_t buffer) const {
+  std::string text = in("PYC_UNROLL for (i32 b = 0; b < {SUMS} / 4; b += 4) {{\n");
+  for (const int distance : {1, 2}) {
+    text += fmt::format(R"(PYC_UNROLL for (i32 i = 0; i < 4; ++i) {{
+  if ((i & {0}) != 0) continue;
+  u32& low = words[b + i];
+  u32& high = words[b + i + {0}];
+  const bool upper = (quad & {0}) != 0;
+  const u32 other = pyc_shuffle_xor_u32(upper ? low : high, {0}u);
+  low = upper ? other : low;
+  high = upper ? high : other;
+  }}
+)",
+                        distance);
+  }
+  return text +
+         in("const pyc_v16 all = {{words[b], words[b + 1], words[b + 2], words[b + 3]}};\n"
+            "const i32 c = (b + quad) * 8;\n"
+            "if (row < {QUERIES} && c < {COLUMNS}) ") +
+         fmt::format("*(PYC_GLOBAL pyc_v16*)({} + (place * {} + c)) = all;\n}}\n",
+                     buffer_name(buffer), a_.columns);
+}
+
 // A row is divided by its sum through the sum's reciprocal, where all of it is moderate.
 std::string HalvesWriter::results() const {
   std::string text = in(R"(PYC_UNROLL for (i32 h = 0; h < 2; ++h) {{
   const i32 row = own + h * 8;
-  if (row < {QUERIES}) {{
   const i64 place = (i64)head * {QUERIES} + row;
   const float m_end = m[h];
   const float l_end = l[h];
 )");
+  const uint32_t y = a_.outputs[0].buffer;
+  const bool halves = y != loop::kNone && dtype_size(formulas_.kernel().buffers[y].dtype) == 2;
+  text += halves ? in("u32 words[{SUMS} / 4];\n{{\n") : in("if (row < {QUERIES}) {{\n");
   if (a_.outputs[0].buffer != loop::kNone && quotient_ == loop::kNone) {
     text += result_columns(false);
   } else if (a_.outputs[0].buffer != loop::kNone) {
@@ -673,6 +741,7 @@ std::string HalvesWriter::results() const {
 )") + result_columns(true) +
             "} else {\n" + result_columns(false) + "}\n";
   }
+  if (halves) text += "}\n" + whole_words(y) + in("if (row < {QUERIES}) {{\n");
   for (const size_t i : {size_t{1}, size_t{2}}) {
     const Attention::Output& out = a_.outputs[i];
     if (out.buffer == loop::kNone) continue;

@@ -4,10 +4,11 @@
 //
 // A block of threads takes 64 queries for each 128 of its threads (a group) through the blocks of
 // keys. Keys and values pass through stages in shared memory, which all groups read; a group that
-// is through with one says so, and nobody else waits. One group copies for itself; for several
-// another one does nothing else, with most of its registers left to them. Scores stay in the
-// registers the unit leaves them in: the 64 lanes of a row's sum are additions of one thread, then
-// of its four neighbours. As weights they are the unit's operand for the values.
+// is through with one says so, and nobody else waits. One group copies for itself, unless it has
+// the multiprocessor to itself; for several another one does nothing else, with most of its
+// registers left to them. Scores stay in the registers the unit leaves them in: the 64 lanes of a
+// row's sum are additions of one thread, then of its four neighbours. As weights they are the
+// unit's operand for the values.
 
 #include <cstdint>
 #include <string>
@@ -20,6 +21,7 @@ namespace pyc::cuda {
 struct AttentionCut {
   int64_t groups = 1;  // of 64 queries in a block of threads
   int64_t turns = 1;   // of so many queries that it takes one after the other
+  bool apart = false;  // another group copies, for one as well
 
   int64_t rows() const { return 64 * groups; }
 };
