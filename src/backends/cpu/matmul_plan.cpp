@@ -453,7 +453,9 @@ class Planner {
     const int64_t matrices = batch_strides(c, c.a, 1, strides);
     const bool fits = 4 * matrices * sizes_.m * sizes_.k <= kGatheredBytes;
     const bool shared = matrices < sizes_.batch;
-    const bool far = 4 * sizes_.n * sizes_.k > kFarBytes;
+    // On x86 threads have a cache each that holds their share of B: 16 of them gained nothing.
+    const int64_t near = target_.is_aarch64() ? kFarBytes : kFarBytes * threads_;
+    const bool far = 4 * sizes_.n * sizes_.k > near;
     return fits && (shared || far) && gathers_computed();
   }
 

@@ -16,6 +16,9 @@ constexpr int kMostColumns = 16;
 // Steps of a row that are written one after another.
 constexpr int64_t kRowSteps = 4;
 
+// Runs of so many elements are written out.
+constexpr int64_t kShortRun = 8;
+
 // What is written where the guard of a value does not hold: shorter than the value, or as it is.
 loop::ExprId other_than_guarded(const loop::Pool& pool, loop::ExprId value) {
   const loop::ExprNode& n = pool.node(value);
@@ -87,7 +90,10 @@ class ByteRowWriter : public ByteWriter {
         stride_(int64_t{p_.packed_rows(rows)} * p_.unroll) {}
 
   void run() {
+    const int64_t steps = (c_.k + step_ - 1) / step_;
+    if (scattered()) stack_ = b_.CreateAlloca(packed_type(), flow_.index(steps * step_));
     begin_packer(c_, f_, 3, b_, ex_);
+    if (scattered() && c_.k % step_ != 0) clear_step(in_row(flow_.index((steps - 1) * step_)));
     flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
       Value* to = flow_.at(f_->getArg(1), b_.CreateMul(i, flow_.index(p_.unroll)));
       Value* number = b_.CreateAdd(f_->getArg(2), i);
@@ -95,21 +101,23 @@ class ByteRowWriter : public ByteWriter {
         if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
         row(to);
       });
+      if (scattered()) spread(to);
       if (form_.sums) sum(to, i);
     });
     b_.CreateRetVoid();
   }
 
  private:
-  // Runs end within a step, so that their elements are written one by one.
+  // Runs end within a step, so that a row is first written to the stack, one by one.
   bool scattered() const { return split_.runs > 1 && split_.digit % step_ != 0; }
+  // The element k of that row.
+  Value* in_row(Value* k) { return b_.CreateInBoundsGEP(packed_type(), stack_, k); }
 
   void row(Value* to) {
-    if (scattered() && c_.k % step_ != 0) clear_step(flow_.at(to, c_.k / step_ * stride_));
     flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
                [&](Value* high, const FlowBuilder::State& at) {
                  const auto write = [&](loop::ExprId value) {
-                   return scattered() ? scatter(to, high, value) : run_of_steps(at[0], value);
+                   return scattered() ? scatter(high, value) : run_of_steps(at[0], value);
                  };
                  ex_.scoped([&] {
                    ex_.bind(split_.high, high);
@@ -136,21 +144,31 @@ class ByteRowWriter : public ByteWriter {
     store(llvm::Constant::getNullValue(vector(packed_type(), step_)), to);
   }
 
-  // One run of the row at `to`.
-  void scatter(Value* to, Value* high, loop::ExprId value) {
+  // One run of the row on the stack.
+  void scatter(Value* high, loop::ExprId value) {
     Value* first = b_.CreateMul(high, flow_.index(split_.digit));
-    flow_.loop(flow_.index(0), flow_.index(split_.digit), 1, true, [&](Value* low) {
-      Value* k = b_.CreateAdd(first, low);
-      Value* number = b_.CreateUDiv(k, flow_.index(step_));
-      Value* at = flow_.at(to, b_.CreateMul(number, flow_.index(stride_)));
-      at = b_.CreateInBoundsGEP(packed_type(), at, b_.CreateURem(k, flow_.index(step_)));
+    const auto element = [&](Value* low) {
+      Value* at = in_row(b_.CreateAdd(first, low));
       ex_.scoped([&] {
         ex_.bind(split_.low, low);
         Value* byte = ex_.eval(value);
         ex_.here();
         store(packed(byte), at);
       });
-    });
+    };
+    if (split_.digit > kShortRun) {
+      return flow_.loop(flow_.index(0), flow_.index(split_.digit), 1, true, element);
+    }
+    for (int64_t low = 0; low < split_.digit; ++low) element(flow_.index(low));
+  }
+
+  // That row, step by step.
+  void spread(Value* to) {
+    for (int64_t k = 0; k < c_.k; k += step_) {
+      Value* v = b_.CreateAlignedLoad(vector(packed_type(), step_), in_row(flow_.index(k)),
+                                      llvm::Align(1));
+      store(v, flow_.at(to, k / step_ * stride_));
+    }
   }
 
   void run_of_steps(Value* to, loop::ExprId value) {
@@ -204,6 +222,7 @@ class ByteRowWriter : public ByteWriter {
   const int rows_;
   const int64_t step_;    // of k
   const int64_t stride_;  // elements from one to the next
+  Value* stack_ = nullptr;
 };
 
 // Panels of B: of each column, as many k as lie together, all columns further.
