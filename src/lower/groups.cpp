@@ -206,8 +206,23 @@ class Former {
       through[v] = true;
       return spoils_product(v, p.elements, through) ? kKeepsStrides : "";
     }
-    if (read_again(v, p.elements)) return "read_again";
+    if (read_again(v, p.elements) && !is_widened_half(v, p)) return "read_again";
     return read_guarded(v) ? "read_guarded" : "";
+  }
+
+  // Whether `v`, whose probe is `p`, is a half as f32 for an op of single elements on a device with
+  // a matrix unit: reading it through costs an instruction there, storing it a launch.
+  bool is_widened_half(ir::ValueId v, const Probe& p) {
+    if (options_.unit.empty()) return false;
+    const loop::ExprNode& n = p.pool->node(p.result);
+    if (n.op != loop::Op::kConvert || n.dtype != DType::kF32) return false;
+    const loop::ExprNode& from = p.pool->node(n.a);
+    if (from.op != loop::Op::kLoad || from.b != loop::kNone || !is_half(from.dtype)) return false;
+    const ir::Node& reader = graph_.nodes[readers_.of(v)[0]];
+    return reader.op->kernel == nullptr &&
+           std::ranges::all_of(reader.outputs, [&](ir::ValueId out) {
+             return plain_probe(out).pointwise() && !plain_probe(out).moves_data();
+           });
   }
 
   // Whether an element of `v`, one of `elements`, is read more than once: by what reads it or what

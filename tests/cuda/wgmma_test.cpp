@@ -260,6 +260,7 @@ TEST(CudaWgmma, MapsNeverChangeBits) {
       {{24, 24, 2104}, {64, 64, false, 8, true, kByMaps}, {0}},
       {{16, 16, 9304}, {64, 64, false, 8, true, kByMaps}, {2}},
       {{64 * 20, 8 * 15, 80}, {64, 8, false, 12, false, kByMaps}, {2}},
+      {{104, 72, 136}, {64, 48, true, 3, false, kByMaps}, {0, 2}},
   };
   for (const Case& c : cases) {
     for (const int turned : c.turned) {
@@ -269,6 +270,34 @@ TEST(CudaWgmma, MapsNeverChangeBits) {
       EXPECT_TRUE(*found == run.expected())
           << c.tile.rows << "x" << c.tile.columns << " of " << c.shape.m << "," << c.shape.n << ","
           << c.shape.k << " turned " << turned;
+    }
+  }
+}
+
+// What stores read is fetched ahead, of whole tiles, of rests, swapped or of segments that run
+// together; a bias is no matrix, and its halves are no kernel of their own.
+TEST(CudaWgmma, ResidualsAreFetchedAhead) {
+  for (const ProductShape& s : {ProductShape{512, 768, 72}, {136, 264, 72}, {24, 64, 2104}}) {
+    const std::string text = fmt::format(
+        "graph @g(%a: bf16[{0},{2}], %b: bf16[{2},{1}], %c: bf16[{1}], %r: bf16[{0},{1}]) -> (%y) "
+        "{{\n  %p = matmul(%a, %b)\n  %q = add(%p, %c)\n  %y = add(%q, %r)\n}}\n",
+        s.m, s.n, s.k);
+    const bool is_whole = s.n % 64 == 0 && s.m % 64 == 0;
+    const std::vector<std::string> kernels = expect_bits(text);
+    ASSERT_EQ(kernels.size(), 1U) << text;
+    if (is_whole) {
+      EXPECT_NE(kernels[0].find("_64x64"), std::string::npos) << kernels[0];
+    }
+    for (const cuda::WgmmaTile& tile :
+         {cuda::WgmmaTile{64, 64, false, 4, false, true}, {64, 16, true, 4, s.k > 1024, true}}) {
+      const auto texts = tile_texts(text, tile);
+      ASSERT_TRUE(texts.ok()) << texts.status().to_string();
+      const std::string& kernel = texts->front().text;
+      const size_t first = kernel.find("pyc_prefetch(b");
+      EXPECT_NE(first, std::string::npos) << kernel;
+      EXPECT_EQ(kernel.find("pyc_prefetch(b", first + 1), std::string::npos) << kernel;
+      // Pieces of whole tiles have it in registers before.
+      EXPECT_EQ(kernel.find("pyc_v16 ahead") != std::string::npos, is_whole && !tile.swapped);
     }
   }
 }

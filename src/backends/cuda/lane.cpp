@@ -109,8 +109,9 @@ Status CudaLane::fill_parameters() {
   return {};
 }
 
+// A kernel alone takes 0.3 µs longer as a graph than launched by itself.
 Status CudaLane::build_graph() {
-  if (engine_.launches == 0 || shelf_.get() != nullptr) return {};
+  if (engine_.launches < 2 || shelf_.get() != nullptr) return {};
   PYC_ASSIGN(LaunchGraph graph, LaunchGraph::create(engine_.gpu().device));
   for (const BoundLaunch& step : engine_.steps) {
     if (step.function == nullptr) continue;
@@ -180,8 +181,9 @@ Status CudaLane::place_tensors(Views inputs, Views outputs) {
     if (!moved_[s]) continue;
     const BoundLaunch& step = engine_.steps[s];
     PYC_TRY(encode_maps(step));
-    if (!graph_) continue;
-    PYC_TRY(graph_->update(step.node, step.function, step.shape, parameters_of(step)));
+    if (graph_) {
+      PYC_TRY(graph_->update(step.node, step.function, step.shape, parameters_of(step)));
+    }
     moved_[s] = false;
   }
   return {};
@@ -236,9 +238,9 @@ Status CudaLane::submit(Views inputs, Views outputs, runtime::RunStats& stats,
                         runtime::StepTimes times) {
   PYC_TRY(place_tensors(inputs, outputs));
   PYC_TRY(send_inputs(inputs, stats));
-  if (!times.ns.empty() || shelf_.get() != nullptr) {
+  if (!times.ns.empty() || !graph_) {
     PYC_TRY(launch_steps(!times.ns.empty(), stats));
-  } else if (graph_) {
+  } else {
     PYC_TRY(stream_.launch(*graph_));
   }
   return fetch_outputs(outputs, stats);

@@ -214,22 +214,30 @@ std::string NeighbourEmitter::place(const Affine& base) {
   return value(outer) + " + j0";
 }
 
-// What has a guard is read if that is the same for all, and is zero where it is false.
-void NeighbourEmitter::read_side_by_side(ExprId e, int64_t v) {
-  const loop::ExprNode n = pool_.node(e);
-  if (n.op != loop::Op::kLoad) return;
+bool NeighbourEmitter::reads_at_once(ExprId load, int64_t v) {
+  const loop::ExprNode n = pool_.node(load);
+  if (n.op != loop::Op::kLoad) return false;
   if (n.b != kNone) {
     const bool zero = pool_.node(n.c).op == loop::Op::kConst && pool_.node(n.c).word == 0;
-    if (!zero || varies(n.b) || reads_memory(n.b)) return;
+    if (!zero || varies(n.b) || reads_memory(n.b)) return false;
   }
   const auto buffer = static_cast<uint32_t>(n.imm);
   const loop::Buffer& b = kernel_.buffers[buffer];
-  if (b.access != loop::Access::kRead || dtype_size(n.dtype) * v < 2) return;
-  if (is_narrow_int(n.dtype) || n.dtype == DType::kF4E2M1) return;
-  const auto base = aligned_base(buffer, n.a, v);
-  if (!base) return;
+  if (b.access != loop::Access::kRead || dtype_size(n.dtype) * v < 2) return false;
+  if (is_narrow_int(n.dtype) || n.dtype == DType::kF4E2M1) return false;
+  return aligned_base(buffer, n.a, v).has_value();
+}
+
+// What has a guard is read if that is the same for all, and is zero where it is false.
+void NeighbourEmitter::read_side_by_side(ExprId e, int64_t v) {
+  if (!reads_at_once(e, v)) return;
+  const loop::ExprNode n = pool_.node(e);
+  const auto buffer = static_cast<uint32_t>(n.imm);
   const std::string array = fmt::format("x{}", e);
-  std::string read = moves(array, buffer, place(*base), v, false);
+  const auto given = given_.find(e);
+  std::string read = given != given_.end()
+                         ? fmt::format("*(pyc_v16*)({}) = {};\n", array, given->second)
+                         : moves(array, buffer, place(*aligned_base(buffer, n.a, v)), v, false);
   if (n.b != kNone) {
     read = fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {}[e] = 0;\nif ({}) {{\n{}}}\n", v,
                        array, value(n.b), read);

@@ -5,6 +5,7 @@
 // reduce, as over the taps of a window, run once for all neighbours.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ class NeighbourEmitter : public Emitter {
   // The loop's statements at j0 … j0 + v - 1, where element e is at j0 + e. `declare_more` declares
   // what else an element has.
   void emit_elements(int64_t v, const std::function<void()>& declare_more = {});
+
+  // Whether the v neighbours of a load are read at once.
+  bool reads_at_once(loop::ExprId load, int64_t v);
+  // The thread has them already: text of 16 bytes.
+  void give(loop::ExprId load, std::string text) { given_[load] = std::move(text); }
 
   // Stores' quotients are taken by `pyc_near_quotient`, and once more by division if one of a
   // thread's was not for it: a division branches, so that elements wait for each other.
@@ -59,6 +65,7 @@ class NeighbourEmitter : public Emitter {
   const std::vector<bool>& unaligned_;
   std::string reads_;
   std::vector<bool> used_;
+  std::map<loop::ExprId, std::string> given_;
   std::vector<loop::Reduction> reduced_;  // results that are there, by element
   int stored_ = 0;
   bool together_ = false;

@@ -13,8 +13,11 @@ namespace {
 using loop::ExprId;
 using loop::kNone;
 
-constexpr int64_t kWarpThreads = 32;
+constexpr int64_t kLongNeeds = 40;      // registers more than what is stored after few operations
+constexpr int64_t kWordsBytes = 16;     // that a thread reads at once
+constexpr int64_t kFetchedBytes = 128;  // of memory
 constexpr int64_t kRowsOfWarp = 16;     // of a tile
+constexpr int64_t kFewSegments = 4;     // that are read at once
 constexpr int64_t kNarrowColumns = 32;  // columns of a piece of 16 rows, at most
 constexpr int64_t kWideColumns = 64;    // of 8 rows
 // So many floats more between rows let four rows be written without a conflict of banks.
@@ -30,7 +33,9 @@ struct SumPiece {
 };
 SumPiece piece_of(const WgmmaTile& tile) {
   if (!tile.swapped && tile.columns % kWideColumns == 0) return {kRowsOfWarp / 2, kWideColumns};
-  return {kRowsOfWarp, std::min(tile.columns, kNarrowColumns)};
+  int64_t columns = kNarrowColumns;
+  while (tile.columns % columns != 0) columns /= 2;
+  return {kRowsOfWarp, columns};
 }
 int64_t warps_of_tile(const WgmmaTile& tile) { return tile.rows / kRowsOfWarp; }
 
@@ -57,6 +62,7 @@ class EpilogueWriter {
     const int64_t count = piece_.rows * piece_.columns / v;
     const int64_t rounds = (count + kWarpThreads - 1) / kWarpThreads;
     e.line(place());
+    const std::string ahead = read_ahead(e, v, rounds);
     e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
            "pyc_warp_barrier();");
     // Several at once hide what one waits for, if sums leave registers for that.
@@ -76,11 +82,100 @@ class EpilogueWriter {
                          loop(true, "PYC_ROLLED")));
     }
     const std::string piece = e.close_scope();
-    e.line(each_piece() + " {\n" + piece + "}");
+    e.line(ahead + each_piece() + " {\n" + piece + "}");
     return e.close_scope();
   }
 
+  std::string prefetches(int64_t first, const std::string& rank) const {
+    std::string text;
+    for (const ExprId load : loads()) {
+      Emitter e(e_.kernel, cuda_dialect(), e_.symbol);
+      e.open_scope();
+      declare_digits(e, "batch", "i32", c_.batch_vars, c_.batch);
+      e.open_scope();
+      const loop::ExprNode& n = e_.kernel.pool.node(load);
+      const int64_t line = kFetchedBytes / dtype_size(n.dtype);
+      const int64_t along = ((tile_.swapped ? tile_.rows : tile_.columns) + line - 1) / line;
+      const int64_t lines = along * (tile_.swapped ? tile_.columns : tile_.rows);
+      declare_index(e, c_.m_var, "i",
+                    fmt::format("first_{} + line / {}", tile_.swapped ? "column" : "row", along));
+      declare_index(
+          e, c_.n_var, "j",
+          fmt::format("first_{} + line % {} * {}", tile_.swapped ? "row" : "column", along, line));
+      if (!is_whole()) e.line(fmt::format("if (i >= {} || j >= {}) continue;", c_.m, c_.n));
+      e.line(fmt::format("pyc_prefetch({} + {});", buffer_name(static_cast<uint32_t>(n.imm)),
+                         e.value(n.a)));
+      const std::string body = e.close_scope();
+      const std::string share = rank.empty() ? "" : fmt::format(" + ({}) * {}", rank, kWarpThreads);
+      e.line(
+          fmt::format("if (thread < {0} + {1}) PYC_ROLLED for (i32 line = thread - {0}{2}; line < "
+                      "{3}; line += {4}) "
+                      "{{\n{5}}}",
+                      first, kWarpThreads, share, lines, kWarpThreads * e_.segments, body));
+      text += e.close_scope();
+    }
+    return text.empty() ? "" : "{\n" + text + "}\n";
+  }
+
  private:
+  // A warp's stores wait for what they read, and what they read waits for the stores before, which
+  // may be to the same place. So matrices are read for several pieces at once. Returns the
+  // variables they are read to.
+  std::string read_ahead(NeighbourEmitter& e, int64_t v, int64_t rounds) const {
+    if (e_.segments > 1 || !is_whole() || !piece_.wide() || rounds != 2) return "";
+    std::string variables;
+    for (const ExprId load : loads()) {
+      const loop::ExprNode& n = e_.kernel.pool.node(load);
+      if (dtype_size(n.dtype) * v != kWordsBytes || !e.reads_at_once(load, v)) continue;
+      const int64_t pieces = wgmma_pieces(tile_);
+      int64_t at_once =
+          std::clamp<int64_t>((e_.registers - (is_long() ? kLongNeeds : 0)) / (4 * rounds), 1, 4);
+      while (pieces % at_once != 0) --at_once;
+      Emitter other(e_.kernel, cuda_dialect(), e_.symbol);
+      other.open_scope();
+      declare_digits(other, "batch", "i32", c_.batch_vars, c_.batch);
+      other.line(fmt::format("const i32 at = q % {} * {} + thread % {};", rounds, kWarpThreads,
+                             kWarpThreads));
+      other.line(fmt::format("const i32 piece = begin + q / {};\n{}", rounds, place()));
+      declare_index(other, c_.m_var, "i", fmt::format("row + at / {}", piece_.columns / v));
+      declare_index(other, c_.n_var, "j",
+                    fmt::format("column + at % {} * {}", piece_.columns / v, v));
+      const std::string name = fmt::format("ahead{}", load);
+      other.line(fmt::format("{}[q] = *(PYC_GLOBAL const pyc_v16*)({} + {});", name,
+                             buffer_name(static_cast<uint32_t>(n.imm)), other.value(n.a)));
+      e.line(
+          fmt::format("if (piece % {0} == 0) {{\nconst i32 begin = piece;\nPYC_UNROLL for (i32 q = "
+                      "0; q < {1}; ++q) {{\n{2}}}\n}}",
+                      at_once, at_once * rounds, other.close_scope()));
+      e.line(fmt::format(
+          "pyc_v16 now{0}[{1}];\nPYC_UNROLL for (i32 q = 0; q < {2}; ++q) if (piece % {2} "
+          "== q) PYC_UNROLL for (i32 k = 0; k < {1}; ++k) now{0}[k] = {3}[q * {1} + k];",
+          load, rounds, at_once, name));
+      e.give(load, fmt::format("round == 0 ? now{0}[0] : now{0}[1]", load));
+      variables += fmt::format("pyc_v16 {}[{}];\n", name, at_once * rounds);
+    }
+    return variables;
+  }
+
+  // What stores read of each row and column, neighbours along n, that lies where its indices say.
+  std::vector<ExprId> loads() const {
+    const loop::Pool& pool = e_.kernel.pool;
+    std::vector<ExprId> out;
+    if (c_.m_var == kNone || c_.n_var == kNone) return out;
+    for (const ExprId e : expressions()) {
+      const loop::ExprNode& n = pool.node(e);
+      if (n.op != loop::Op::kLoad || n.b != kNone) continue;
+      if (e_.kernel.buffers[static_cast<size_t>(n.imm)].access != loop::Access::kRead) continue;
+      const loop::Affine at = loop::affine_of(pool, n.a);
+      const bool is_matrix = std::ranges::all_of(
+          at.terms, [&](const auto& term) { return pool.node(term.first).op == loop::Op::kVar; });
+      if (is_matrix && at.coefficient(pool, c_.n_var) == 1 && at.coefficient(pool, c_.m_var) > 1) {
+        out.push_back(e);
+      }
+    }
+    return out;
+  }
+
   // What a warp stores in a round; where it is guarded, of what lies within the result.
   std::string one_round(NeighbourEmitter& e, int64_t v, bool guarded) const {
     e.open_scope();
@@ -194,10 +289,10 @@ class EpilogueWriter {
     const std::string at = fmt::format("from + i * {}u", halves * step);
     text += fmt::format("{}pyc_far2(0, {}, joined + 2 * i);\n", each, at);
     text += fmt::format(
-        "for (u32 s = 1; s < {}; ++s) {{\n{}{{\nfloat next[2];\npyc_far2(s, {}, next);\n"
+        "{}for (u32 s = 1; s < {}; ++s) {{\n{}{{\nfloat next[2];\npyc_far2(s, {}, next);\n"
         "joined[2 * i] = pyc_add_f32(joined[2 * i], next[0]);\n"
         "joined[2 * i + 1] = pyc_add_f32(joined[2 * i + 1], next[1]);\n}}\n}}\n",
-        e_.segments, each, at);
+        e_.segments <= kFewSegments ? "PYC_UNROLL " : "", e_.segments, each, at);
     for (int64_t i = 0; i < pairs; ++i) {
       const int64_t block = halves == 2 ? i : i / 2;
       const int64_t rows = halves == 2 ? 0 : i % 2 * 8;
@@ -210,20 +305,24 @@ class EpilogueWriter {
   // Whether what is stored takes more than a few operations to compute.
   bool is_long() const {
     constexpr size_t kFew = 40;
+    return expressions().size() > kFew;
+  }
+  // All that stored values are made of, but for places.
+  std::vector<ExprId> expressions() const {
     std::vector<ExprId> open;
     for (const loop::Stmt& s : over_n_.body) open.push_back(e_.kernel.stores[s.index].value);
     std::vector<bool> seen(e_.kernel.pool.size(), false);
-    size_t count = 0;
+    std::vector<ExprId> out;
     while (!open.empty()) {
       const ExprId e = open.back();
       open.pop_back();
       if (e == kNone || seen[e]) continue;
       seen[e] = true;
-      ++count;
+      out.push_back(e);
       const loop::ExprNode& n = e_.kernel.pool.node(e);
       if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
     }
-    return count > kFew;
+    return out;
   }
 
   void store_elements(NeighbourEmitter& e, int64_t v) const {
@@ -271,6 +370,11 @@ int64_t wgmma_pieces(const WgmmaTile& tile) {
 
 std::string wgmma_epilogue(const WgmmaEpilogue& epilogue) {
   return EpilogueWriter(epilogue).write();
+}
+
+std::string wgmma_prefetches(const WgmmaEpilogue& epilogue, int64_t first,
+                             const std::string& rank) {
+  return EpilogueWriter(epilogue).prefetches(first, rank);
 }
 
 }  // namespace pyc::cuda

@@ -21,7 +21,8 @@ struct WgmmaEpilogue {
   WgmmaTile tile;
   int64_t row_extent = 0;  // of the result, along the tile's rows
   int64_t column_extent = 0;
-  int64_t at = 0;  // in shared memory, wgmma_piece_bytes of it
+  int64_t at = 0;         // in shared memory, wgmma_piece_bytes of it
+  int64_t registers = 0;  // of a thread, that may hold what its stores will read
   // Segments that run together, each with its sums from the beginning of its block's shared memory
   // on, pair by pair of its threads. 1: the sums are in `total`.
   int64_t segments = 1;
@@ -35,5 +36,10 @@ int64_t wgmma_pieces(const WgmmaTile& tile);
 // Text for all threads that multiply. It knows `thread`, `batch`, `first_row` and `first_column`,
 // and `rank` where segments run together: each of their blocks then joins and stores its share.
 std::string wgmma_epilogue(const WgmmaEpilogue& epilogue);
+
+// Text for the warp of thread `first`, before the products of a tile: what its stores will read,
+// as a residual, is fetched from memory while they run. Of blocks that run together each, `rank`,
+// has its share. Empty if there is nothing.
+std::string wgmma_prefetches(const WgmmaEpilogue& epilogue, int64_t first, const std::string& rank);
 
 }  // namespace pyc::cuda

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cuda/generators/product_runs.h"
+
 namespace pyc::cuda {
 namespace {
 
@@ -23,12 +25,40 @@ PYC_FN void pyc_gate_expect_bytes(u32 at, u32 bytes) {
                "r"(bytes) : "memory");
 }
 PYC_FN void pyc_gates_ready() {
-  asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 #endif
 )";
 
+bool has_map(const WgmmaProduct& product, bool of_b) {
+  const lower::Contraction& c = product.contraction();
+  const loop::Pool& pool = c.kernel->pool;
+  const loop::ExprId load = padded_load(pool, (of_b ? c.b : c.a).value, product.factors);
+  return load != loop::kNone && wgmma_bring(product, of_b) != WgmmaBring::kElements &&
+         map_of(side_of_stage(pool, load, product, of_b)).has_value();
+}
+
 }  // namespace
+
+MappedSide side_of_stage(const loop::Pool& pool, loop::ExprId load, const WgmmaProduct& product,
+                         bool of_b) {
+  const lower::Contraction& c = product.contraction();
+  const bool in_columns = of_b != product.tile.swapped;
+  return {.pool = &pool,
+          .load = load,
+          .row_var = of_b ? c.n_var : c.m_var,
+          .k_var = c.k_var,
+          .extent = of_b ? c.n : c.m,
+          .k = c.k,
+          .rows = in_columns ? product.tile.columns : product.tile.rows,
+          .depth = kStageDepth,
+          .along_rows = wgmma_bring(product, of_b) == WgmmaBring::kAlongRows};
+}
+
+bool wgmma_has_maps(const WgmmaProduct& product) {
+  return product.contraction().batch_size() == 1 && has_map(product, false) &&
+         has_map(product, true);
+}
 
 std::optional<TensorMap> map_of(const MappedSide& s) {
   const loop::Pool& pool = *s.pool;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/cuda/generators/wgmma_text.h"
 #include "backends/cuda/tensor_map.h"
 #include "loop/loop.h"
 
@@ -22,6 +23,10 @@ struct MappedSide {
   int64_t depth = 0;
   bool along_rows = false;  // neighbours in memory are neighbours along the rows
 };
+
+// The side that operand a or b of a product is, whose element is `load` of that pool.
+MappedSide side_of_stage(const loop::Pool& pool, loop::ExprId load, const WgmmaProduct& product,
+                         bool of_b);
 
 // The map of the side, but for its buffer's number; nothing where it is no matrix.
 std::optional<TensorMap> map_of(const MappedSide& side);

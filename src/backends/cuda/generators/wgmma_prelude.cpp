@@ -67,7 +67,13 @@ PYC_FN float pyc_near_reciprocal(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+PYC_FN void pyc_prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+PYC_FN void pyc_cluster_part() {
+  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+}
 #else
+#define pyc_cluster_part() pyc_cluster_barrier()
+#define pyc_prefetch(at)
 PYC_FN float pyc_near_reciprocal(float x) { return 1.0f / x; }
 #endif
 PYC_FN u32 pyc_is_far(float x) {

@@ -24,9 +24,12 @@ namespace pyc::cuda {
 //   pyc_gate_wait(at, parity)        waits until it has opened for the turn of this parity: the
 //                                    first has 0
 //   pyc_cluster_barrier              of all threads of blocks that run together
+//   pyc_cluster_part                 the same for those who only read from each other before: what
+//                                    they wrote elsewhere need not be there yet
 //   pyc_far2(rank, at, to)           reads two floats from shared memory of one of them
 //   pyc_fewer_registers, pyc_more_registers  what the threads of a group need from here on
 //   pyc_put2(to, a, b)               two floats side by side
+//   pyc_prefetch(at)                 a line of memory will be read soon
 // All are given by someone else where PYC_FENCED is defined.
 struct WgmmaInstruction {
   DType factors = DType::kBF16;

@@ -8,6 +8,7 @@
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "backends/cuda/generators/product_runs.h"
+#include "backends/cuda/generators/wgmma_bring.h"
 #include "backends/cuda/generators/wgmma_epilogue.h"
 #include "backends/cuda/generators/wgmma_maps.h"
 #include "backends/cuda/generators/wgmma_prelude.h"
@@ -23,10 +24,9 @@ using loop::ExprId;
 using loop::kNone;
 using loop::VarId;
 
-constexpr int64_t kDepth = 64;                    // of a stage, along k
-constexpr int64_t kRowBytes = 128;                // of a stage's row, and of the swizzle
-constexpr int64_t kChunk = 8;                     // elements of 16 bytes
-constexpr int64_t kStageChunks = kRowBytes / 16;  // of a row
+constexpr int64_t kDepth = kStageDepth;
+constexpr int64_t kRowBytes = kStageRowBytes;
+constexpr int64_t kChunk = 8;      // elements of 16 bytes
 constexpr int64_t kThreads = 128;  // that compute kRows rows together, or bring operands
 constexpr int64_t kRows = 64;
 constexpr int64_t kBlock = 16;  // of k in one instruction
@@ -34,6 +34,7 @@ constexpr int64_t kGateBytes = 8;
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
 constexpr int64_t kFewStages = 4;
+constexpr int64_t kEarlyStages = 2;      // of a ring that maps fill
 constexpr double kMostTiles = 1e9;       // tiles are counted in i32
 constexpr int64_t kMostRegisters = 232;  // of a thread
 constexpr int64_t kRegisters = 1 << 16;  // of a multiprocessor
@@ -44,19 +45,6 @@ constexpr int64_t kMostResident = 3;
 // the sums of all but one need more.
 constexpr int64_t kSpareRegisters = 64;
 constexpr int64_t kFewestRegisters = 40;
-
-// One side of the tile.
-struct Side {
-  ExprId value = kNone;  // of the operand, rounded to the factors' type
-  VarId var = kNone;     // of its rows; kNone: there is one
-  int64_t extent = 1;
-  int64_t rows = 0;  // in a tile
-  bool of_b = false;
-  WgmmaBring bring = WgmmaBring::kElements;
-  int64_t bytes() const { return rows * kRowBytes; }
-  bool elements() const { return bring == WgmmaBring::kElements; }
-  bool along_rows() const { return bring == WgmmaBring::kAlongRows; }
-};
 
 const lower::Contraction::Operand& operand_of(const WgmmaProduct& product, bool of_b) {
   return of_b ? product.contraction().b : product.contraction().a;
@@ -85,8 +73,10 @@ bool brings_elements(const WgmmaProduct& product) {
          wgmma_bring(product, true) == WgmmaBring::kElements;
 }
 
-// Threads that bring: twice as many where they compute elements.
+// Threads that bring: twice as many where they compute elements. One has maps do it, and a warp is
+// enough where no group gives registers to another.
 int64_t bringing_threads(const WgmmaProduct& product) {
+  if (product.tile.maps && groups_of(product.tile) == 1) return kWarpThreads;
   return brings_elements(product) ? 2 * kThreads : kThreads;
 }
 int64_t threads_of(const WgmmaProduct& product) {
@@ -95,26 +85,6 @@ int64_t threads_of(const WgmmaProduct& product) {
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// The side of a stage that operand a or b is, whose element is `load`.
-MappedSide mapped(const loop::Pool& pool, ExprId load, const WgmmaProduct& product, bool of_b) {
-  const lower::Contraction& c = product.contraction();
-  const bool in_columns = of_b != product.tile.swapped;
-  return {.pool = &pool,
-          .load = load,
-          .row_var = row_var_of(c, of_b),
-          .k_var = c.k_var,
-          .extent = row_count_of(c, of_b),
-          .k = c.k,
-          .rows = in_columns ? product.tile.columns : product.tile.rows,
-          .depth = kDepth,
-          .along_rows = wgmma_bring(product, of_b) == WgmmaBring::kAlongRows};
-}
-bool has_map(const WgmmaProduct& product, bool of_b) {
-  const loop::Pool& pool = product.contraction().kernel->pool;
-  const ExprId load = padded_load(pool, operand_of(product, of_b).value, product.factors);
-  return load != kNone && wgmma_bring(product, of_b) != WgmmaBring::kElements &&
-         map_of(mapped(pool, load, product, of_b)).has_value();
-}
 // Of a thread that multiplies, roughly: sums, totals where segments follow one another, addresses.
 int64_t registers_of(const WgmmaProduct& product) {
   const int64_t sums = product.tile.columns / 2;
@@ -135,6 +105,15 @@ std::optional<RegisterShares> register_shares(const WgmmaProduct& product) {
   const int64_t most =
       std::min({kMostRegisters, rounded_up(wanted, 8), (all - kFewestRegisters) / groups / 8 * 8});
   return RegisterShares{most, all - groups * most};
+}
+
+// Of a thread that multiplies, besides what it needs for that and for its results.
+int64_t registers_left(const WgmmaProduct& product) {
+  const auto shares = register_shares(product);
+  const int64_t all =
+      shares ? shares->multiplying
+             : std::min(kRegisters / threads_of(product) / wgmma_resident(product), kMostRegisters);
+  return all - registers_of(product);
 }
 
 class WgmmaWriter {
@@ -188,7 +167,14 @@ class WgmmaWriter {
       body += each_item(joined() + epilogue());
     } else {
       if (!by_maps()) {
-        out_.text += bring_function(rows_, "rows") + bring_function(columns_, "columns");
+        const WgmmaBringing all{.kernel = kernel_,
+                                .contraction = c_,
+                                .symbol = symbol_,
+                                .parameters = buffer_parameters(),
+                                .threads = bringing_,
+                                .knows_terms = knows_terms()};
+        out_.text += wgmma_bring_function(all, rows_, "rows") +
+                     wgmma_bring_function(all, columns_, "columns");
       }
       body += gates() + fmt::format("if (thread >= {}) {{\n{}}} else {{\n{}}}\n", multiplying_,
                                     bringing(), multiplying());
@@ -203,7 +189,7 @@ class WgmmaWriter {
  private:
   bool by_maps() const { return p_.tile.maps && part_ != Part::kJoin; }
   void add_maps() {
-    for (const Side* s : {&rows_, &columns_}) {
+    for (const WgmmaSide* s : {&rows_, &columns_}) {
       auto map = map_of(mapped_side(kernel_.pool, *s));
       PYC_CHECK(map.has_value(), "wgmma_fits was asked");
       const auto buffer = static_cast<uint32_t>(kernel_.pool.node(s->value).imm);
@@ -212,8 +198,8 @@ class WgmmaWriter {
       out_.maps.push_back(*map);
     }
   }
-  MappedSide mapped_side(const loop::Pool& pool, const Side& s) const {
-    return mapped(pool, s.value, p_, s.of_b);
+  MappedSide mapped_side(const loop::Pool& pool, const WgmmaSide& s) const {
+    return side_of_stage(pool, s.value, p_, s.of_b);
   }
 
   bool of_segments() const { return part_ == Part::kSegments || part_ == Part::kTogether; }
@@ -232,8 +218,8 @@ class WgmmaWriter {
     return inner->reductions[0];
   }
 
-  Side side(bool of_b, int64_t rows) {
-    Side s;
+  WgmmaSide side(bool of_b, int64_t rows) {
+    WgmmaSide s;
     const loop::Reduction& product = product_of(kernel_);
     const ExprId value = of_b ? product.value2 : product.value;
     const loop::ExprNode& n = kernel_.pool.node(value);
@@ -247,214 +233,7 @@ class WgmmaWriter {
     return s;
   }
 
-  static int64_t tiles_of(const Side& s) { return (s.extent + s.rows - 1) / s.rows; }
-
-  void declare_batch(Emitter& e) const {
-    declare_digits(e, "batch", "i32", c_.batch_vars, c_.batch);
-  }
-
-  // A function that brings rows first … and k0 … of one operand to a place in shared memory, 16
-  // bytes a thread and round.
-  std::string bring_function(const Side& s, const std::string& name) const {
-    Emitter e(kernel_, cuda_dialect(), symbol_);
-    declare_batch(e);
-    is_plain(s) ? bring_plain(e, s) : bring_rounds(e, s);
-    return e.finished(
-        fmt::format("PYC_FN void {}_{}({}u32 me, i32 batch, i32 first, i32 k0, u32 to)", symbol_,
-                    name, buffer_parameters()));
-  }
-
-  // How far apart the rows of a tile lie, where that is one number: within a tile, quotients of
-  // rows by multiples of its rows stay as they are and remainders count.
-  std::optional<int64_t> row_step(const Side& s) const {
-    const loop::Pool& pool = kernel_.pool;
-    int64_t step = 0;
-    for (const auto& [term, factor] : loop::affine_of(pool, pool.node(s.value).a).terms) {
-      if (s.var == kNone || !loop::depends_on(pool, term, s.var)) continue;
-      const loop::ExprNode& n = pool.node(term);
-      const bool quotient = n.op == loop::Op::kFloorDiv;
-      if (quotient || n.op == loop::Op::kFloorMod) {
-        const loop::ExprNode& by = pool.node(n.b);
-        if (pool.node(n.a).op != loop::Op::kVar || by.op != loop::Op::kConst) return std::nullopt;
-        if (static_cast<int64_t>(by.word) % s.rows != 0) return std::nullopt;
-      } else if (n.op != loop::Op::kVar) {
-        return std::nullopt;
-      }
-      if (!quotient) step += factor;
-    }
-    return step;
-  }
-
-  // Whether all of a stage's side lies constants apart: rows a step from each other, and where
-  // rounds go along k too, addresses that are sums of the variables' multiples.
-  bool is_plain(const Side& s) const {
-    const loop::Pool& pool = kernel_.pool;
-    if (s.elements() || pool.node(s.value).b != kNone) return false;
-    if (!s.along_rows()) return row_step(s).has_value();
-    const loop::Affine offset = loop::affine_of(pool, pool.node(s.value).a);
-    return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
-      return pool.node(term.first).op == loop::Op::kVar;
-    });
-  }
-
-  // One address in memory and one in the stage, from which all rounds are constants away: a copy
-  // holds on to the registers of its addresses, and has to be waited for before they change. What
-  // is not there is not read, wherever its address may be.
-  void bring_plain(Emitter& e, const Side& s) const {
-    const int64_t at_once = bringing_ / kStageChunks;
-    const int64_t in_depth = kDepth / at_once;  // rounds, along the rows
-    const int64_t count = s.rows * kStageChunks;
-    e.line(fmt::format(fmt::runtime(s.along_rows() ? "const u32 r = me % {0} * {1}, d = me / {0};"
-                                                   : "const u32 r = me / {0}, d = me % {0} * {1};"),
-                       kStageChunks, kChunk));
-    declare_index(e, s.var, "row", "first + r");
-    declare_index(e, c_.k_var, "k", "k0 + d");
-    const loop::ExprNode load = kernel_.pool.node(s.value);
-    e.line(fmt::format("PYC_GLOBAL const u16* from = {} + {};\nconst u32 place = to + ({});",
-                       buffer_name(static_cast<uint32_t>(load.imm)), e.value(load.a), place_of(s)));
-    const loop::Affine offset = loop::affine_of(kernel_.pool, load.a);
-    const int64_t along_k = offset.coefficient(kernel_.pool, c_.k_var);
-    const int64_t along_row = *row_step(s);
-    for (int64_t i = 0; i * bringing_ < count; ++i) {
-      const int64_t rows = s.along_rows() ? i / in_depth * kRows : i * at_once;
-      const int64_t depth = s.along_rows() ? i % in_depth * at_once : 0;
-      const int64_t further =
-          s.along_rows() ? i / in_depth * kDepth * kRowBytes + depth * kRowBytes : rows * kRowBytes;
-      std::string there;
-      if (s.extent % s.rows != 0) {
-        there = fmt::format("first + r + {} < {}", rows, s.extent);
-      }
-      if (c_.k % kDepth != 0) {
-        there += fmt::format("{}k0 + d + {} < {}", there.empty() ? "" : " && ", depth, c_.k);
-      }
-      const int64_t left = count - i * bringing_;
-      e.line(fmt::format("{}pyc_copy16(place + {}u, from + {}, {});",
-                         left < bringing_ ? fmt::format("if (me < {}) ", left) : "", further,
-                         rows * along_row + depth * along_k,
-                         there.empty() ? "16u" : there + " ? 16u : 0u"));
-    }
-  }
-
-  void bring_rounds(Emitter& e, const Side& s) const {
-    const bool elements = s.bring == WgmmaBring::kElements;
-    const int64_t count = s.rows * kDepth / kChunk;
-    e.open_scope();
-    if (count % bringing_ != 0)
-      e.line(fmt::format("if (i * {} + me >= {}) break;", bringing_, count));
-    const int64_t at_once = bringing_ / kStageChunks;
-    if (s.along_rows()) {
-      e.line(
-          fmt::format("const u32 r = i / {0} * {1} + me % {2} * {3}, d = i % {0} * {4} + me / {2};",
-                      kDepth / at_once, kRows, kStageChunks, kChunk, at_once));
-    } else if (elements && neighbours_in_rows(s) && s.rows % bringing_ == 0) {
-      // What is the same in every round, or for all threads, is computed once.
-      e.line(fmt::format("const u32 r = i % {0} * {1} + me, d = i / {0} * {2};", s.rows / bringing_,
-                         bringing_, kChunk));
-    } else if (elements && neighbours_in_rows(s)) {
-      e.line(fmt::format("const u32 at = i * {2} + me, r = at % {0}, d = at / {0} * {1};", s.rows,
-                         kChunk, bringing_));
-    } else {
-      e.line(fmt::format("const u32 r = i * {0} + me / {1}, d = me % {1} * {2};", at_once,
-                         kStageChunks, kChunk));
-    }
-    elements ? bring_elements(e, s) : bring_chunk(e, s);
-    const std::string body = e.close_scope();
-    const int64_t rounds = (count + bringing_ - 1) / bringing_;
-    e.line(fmt::format("{} for (u32 i = 0; i < {}; ++i) {{\n{}}}",
-                       elements && !knows_terms() ? "PYC_UNROLL2" : "PYC_UNROLL", rounds, body));
-  }
-
-  // Whether threads side by side had better read neighbours along the rows: a window's pixels lie
-  // so, its channels do not.
-  bool neighbours_in_rows(const Side& s) const {
-    if (s.var == kNone) return false;
-    std::vector<ExprId> open = {s.value};
-    std::vector<bool> seen(kernel_.pool.size(), false);
-    while (!open.empty()) {
-      const ExprId e = open.back();
-      open.pop_back();
-      if (e == kNone || seen[e]) continue;
-      seen[e] = true;
-      const loop::ExprNode& n = kernel_.pool.node(e);
-      if (n.op == loop::Op::kLoad &&
-          loop::affine_of(kernel_.pool, n.a).coefficient(kernel_.pool, c_.k_var) == 1) {
-        return false;
-      }
-      open.insert(open.end(), {n.a, n.b, n.c});
-    }
-    return true;
-  }
-
-  // What is not there is read nowhere, and its address is one of the buffer's. The row and all
-  // that follows from it are the same in every stage.
-  void bring_chunk(Emitter& e, const Side& s) const {
-    const loop::ExprNode load = e.pool_.node(s.value);
-    std::string there = "true";
-    const auto within = [&](const std::string& at, int64_t extent, int64_t step) {
-      if (extent % step == 0) return at;
-      there += fmt::format(" && {} < {}", at, extent);
-      return fmt::format("{0} < {1} ? {0} : 0", at, extent);
-    };
-    declare_index(e, s.var, "row", within("first + r", s.extent, s.rows));
-    declare_index(e, c_.k_var, "k", within("k0 + d", c_.k, kDepth));
-    std::string at;
-    if (load.b == kNone) {
-      at = e.value(load.a);
-    } else {
-      there += " && " + e.value(load.b);
-      at = fmt::format("(there ? {} : 0)", window_place(e, load.a));
-    }
-    e.line(fmt::format("const bool there = {};", there));
-    e.line(fmt::format("pyc_copy16(to + (u32)({}), {} + {}, there ? 16u : 0u);", place_of(s),
-                       buffer_name(static_cast<uint32_t>(load.imm)), at));
-  }
-
-  // A place as the sum of what follows from the row and of what follows from k, so that the first
-  // is computed before the first stage. Where it is one, it is not negative.
-  std::string window_place(Emitter& e, ExprId offset) const {
-    const bool is_short = is_short_index(e.pool_.node(offset));
-    const auto depends = [&](const auto& term) {
-      return loop::depends_on(e.pool_, term.first, c_.k_var);
-    };
-    loop::Affine of_row = loop::affine_of(e.pool_, offset);
-    loop::Affine of_k = of_row;
-    of_k.constant = 0;
-    erase_if(of_row.terms, depends);
-    erase_if(of_k.terms, [&](const auto& term) { return !depends(term); });
-    const std::string row = e.value(loop::from_affine(e.pool_, of_row));
-    const std::string k = e.value(loop::from_affine(e.pool_, of_k));
-    return fmt::format("{}({} + {})", is_short ? "(u32)" : "", row, k);
-  }
-
-  // What follows from the row alone is computed once for all of its elements.
-  void bring_elements(Emitter& e, const Side& s) const {
-    const bool fill = s.extent % s.rows == 0;
-    e.line(fmt::format("const bool there = {};",
-                       fill ? "true" : fmt::format("first + r < {}", s.extent)));
-    declare_index(e, s.var, "row", "there ? first + r : 0");
-    e.open_scope();
-    e.open_scope();
-    declare_index(e, c_.k_var, "k", "k0 + d + e");
-    e.line(fmt::format("x[e] = {};", e.value(s.value)));
-    e.end_statement();
-    const std::string element = e.close_scope();
-    e.line("x[e] = 0;");
-    e.line(fmt::format("if (there && k0 + d + e < {}) {{\n{}}}", c_.k, element));
-    const std::string body = e.close_scope();
-    e.line(fmt::format("PYC_ALIGN16 u16 x[{}];", kChunk));
-    e.line(fmt::format("PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\n{}}}", kChunk, body));
-    e.line(
-        fmt::format("*(PYC_NEAR pyc_v16*)(pyc_shared + to + ({})) = *(pyc_v16*)x;", place_of(s)));
-  }
-
-  // Of the 16 bytes at (r, d), swizzled.
-  static std::string place_of(const Side& s) {
-    if (!s.along_rows()) {
-      return fmt::format("r * {} + ((d / {} ^ r % 8) << 4)", kRowBytes, kChunk);
-    }
-    return fmt::format("r / {0} * {1} + d * {2} + ((r % {0} / {3} ^ d % 8) << 4)", kRows,
-                       kDepth * kRowBytes, kRowBytes, kChunk);
-  }
+  static int64_t tiles_of(const WgmmaSide& s) { return (s.extent + s.rows - 1) / s.rows; }
 
   std::string buffer_parameters() const {
     std::string text;
@@ -492,7 +271,12 @@ class WgmmaWriter {
   std::string place() const {
     const int64_t across = tiles_of(columns_);
     const int64_t down = tiles_of(rows_);
+    // Bands of one height need no division at run time.
     constexpr int64_t kBand = 8;
+    int64_t tall = kBand;
+    while (tall > kBand / 2 && down % tall != 0) --tall;
+    const bool is_even = down % tall == 0;
+    if (!is_even) tall = kBand;
     std::string text = fmt::format(
         "const i32 number = {1};\nconst i32 batch = number / {0}, tile = number % {0};\n",
         across * down, number());
@@ -504,31 +288,55 @@ class WgmmaWriter {
     }
     return text + fmt::format(
                       "const i32 band = tile / {0} * {1}, in_band = tile % {0};\n"
-                      "const i32 height = {2} - band < {1} ? {2} - band : {1};\n"
+                      "const i32 height = {2};\n"
                       "const i32 first_row = (band + in_band % height) * {3}, "
                       "first_column = in_band / height * {4};\n",
-                      kBand * across, kBand, down, rows_.rows, columns_.rows);
+                      tall * across, tall,
+                      is_even ? fmt::format("{}", tall)
+                              : fmt::format("{0} - band < {1} ? {0} - band : {1}", down, tall),
+                      rows_.rows, columns_.rows);
   }
 
   // A stage has two gates: one opens when it is full, one when it is empty again. Both are passed
   // in turns, the first with parity 0. Every thread that brings reports to the first, for what it
   // copies and for what it writes itself; a warp that has multiplied reports to the second.
-  std::string full_gate(const char* slot) const {
+  std::string full_gate(const std::string& slot) const {
     return fmt::format("{}u + {} * {}u", gates_at(p_.tile), slot, kGateBytes);
   }
-  std::string empty_gate(const char* slot) const {
+  std::string empty_gate(const std::string& slot) const {
     return fmt::format("{}u + {} * {}u", gates_at(p_.tile) + p_.tile.stages * kGateBytes, slot,
                        kGateBytes);
   }
   bool copies() const { return !rows_.elements() || !columns_.elements(); }
   bool writes() const { return rows_.elements() || columns_.elements(); }
+  // Gates are made one after the other in a warp, so all warps make some; but the first stages are
+  // on their way before.
   std::string gates() const {
     const int64_t reports = by_maps() ? 1 : bringing_ * ((copies() ? 1 : 0) + (writes() ? 1 : 0));
+    const int64_t early = by_maps() ? kEarlyStages : 0;
+    const int64_t making = by_maps() ? multiplying_ : multiplying_ + bringing_;
+    const auto each = [&](int64_t first, const std::string& gate, int64_t count) {
+      return fmt::format(
+          "PYC_ROLLED for (u32 i = {}u + (u32)thread / {}u; i < {}u; i += {}u) pyc_gate_init({}, "
+          "{}u);\n",
+          first, kWarpThreads, p_.tile.stages, making / kWarpThreads, gate, count);
+    };
+    const std::string made = fmt::format(
+        "if (thread % {} == 0 && thread < {}) {{\n{}{}{}}}\npyc_barrier();\n", kWarpThreads, making,
+        each(early, full_gate("i"), reports), each(0, empty_gate("i"), multiplying_ / kWarpThreads),
+        by_maps() ? "pyc_gates_ready();\n" : "");
+    return by_maps() ? first_copies() + made : made;
+  }
+  std::string first_copies() const {
+    std::string text;
+    for (int64_t e = 0; e < kEarlyStages; ++e) {
+      text += fmt::format("pyc_gate_init({}, 1u);\n", full_gate(fmt::format("{}u", e)));
+    }
     return fmt::format(
-        "if (thread < {}) {{\npyc_gate_init({}, {}u);\npyc_gate_init({}, {}u);\n{}}}\n"
-        "pyc_barrier();\n",
-        p_.tile.stages, full_gate("(u32)thread"), reports, empty_gate("(u32)thread"),
-        multiplying_ / 32, by_maps() ? "pyc_gates_ready();\n" : "");
+        "if (thread == {}) {{\n{}pyc_gates_ready();\nconst i32 item = pyc_block();\n{}{}"
+        "PYC_UNROLL for (i32 e = 0; e < {}; ++e) {{\nconst i32 t = first + e;\n"
+        "const u32 slot = (u32)e;\nif (t >= last) break;\n{}}}\n}}\n",
+        multiplying_, text, place(), first_and_last(), kEarlyStages, stage_by_maps());
   }
   std::string next_slot() const {
     return fmt::format("if (++slot == {}u) {{\nslot = 0;\nturn ^= 1u;\n}}\n", p_.tile.stages);
@@ -544,22 +352,32 @@ class WgmmaWriter {
         segment_of(p_.factors) / kDepth, k_stages());
   }
 
-  // What one thread does that has the device bring operands by their maps.
-  std::string bringing_by_maps() const {
-    std::string stage = fmt::format(
-        "pyc_gate_wait({0}, turn);\nconst u32 to = slot * {1}u;\n"
-        "pyc_gate_expect_bytes({2}, {1}u);\n",
-        empty_gate("slot"), stage_bytes(p_.tile), full_gate("slot"));
+  // What begins to bring stage t.
+  std::string stage_by_maps() const {
     const std::string gate = full_gate("slot");
+    std::string stage =
+        fmt::format("const u32 to = slot * {0}u;\npyc_gate_expect_bytes({1}, {0}u);\n",
+                    stage_bytes(p_.tile), gate);
     stage += map_copies(mapped_side(kernel_.pool, rows_), "rows_map", "first_row", "to", gate);
-    stage += map_copies(mapped_side(kernel_.pool, columns_), "columns_map", "first_column",
-                        fmt::format("to + {}u", rows_.bytes()), gate);
+    return stage + map_copies(mapped_side(kernel_.pool, columns_), "columns_map", "first_column",
+                              fmt::format("to + {}u", rows_.bytes()), gate);
+  }
+  // What one thread does that has the device bring operands by their maps, and its warp.
+  std::string bringing_by_maps() const {
+    const std::string ahead =
+        wgmma_prefetches(what_follows(), multiplying_, part_ == Part::kTogether ? segment() : "");
+    const std::string begin = fmt::format(
+        "i32 t = first;\nif (item == pyc_block()) {{\nt = last < first + {0} ? last : first + "
+        "{0};\n"
+        "slot = (u32)(t - first);\n}}\n",
+        kEarlyStages);
     return "pyc_fewer_registers();\nu32 slot = 0, turn = 1;\n" +
-           each_item(
-               first_and_last() +
-               fmt::format("if (thread == {}) for (i32 t = first; t < last; ++t) {{\n{}{}}}\n",
-                           multiplying_, stage, next_slot()) +
-               (part_ == Part::kTogether ? met() : ""));
+           each_item(first_and_last() + ahead + begin +
+                     fmt::format("if (thread == {}) for (; t < last; ++t) {{\npyc_gate_wait({}, "
+                                 "turn);\n{}{}}}\n",
+                                 multiplying_, empty_gate("slot"), stage_by_maps(), next_slot()) +
+                     (ahead.empty() ? "" : "pyc_warp_barrier();\n") +
+                     (part_ == Part::kTogether ? met() : ""));
   }
 
   // What the threads do that bring operands.
@@ -597,8 +415,7 @@ class WgmmaWriter {
   // Where all threads of the cluster meet: when the ring is no longer needed, when the sums of all
   // segments lie in its place, and when they were read.
   static std::string met(const std::string& leave = "", const std::string& take = "") {
-    return "pyc_barrier();\n" + leave + "pyc_cluster_barrier();\n" + take +
-           "pyc_cluster_barrier();\n";
+    return "pyc_barrier();\n" + leave + "pyc_cluster_barrier();\n" + take + "pyc_cluster_part();\n";
   }
   // Every block joins its share of the tile.
   std::string together() const {
@@ -610,11 +427,11 @@ class WgmmaWriter {
   }
 
   // The unit's view of a side's part at `at`: rows of 8 groups, or groups of 64 rows.
-  static std::string view(const Side& s, const std::string& at) {
+  static std::string view(const WgmmaSide& s, const std::string& at) {
     return fmt::format("pyc_wgmma_place({}, {}u, {}u)", at,
                        s.along_rows() ? kDepth * kRowBytes : kBlock, 8 * kRowBytes);
   }
-  static int64_t block_bytes(const Side& s) {
+  static int64_t block_bytes(const WgmmaSide& s) {
     return s.along_rows() ? kBlock * kRowBytes : kBlock * 2;
   }
 
@@ -677,17 +494,18 @@ class WgmmaWriter {
         sums(), wgmma_segments(p_), kept_at("s"), multiplying_);
   }
 
-  std::string epilogue() const {
-    const int64_t segments = part_ == Part::kTogether ? wgmma_segments(p_) : 1;
-    return wgmma_epilogue({.kernel = kernel_,
-                           .contraction = c_,
-                           .unaligned = unaligned_,
-                           .symbol = symbol_,
-                           .tile = p_.tile,
-                           .row_extent = rows_.extent,
-                           .column_extent = columns_.extent,
-                           .at = sums_at(p_.tile),
-                           .segments = segments});
+  std::string epilogue() const { return wgmma_epilogue(what_follows()); }
+  WgmmaEpilogue what_follows() const {
+    return {.kernel = kernel_,
+            .contraction = c_,
+            .unaligned = unaligned_,
+            .symbol = symbol_,
+            .tile = p_.tile,
+            .row_extent = rows_.extent,
+            .column_extent = columns_.extent,
+            .at = sums_at(p_.tile),
+            .registers = registers_left(p_),
+            .segments = part_ == Part::kTogether ? wgmma_segments(p_) : 1};
   }
 
   const WgmmaProduct& p_;
@@ -695,8 +513,8 @@ class WgmmaWriter {
   Part part_;
   std::string symbol_;
   loop::Kernel kernel_;
-  Side rows_;
-  Side columns_;
+  WgmmaSide rows_;
+  WgmmaSide columns_;
   int64_t tiles_ = 0;
   int64_t items_ = 0;        // that blocks take in turn
   int64_t multiplying_ = 0;  // threads
@@ -730,11 +548,6 @@ WgmmaBring wgmma_bring(const WgmmaProduct& product, bool of_b) {
   return along_rows && rows % kRows == 0 ? WgmmaBring::kAlongRows : WgmmaBring::kElements;
 }
 
-bool wgmma_has_maps(const WgmmaProduct& product) {
-  return product.contraction().batch_size() == 1 && has_map(product, false) &&
-         has_map(product, true);
-}
-
 bool wgmma_together(const WgmmaProduct& product) {
   return product.tile.split && wgmma_segments(product) <= kMostTogether;
 }
@@ -758,8 +571,12 @@ bool wgmma_fits(const WgmmaProduct& product) {
 int64_t wgmma_resident(const WgmmaProduct& product) {
   if (register_shares(product)) return 1;
   const int64_t registers = rounded_up(std::max(registers_of(product), kLeastRegisters), 8);
+  // Two blocks of 64x192 with three stages each, which have room, take 100 µs for 12288x3072x768,
+  // where one of 192x192 takes 88: a warp that brings counts as a group.
+  const int64_t threads =
+      groups_of(product.tile) * kThreads + std::max(bringing_threads(product), kThreads);
   return std::clamp(std::min(kMostShared / (shared_bytes(product.tile) + kReservedShared),
-                             kRegisters / (threads_of(product) * registers)),
+                             kRegisters / (threads * registers)),
                     int64_t{1}, kMostResident);
 }
 

@@ -20,6 +20,10 @@
 
 namespace pyc::cuda {
 
+inline constexpr int64_t kWarpThreads = 32;
+inline constexpr int64_t kStageDepth = 64;      // along k
+inline constexpr int64_t kStageRowBytes = 128;  // and of the swizzle
+
 // How the result is cut. The unit takes `rows` as its 64-row side; they are rows of the product's
 // operand a, or where `swapped` of its operand b, which is for results of few rows.
 struct WgmmaTile {
