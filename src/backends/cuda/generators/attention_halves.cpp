@@ -27,7 +27,7 @@ constexpr double kAloneApartClocks = 2300.0;  // the same where another group co
 constexpr double kIssueClocks = 830.0;        // of instructions, which add to the unit's
 constexpr double kApartClocks = 800.0;        // the same where another group copies for two
 constexpr double kSharedClocks = 695.0;       // and for three
-constexpr double kTileClocks = 1450.0;        // before the first block of keys and after the last
+constexpr double kTileEndsClocks = 1450.0;    // before the first block of keys and after the last
 constexpr double kColumnClocks = 9.4;         // the same, a column
 constexpr double kEdgeClocks = 610.0;         // of blocks of keys with a limit in them, a tile
 constexpr double kBesideShare = 0.45;      // of these, where other blocks of threads run meanwhile
@@ -38,8 +38,8 @@ constexpr double kSharedTurnsShare = 1.2;  // by three groups
 // A group that copies for others can go on to the next tile while they end one.
 constexpr AttentionCut kCuts[] = {{1}, {1, 1, true}, {2}, {2, 4}, {3}, {3, 4}};
 
-constexpr int64_t kMostRegisters = 255;  // of a thread
-constexpr int64_t kMostKeys = 128;       // of a block, as lower/ cuts them
+constexpr int64_t kThreadRegisters = 255;  // of a thread
+constexpr int64_t kMostKeys = 128;         // of a block, as lower/ cuts them
 constexpr int64_t kMostWidth = 128;
 constexpr int64_t kMostRows = int64_t{1} << 24;  // indices are i32
 
@@ -114,7 +114,7 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
   const double alone = cut.apart ? kAloneApartClocks : kAloneClocks;
   const double in_turns = cut.turns == 1 ? 1.0 : cut.groups == 2 ? kTurnsShare : kSharedTurnsShare;
   const double block = in_turns * std::max(alone, beside * groups * (unit + issue));
-  const double first = groups * (kTileClocks + kColumnClocks * static_cast<double>(a.columns)) *
+  const double first = groups * (kTileEndsClocks + kColumnClocks * static_cast<double>(a.columns)) *
                        (together == 1 ? 1.0 : beside * kBesideShare);
   const double next = first * (limited ? kUnlikeTileShare : kNextTileShare);
   const auto turns = static_cast<double>(cut.turns);
@@ -191,7 +191,7 @@ int64_t attention_halves_resident(const lower::Group& group, const AttentionCut&
   }
   const int64_t registers = z.registers() + (reads ? z.keys / 4 : 0);
   if (z.copies_apart) {
-    const int64_t most = z.moves_registers() ? z.registers_to_compute() : kMostRegisters;
+    const int64_t most = z.moves_registers() ? z.registers_to_compute() : kThreadRegisters;
     return registers <= most && z.shared_bytes() + kSharedTaken <= kSharedOfOne ? 1 : 0;
   }
   return std::min(kRegistersOfOne / (z.threads * up_to(registers, 8)),
