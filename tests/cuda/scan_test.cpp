@@ -148,10 +148,10 @@ TEST(CudaPlanted, AKernelOfAnotherOrderHasOtherBits) {
                               const std::string& symbol) -> Result<std::vector<cuda::KernelText>> {
       PYC_ASSIGN(cuda::KernelText text,
                  cuda::kernel_text(group.kernel, symbol, cuda::cuda_dialect()));
-      const std::string forward = "for (i32 w = 0; w < 5; ++w)";
+      const std::string forward = "for (i32 w = 0; w < 5; w += 1)";
       const size_t at = text.text.find(forward);
       if (at == std::string::npos) return Status(Code::kInternal, "no blocks are joined");
-      if (planted) text.text.replace(at, forward.size(), "for (i32 w = 4; w >= 0; --w)");
+      if (planted) text.text.replace(at, forward.size(), "for (i32 w = 4; w >= 0; w -= 1)");
       return std::vector<cuda::KernelText>{std::move(text)};
     };
     auto kernels = KernelSet::make(runs, texts_of, 8);
