@@ -59,11 +59,13 @@ class Finder {
  private:
   // Whether it is the same in every run: a constant, or one that is only moved.
   bool is_constant(ValueId v) const {
-    const ir::Value& value = graph_.value(v);
-    if (value.kind != ir::ValueKind::kResult) return value.kind == ir::ValueKind::kConstant;
-    const ir::Node& node = graph_.nodes[value.producer];
-    return node.op->traits.moves_data && node.outputs.size() == 1 &&
-           std::ranges::all_of(node.inputs, [this](ValueId input) { return is_constant(input); });
+    while (graph_.value(v).kind == ir::ValueKind::kResult) {
+      const ir::Node& node = graph_.nodes[graph_.value(v).producer];
+      const bool moves = node.inputs.size() == 1 && node.outputs.size() == 1;
+      if (!moves || !node.op->traits.moves_data) return false;
+      v = node.inputs[0];
+    }
+    return graph_.value(v).kind == ir::ValueKind::kConstant;
   }
 
   bool is_product(const ir::Node& node) const {
@@ -161,9 +163,7 @@ ValueId of_part(const ir::Graph& graph, ValueId v, std::map<ValueId, ValueId>& m
   if (const auto it = made.find(v); it != made.end()) return it->second;
   if (graph.value(v).kind != ir::ValueKind::kResult) return v;
   const ir::Node& node = graph.nodes[graph.value(v).producer];
-  std::vector<ValueId> inputs;
-  for (const ValueId input : node.inputs) inputs.push_back(of_part(graph, input, made, patch));
-  return patch.op(node.op->name, std::move(inputs), node.attrs);
+  return patch.op(node.op->name, {of_part(graph, node.inputs[0], made, patch)}, node.attrs);
 }
 
 void split(const ir::Graph& graph, const Chain& chain, ir::Patch& patch) {
