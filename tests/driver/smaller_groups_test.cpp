@@ -78,7 +78,12 @@ TEST(RowsInParts, NeedAPartOfTheWidestValue) {
   EXPECT_FALSE(usual.has("plan:parts"));
   EXPECT_TRUE(parts.has("plan:parts"));
   EXPECT_LT(parts.arena_bytes, usual.arena_bytes / 2);
-  EXPECT_EQ(parts.outputs, usual.outputs);
+}
+
+TEST(RowsInParts, ChangeNoBit) {
+  const std::string text = wide_between(64, "%y");
+  const RanModel parts = run_with(text, in_mode("memory_first"));
+  EXPECT_EQ(parts.outputs, run_with(text, in_mode("balanced")).outputs);
   EXPECT_EQ(parts.outputs, run_with(text, in_mode("balanced", "reference")).outputs);
   EXPECT_EQ(parts.outputs, run_with(text, in_mode("memory_first", "reference")).outputs);
 }
