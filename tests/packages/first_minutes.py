@@ -8,6 +8,7 @@ clock, each in a shell of its own. Says NOT RUN and ends with 77 where no such s
 import argparse
 import datetime
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def follow(system, cache):
     rows = []
     for words, command, wanted in STEPS:
         seconds, output = timed(system, command, wanted)
-        last = output.strip().splitlines()[-1:] or [""]
+        last = [re.sub(r"\S*/pyc/", "", line) for line in output.strip().splitlines()[-1:]] or [""]
         rows.append(f"| {words} | `{command.removeprefix('cd pyc && ')}` | {seconds:.1f} | {last[0]} |")
     print("# The first minutes\n")
     print(f"{datetime.date.today()}, {commit}; {name} ({os.uname().machine}) with git and nothing else, made by mmdebstrap, {os.cpu_count()} cores "

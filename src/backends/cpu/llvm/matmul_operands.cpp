@@ -17,6 +17,33 @@ using loop::kNone;
 // Steps of the low part that are written one after another.
 constexpr int kStepsAtOnce = 4;
 
+// Runs of k one after the other, each `stride` elements on from the one before: whether a run is
+// inside for all lanes is asked once, and known in `body`.
+void each_guarded_run(FlowBuilder& flow, ExprEmitter& ex, const SplitOperand& split, Value* to,
+                      int64_t stride, const std::function<void(Value* at)>& body) {
+  flow.loop(flow.index(0), flow.index(split.runs), 1, true, {to},
+            [&](Value* high, const FlowBuilder::State& at) {
+              ex.scoped([&] {
+                ex.bind(split.high, high);
+                if (split.guard == kNone) return body(at[0]);
+                Value* guard = ex.eval_wide(split.guard);
+                ex.here();
+                Value* all = ex.ops().all_of(guard);
+                const auto known = [&](bool inside) {
+                  ex.scoped([&] {
+                    // Bound again, so that what follows from the guard belongs to this scope.
+                    ex.bind(split.high, high);
+                    if (inside) ex.assume(split.guard, true);
+                    body(at[0]);
+                  });
+                };
+                flow.when(
+                    all, [&] { known(true); }, [&] { known(false); });
+              });
+              return FlowBuilder::State{flow.at(at[0], stride)};
+            });
+}
+
 class PanelWriter {
  public:
   PanelWriter(const MatmulSource& source, llvm::Function* function)
@@ -87,27 +114,8 @@ void PanelWriter::panel(Value* column, Value* to, int columns) {
 void PanelWriter::columns_at(Value* column, Value* to, int lanes) {
   ex_.scoped([&] {
     ex_.bind_lanes(c_.n_var, column, 0, lanes, lanes);
-    flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
-               [&](Value* high, const FlowBuilder::State& at) {
-                 ex_.scoped([&] {
-                   ex_.bind(split_.high, high);
-                   if (split_.guard == kNone) return run_of_steps(at[0]);
-                   Value* guard = ex_.eval_wide(split_.guard);
-                   ex_.here();
-                   Value* all = ex_.ops().all_of(guard);
-                   const auto known = [&](bool inside) {
-                     ex_.scoped([&] {
-                       // Bound again, so that what follows from the guard belongs to this scope.
-                       ex_.bind(split_.high, high);
-                       if (inside) ex_.assume(split_.guard, true);
-                       run_of_steps(at[0]);
-                     });
-                   };
-                   flow_.when(
-                       all, [&] { known(true); }, [&] { known(false); });
-                 });
-                 return FlowBuilder::State{flow_.at(at[0], split_.digit * p_.tile_columns)};
-               });
+    each_guarded_run(flow_, ex_, split_, to, split_.digit * p_.tile_columns,
+                     [&](Value* at) { run_of_steps(at); });
   });
 }
 
@@ -328,26 +336,8 @@ bool RunWriter::go_together() {
 void RunWriter::rows_together() {
   ex_.scoped([&] {
     ex_.bind_lanes(c_.m_var, f_->getArg(2), 0, rows_, rows_);
-    flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {stack_},
-               [&](Value* high, const FlowBuilder::State& at) {
-                 ex_.scoped([&] {
-                   ex_.bind(split_.high, high);
-                   if (split_.guard == kNone) return together(at[0]);
-                   Value* guard = ex_.eval_wide(split_.guard);
-                   ex_.here();
-                   const auto known = [&](bool inside) {
-                     ex_.scoped([&] {
-                       // Bound again, so that what follows from the guard belongs to this scope.
-                       ex_.bind(split_.high, high);
-                       if (inside) ex_.assume(split_.guard, true);
-                       together(at[0]);
-                     });
-                   };
-                   flow_.when(
-                       ex_.ops().all_of(guard), [&] { known(true); }, [&] { known(false); });
-                 });
-                 return FlowBuilder::State{flow_.at(at[0], split_.digit * rows_)};
-               });
+    each_guarded_run(flow_, ex_, split_, stack_, split_.digit * rows_,
+                     [&](Value* at) { together(at); });
   });
   turn(f_->getArg(1));
 }
