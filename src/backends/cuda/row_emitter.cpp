@@ -320,7 +320,8 @@ RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
     std::string& name = read[load.key()];
     if (name.empty()) {
       name = fmt::format("z{}", stored_++);
-      bytes += kPair * dtype_size(load.dtype);
+      // Halves become numbers as they are read.
+      bytes += kPair * (is_half(load.dtype) ? int64_t{sizeof(float)} : dtype_size(load.dtype));
       loads.push_back(load);
     }
     set_loaded(e, load.dtype, name + "[k - k0]");
