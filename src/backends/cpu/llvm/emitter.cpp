@@ -40,6 +40,7 @@ ExprEmitter::ExprEmitter(const loop::Kernel& kernel, const TargetTraits& traits,
       var_binding_(kernel.pool.var_count(), 0),
       info_(k_.pool.size()) {
   if (traits.avx512) find_exp();
+  if (traits.aarch64) find_addends();
   if (any_size()) find_counts();
   llvm::MDBuilder md(builder.getContext());
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain("buffers");
@@ -375,7 +376,8 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
     return divide_floor(id, a);
   }
   Value* b = n.b == kNone ? nullptr : operand(n.b);
-  Value* c = n.c == kNone ? nullptr : operand(n.c);
+  Value* c = load_addend(id, width);
+  if (c == nullptr && n.c != kNone) c = operand(n.c);
   at(scope_of(id));
   switch (n.op) {
     case Op::kFma:

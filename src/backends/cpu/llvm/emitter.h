@@ -144,6 +144,10 @@ class ExprEmitter {
   // Prepares the calls of exp for AVX-512, and emits the product that is one; null if it is none.
   void find_exp();
   Value* emit_exp(ExprId id);
+  // Constant addends of fmas on NEON, and the load of one; null where it is not worth it.
+  void find_addends();
+  llvm::GlobalVariable* addend_data(int width);
+  Value* load_addend(ExprId id, int width);
   // A byte quantized by a constant, and its parts; null if it is none.
   struct Quantized {
     ExprId x;
@@ -245,7 +249,9 @@ class ExprEmitter {
     ExprId exponent;
   };
   std::unordered_map<ExprId, std::optional<Quantized>> quantized_;
-  std::unordered_map<ExprId, Scaled> exp_;  // products that are exp: value · 2^exponent
+  std::unordered_map<ExprId, Scaled> exp_;            // products that are exp: value · 2^exponent
+  std::unordered_map<ExprId, size_t> addend_places_;  // per fma: its place in the tables
+  std::unordered_map<int, llvm::GlobalVariable*> addends_;  // per width
   llvm::IRBuilder<>& b_;
   ValueOps ops_;
   llvm::Function* function_;
