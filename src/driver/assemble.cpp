@@ -1,10 +1,13 @@
 #include "driver/assemble.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "plan/in_place.h"
 #include "plan/offload.h"
 #include "plan/recompute.h"
+#include "plan/refusal.h"
 
 namespace pyc::driver {
 namespace {
@@ -53,13 +56,21 @@ runtime::Parameter aligned_parameter(const ir::ConstData& constant, DType dtype)
   return {copy, copy->data(), size};
 }
 
+// Position of a value among the step's operands, which need not be the kernel's; -1: not there.
+int32_t operand_of(const backends::CompiledStep& s, ir::ValueId value) {
+  const auto it = std::ranges::find_if(s.operands, [&](const backends::Operand& o) {
+    return o.kind == backends::Operand::Kind::kValue && o.value == value;
+  });
+  return it == s.operands.end() ? -1 : static_cast<int32_t>(it - s.operands.begin());
+}
+
 class Assembler {
  public:
   Assembler(const lower::LoweredGraph& lowered, const plan::ExecutionPlan& plan,
             std::span<const backends::CompiledGroup> groups)
       : lowered_(lowered), plan_(plan), groups_(groups) {}
 
-  void fill(runtime::Program& program) {
+  Status fill(runtime::Program& program) {
     program.arena_bytes = plan_.host().arena_bytes;
     program.scratch_bytes = plan_.host().scratch_bytes;
     add_constants(program);
@@ -72,15 +83,48 @@ class Assembler {
         continue;
       }
       const backends::CompiledGroup& compiled = groups_[step.group];
+      PYC_TRY(check_in_place(step, compiled));
       add_packed(step, compiled, program);
       for (const backends::CompiledStep& s : compiled.steps) {
         program.steps.push_back(make_step(step, compiled, s));
         program.steps.back().again = again[i];
       }
     }
+    return {};
   }
 
  private:
+  // Code is made for results in place where the kernel's buffers say so. Elsewhere what is read was
+  // packed: the last step that names it comes before the first that names the result.
+  Status check_in_place(const plan::Step& step, const backends::CompiledGroup& compiled) const {
+    const lower::Group& group = lowered_.groups[step.group];
+    for (const loop::InPlacePair& pair : step.in_place) {
+      const ir::ValueId read = plan_.instances[pair.read].value;
+      const ir::ValueId written = plan_.instances[pair.written].value;
+      if (is_written_in_place(group, read, written)) continue;
+      bool is_written = false;
+      for (const backends::CompiledStep& s : compiled.steps) {
+        is_written = is_written || operand_of(s, written) >= 0;
+        if (!is_written || operand_of(s, read) < 0) continue;
+        return plan::refusal(
+            "false_in_place",
+            fmt::format("{} names '{}' when '{}' is written in its memory", group.name,
+                        lowered_.graph->value(read).name, lowered_.graph->value(written).name));
+      }
+    }
+    return {};
+  }
+
+  static bool is_written_in_place(const lower::Group& group, ir::ValueId read,
+                                  ir::ValueId written) {
+    for (size_t b = 0; b < group.buffer_values.size(); ++b) {
+      const uint32_t of = group.kernel.buffers[b].in_place_of;
+      if (group.buffer_values[b] != written || of == loop::kNone) continue;
+      if (group.buffer_values[of] == read) return true;
+    }
+    return false;
+  }
+
   // The states that the step, the next of the program, is the first to write.
   void note_writes(const plan::Step& step, runtime::Program& program) {
     states_written_.resize(program.states.size(), false);
@@ -206,14 +250,6 @@ class Assembler {
   std::vector<bool> states_written_;
 };
 
-// Position of a value among the step's operands, which need not be the kernel's; -1: not there.
-int32_t operand_of(const backends::CompiledStep& s, ir::ValueId value) {
-  const auto it = std::ranges::find_if(s.operands, [&](const backends::Operand& o) {
-    return o.kind == backends::Operand::Kind::kValue && o.value == value;
-  });
-  return it == s.operands.end() ? -1 : static_cast<int32_t>(it - s.operands.begin());
-}
-
 // Of a step that packs: it reads its values and writes about as much.
 int64_t bytes_packed(const ir::Graph& graph, const backends::CompiledStep& s) {
   int64_t bytes = 0;
@@ -257,7 +293,7 @@ Result<std::shared_ptr<const runtime::Program>> assemble(
   program->inputs = io_specs(io, io.inputs);
   program->outputs = io_specs(io, io.outputs);
   take_states(plan.states, *program);
-  Assembler(lowered, plan, groups).fill(*program);
+  PYC_TRY(Assembler(lowered, plan, groups).fill(*program));
   return std::shared_ptr<const runtime::Program>(std::move(program));
 }
 

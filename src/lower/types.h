@@ -203,6 +203,9 @@ struct KernelNeeds {
   std::vector<Packed> packed;
   // Buffers of the group's kernel that may be the same memory for it (loop/in_place.h).
   std::vector<loop::InPlacePair> in_place;
+  // Read buffers of it that are packed in steps of their own, before the step that writes results:
+  // a result of as many bytes may lie where one of them was.
+  std::vector<uint32_t> read_first = {};
 };
 
 }  // namespace pyc::lower

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plan/happens_before.h"
@@ -29,10 +30,11 @@ struct Contents {
 class Execution {
  public:
   Execution(const lower::LoweredGraph& lowered, const ExecutionPlan& plan,
-            const HappensBefore& before)
+            std::span<const lower::KernelNeeds> needs, const HappensBefore& before)
       : lowered_(lowered),
         graph_(*lowered.graph),
         plan_(plan),
+        needs_(needs),
         before_(before),
         contents_(plan.instances.size()),
         used_(plan.instances.size()) {}
@@ -325,10 +327,16 @@ class Execution {
     if (shares != 1) return wrong("another pair has one of them");
     const lower::Group& group = lowered_.groups[step.group];
     const loop::InPlacePair buffers{buffer_of(group, r.value), buffer_of(group, w.value)};
-    if (!cover_alike(group, buffers) || !loop::may_be_in_place(group.kernel, buffers)) {
-      return wrong("its kernel does not allow it");
-    }
+    const bool allowed = (temporaries && is_packed_before(step.group, buffers)) ||
+                         loop::may_be_in_place(group.kernel, buffers);
+    if (!cover_alike(group, buffers) || !allowed) return wrong("its kernel does not allow it");
     return {};
+  }
+
+  bool is_packed_before(uint32_t group, const loop::InPlacePair& buffers) const {
+    const std::vector<loop::Buffer>& all = lowered_.groups[group].kernel.buffers;
+    return group < needs_.size() && among(needs_[group].read_first, buffers.read) &&
+           buffers.written < all.size() && all[buffers.written].access == loop::Access::kWrite;
   }
 
   static uint32_t buffer_of(const lower::Group& group, ir::ValueId value) {
@@ -382,6 +390,7 @@ class Execution {
   const lower::LoweredGraph& lowered_;
   const ir::Graph& graph_;
   const ExecutionPlan& plan_;
+  std::span<const lower::KernelNeeds> needs_;
   const HappensBefore& before_;
   std::vector<Contents> contents_;  // per instance
   std::vector<uint32_t> given_;     // the graph's inputs and outputs that are no state's
@@ -392,10 +401,11 @@ class Execution {
 
 }  // namespace
 
-Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan) {
+Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan,
+                       std::span<const lower::KernelNeeds> needs) {
   PYC_TRY(check_ids(&lowered, plan));
   PYC_ASSIGN(const HappensBefore before, HappensBefore::create(plan));
-  return Execution(lowered, plan, before).run();
+  return Execution(lowered, plan, needs, before).run();
 }
 
 }  // namespace pyc::plan

@@ -2,17 +2,30 @@
 
 #include <algorithm>
 
+#include "loop/in_place.h"
 #include "loop/kept.h"
 
 namespace pyc::plan {
 namespace {
+
+// Of buffers: what Loop IR allows, then what is packed before results are written.
+std::vector<loop::InPlacePair> pairs_of_kernel(const lower::Group& group,
+                                               const lower::KernelNeeds& needs) {
+  std::vector<loop::InPlacePair> pairs = needs.in_place;
+  for (const uint32_t read : needs.read_first) {
+    for (uint32_t b = 0; b < group.kernel.buffers.size(); ++b) {
+      if (group.kernel.buffers[b].access == loop::Access::kWrite) pairs.push_back({read, b});
+    }
+  }
+  return pairs;
+}
 
 // Those of a step's pairs that are both temporaries of one place and size.
 std::vector<loop::InPlacePair> pairs_of_step(const lower::Group& group,
                                              const lower::KernelNeeds& needs,
                                              const ExecutionPlan& plan, const Step& step) {
   std::vector<loop::InPlacePair> pairs;
-  for (const loop::InPlacePair& buffers : needs.in_place) {
+  for (const loop::InPlacePair& buffers : pairs_of_kernel(group, needs)) {
     if (!cover_alike(group, buffers)) continue;
     const uint32_t read = find_instance(plan, step.reads, group.buffer_values[buffers.read]);
     const uint32_t written = find_instance(plan, step.writes, group.buffer_values[buffers.written]);
@@ -154,6 +167,8 @@ void state_in_place(const ExecutionPlan& plan, lower::LoweredGraph& lowered) {
         return static_cast<uint32_t>(at - values.begin());
       };
       const loop::InPlacePair buffers{buffer_of(pair.read), buffer_of(pair.written)};
+      // What is read before is packed: no code reads the one and writes the other.
+      if (!loop::may_be_in_place(group.kernel, buffers)) continue;
       group.set_in_place(buffers.written, buffers.read);
       // Generators of these name parts of the kernel.
       if (group.contraction || group.attention) continue;

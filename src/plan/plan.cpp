@@ -198,7 +198,7 @@ Result<ExecutionPlan> build_plan(const lower::LoweredGraph& lowered,
   plan.host().peak_bytes += scratch * options.threads;
   for (uint32_t p = 1; p < plan.places.size(); ++p) plan.places[p].metrics = measure(plan, p);
   log_placement(draft, options.reuse);
-  PYC_TRY(verify_schedule(lowered, plan));
+  PYC_TRY(verify_schedule(lowered, plan, needs));
   PYC_TRY(verify_allocation(plan));
   PYC_TRY(check_budgets(plan, options.threads));
   return std::move(plan);

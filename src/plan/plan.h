@@ -52,10 +52,12 @@ Status check_order(std::span<const int64_t> order, size_t groups);
 
 // The plan executed on symbols, step by step: at every read the instance holds the value that its
 // group's kernel reads, stored by a step that is known to be over; every group runs; results are
-// written in place only where the step's Loop IR allows it, derived anew; what a step names lies in
-// its place; at the end all queues are over and the outputs and states hold their values. A refusal
-// names the step and the instance.
-Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan);
+// written in place only where the step's Loop IR allows it, derived anew, or where `needs` say that
+// what is read is packed before (the driver sees that in the compiled steps); what a step names
+// lies in its place; at the end all queues are over and the outputs and states hold their values. A
+// refusal names the step and the instance.
+Status verify_schedule(const lower::LoweredGraph& lowered, const ExecutionPlan& plan,
+                       std::span<const lower::KernelNeeds> needs = {});
 
 // Every arena instance is aligned and inside its place's arena; two share bytes only if every use
 // of one happens before every use of the other, or in place, and so do both instances of a state;

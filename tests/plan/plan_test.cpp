@@ -275,6 +275,44 @@ TEST(Plan, ResultsAreWrittenInPlaceWhereThatSavesMemory) {
   EXPECT_EQ(must_build(lowered, needs, {.reuse = false}).host().in_place, 0);
 }
 
+// x → a → b → y, where b's elements are those of a from the last on, so that its kernel may not
+// write it over a; unless it packs a into a workspace before.
+TEST(Plan, AResultLiesWhereWhatWasPackedLay) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 256);
+  const ir::ValueId a = builder.elementwise({x}, "a");
+  const ir::ValueId b = builder.reversed({a}, "b");
+  builder.needs.back().workspace_bytes = 256;
+  builder.output(builder.elementwise({b}, "y"));
+  std::vector<lower::KernelNeeds> needs = builder.needs;
+  const lower::LoweredGraph lowered = std::move(builder).finish();
+  EXPECT_EQ(must_build(lowered, needs).host().arena_bytes, 3 * 256);
+  needs[1].read_first = {0};
+  const ExecutionPlan plan = must_build(lowered, needs);
+  EXPECT_EQ(plan.host().arena_bytes, 2 * 256);
+  EXPECT_EQ(plan.host().lower_bound_bytes, 2 * 256);
+  EXPECT_EQ(plan.steps[1].in_place, (std::vector<loop::InPlacePair>{{1, 2}}));
+  // Nobody says so to the verifier.
+  EXPECT_EQ(verify_schedule(lowered, plan).message(),
+            "[false_in_place] step 1 (g1) writes i2 'b' in place of i1 'a': its kernel does not "
+            "allow it");
+  needs[1].read_first = {1};
+  EXPECT_EQ(must_build(lowered, needs).host().arena_bytes, 3 * 256);
+}
+
+TEST(Plan, WhatIsPackedAndReadLaterIsNotWrittenOver) {
+  LoweredBuilder builder;
+  const ir::ValueId x = builder.input("x", 256);
+  const ir::ValueId a = builder.elementwise({x}, "a");
+  const ir::ValueId b = builder.reversed({a}, "b");
+  builder.needs.back().read_first = {0};
+  builder.output(builder.elementwise({a, b}, "y"));
+  const std::vector<lower::KernelNeeds> needs = builder.needs;
+  const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
+  EXPECT_EQ(plan.host().in_place, 0);
+  EXPECT_EQ(plan.host().arena_bytes, 512);
+}
+
 TEST(Plan, WhatIsReadLaterIsNotWrittenOver) {
   LoweredBuilder builder;
   const ir::ValueId x = builder.input("x", 256);

@@ -205,11 +205,12 @@ struct MatmulStep {
 // [pack A,] [pack B,] multiply. The multiply step's operands are the group's kernel buffers in
 // their order (kValue of group.buffer_values), where a packed operand stands in the place of its
 // buffer unless the kernel also reads that as it is (or the operand is no load of one), or it is an
-// A packed at run time; then it is appended. A packed constant is kPacked, numbered as in
-// matmul_needs; what is packed at run time kWorkspace. The operands of a step that packs are
-// {kValue, kWorkspace} for a linear operand, else the kernel's buffers, the workspace in place of
-// those it does not read, and the workspace. No operand may overlap one that is written, but in
-// place.
+// A packed at run time; then it is appended. A buffer that nothing reads any more is not named: the
+// workspace stands there, and a result may lie in its memory (KernelNeeds::read_first). A packed
+// constant is kPacked, numbered as in matmul_needs; what is packed at run time kWorkspace. The
+// operands of a step that packs are {kValue, kWorkspace} for a linear operand, else the kernel's
+// buffers, the workspace in place of those it does not read, and the workspace. No operand may
+// overlap one that is written, but in place.
 std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan& plan,
                                      const std::string& symbol = std::string(kDefaultSymbol));
 

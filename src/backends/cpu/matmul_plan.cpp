@@ -99,6 +99,16 @@ bool reads_elsewhere(const lower::Contraction& c, const Operand& own, const Oper
                      [&](const loop::Store& s) { return reads.in(s.value) || reads.in(s.offset); });
 }
 
+// The buffers that only steps which pack at run time read.
+std::vector<uint32_t> packed_first(const lower::Contraction& c, const MatmulPlan& p) {
+  std::vector<uint32_t> out;
+  const bool a = p.rows == MatmulPlan::Rows::kPackedAtRun;
+  const bool b = p.weights == MatmulPlan::Weights::kPackedAtRun;
+  if (a && c.a.buffer != kNone && !reads_elsewhere(c, c.a, c.b)) out.push_back(c.a.buffer);
+  if (b && c.b.buffer != kNone && !reads_elsewhere(c, c.b, c.a)) out.push_back(c.b.buffer);
+  return out;
+}
+
 // The dims of the batch that the operand depends on have matrices of their own; elements between
 // those of neighbours, and how many there are.
 int64_t batch_strides(const lower::Contraction& c, const Operand& operand, int64_t elements,
@@ -539,6 +549,7 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   needs.scratch_bytes = plan.scratch_bytes;
   // Tiles take points in an order of their own, but each point's epilogue runs once.
   needs.in_place = loop::pointwise_pairs(group.kernel);
+  needs.read_first = packed_first(c, plan);
   if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
     needs.packed.push_back(
         {group.buffer_values[c.b.buffer], MatmulPlan::in_lines(plan.packed_bytes),
@@ -637,6 +648,7 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
   }
   MatmulStep multiply{symbol, {}, plan.tasks()};
   for (size_t i = 0; i < group.buffer_values.size(); ++i) multiply.operands.push_back(value(i));
+  for (const uint32_t i : packed_first(c, plan)) multiply.operands[i] = workspace;
   Operand packed{Operand::Kind::kPacked, ir::kNoId, 0, 0};
   if (plan.weights == Weights::kPackedAhead || plan.weights == Weights::kPackedAtRun) {
     multiply.operands.resize(std::max<size_t>(multiply.operands.size(), plan.b_slot + 1));
