@@ -1,5 +1,5 @@
-// pyc_bench_trace_cost [--threads N] MODEL...: what a trace costs the runs of a model, by the
-// clock.
+// pyc_bench_trace_cost [--threads N] [--every-run] MODEL...: what a trace costs the runs of a
+// model, by the clock; with --every-run, what it costs to record each.
 //
 // A pair is the model compiled twice, once with a trace, each with memory of its own. Bursts of
 // runs of both follow each other in turn; a ratio is that of the bursts of one turn, the whole time
@@ -68,10 +68,19 @@ struct Seen {
   std::vector<double> plain_us;
   std::vector<double> ratios;
   int64_t steps = 0;
+  pyc::Trace::Runs runs;
 };
 
-void add_pair(const std::string& path, int threads, bool traced, bool plain_first, Seen& seen) {
-  const pyc::Trace trace;
+struct Setting {
+  int threads = 1;
+  bool every_run = false;
+};
+
+void add_pair(const std::string& path, const Setting& setting, bool traced, bool plain_first,
+              Seen& seen) {
+  const int threads = setting.threads;
+  pyc::Trace trace;
+  if (setting.every_run) trace.every_run();
   pyc_trace* const to = traced ? trace.get() : nullptr;
   Runner first(path, threads, plain_first ? nullptr : to);
   Runner second(path, threads, plain_first ? to : nullptr);
@@ -87,11 +96,14 @@ void add_pair(const std::string& path, int threads, bool traced, bool plain_firs
     seen.ratios.push_back(other_us / plain_us);
   }
   seen.steps = plain.steps;
+  const pyc::Trace::Runs counted = trace.runs();
+  seen.runs.recorded += counted.recorded;
+  seen.runs.passed_over += counted.passed_over;
 }
 
-Seen measured(const std::string& path, int threads, bool traced) {
+Seen measured(const std::string& path, const Setting& setting, bool traced) {
   Seen seen;
-  for (int pair = 0; pair < kPairs; ++pair) add_pair(path, threads, traced, pair % 2 == 0, seen);
+  for (int pair = 0; pair < kPairs; ++pair) add_pair(path, setting, traced, pair % 2 == 0, seen);
   return seen;
 }
 
@@ -117,26 +129,32 @@ std::string name_of(const std::filesystem::path& path) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> models(argv + 1, argv + argc);
-  int threads = 1;
+  Setting setting;
   if (models.size() > 1 && models[0] == "--threads") {
-    threads = std::stoi(models[1]);
+    setting.threads = std::stoi(models[1]);
     models.erase(models.begin(), models.begin() + 2);
+  }
+  if (!models.empty() && models[0] == "--every-run") {
+    setting.every_run = true;
+    models.erase(models.begin());
   }
   if (models.empty()) {
     for (const char* name : {"linear_relu", "mlp", "transformer_block", "decoder_step"}) {
       models.push_back(fmt::format("tests/models/{}.ir", name));
     }
   }
-  fmt::print("| model, {} thread{} | steps | not traced us | traced / not | control |\n", threads,
-             threads == 1 ? "" : "s");
-  fmt::print("|---|---|---|---|---|\n");
+  fmt::print("| model, {} thread{} | steps | not traced us | recorded | traced / not | control |\n",
+             setting.threads, setting.threads == 1 ? "" : "s");
+  fmt::print("|---|---|---|---|---|---|\n");
   for (const std::string& path : models) {
     try {
-      const Seen control = measured(path, threads, false);
-      const Seen traced = measured(path, threads, true);
-      fmt::print("| `{}` | {} | {:.2f} | {} | {} |\n", name_of(path), traced.steps,
-                 median(traced.plain_us), with_interval(traced.ratios),
-                 with_interval(control.ratios));
+      const Seen control = measured(path, setting, false);
+      const Seen traced = measured(path, setting, true);
+      const auto recorded = static_cast<double>(traced.runs.recorded);
+      fmt::print("| `{}` | {} | {:.2f} | {:.1f} % | {} | {} |\n", name_of(path), traced.steps,
+                 median(traced.plain_us),
+                 100 * recorded / (recorded + static_cast<double>(traced.runs.passed_over)),
+                 with_interval(traced.ratios), with_interval(control.ratios));
     } catch (const std::exception& error) {
       fmt::print("| `{}` | not run: {} |\n", name_of(path), error.what());
     }

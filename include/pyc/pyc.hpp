@@ -115,6 +115,19 @@ class Trace {
   void stop() {
     check([&](pyc_error** e) { return pyc_trace_stop(get(), e); });
   }
+  // Also those that are short beside what their records cost.
+  void every_run() {
+    check([&](pyc_error** e) { return pyc_trace_every_run(get(), e); });
+  }
+  struct Runs {
+    int64_t recorded = 0;
+    int64_t passed_over = 0;
+  };
+  Runs runs() const {
+    Runs out;
+    check([&](pyc_error** e) { return pyc_trace_runs(get(), &out.recorded, &out.passed_over, e); });
+    return out;
+  }
   std::string json() const {
     return take_text([&](char** text, pyc_error** e) { return pyc_trace_json(get(), text, e); });
   }

@@ -61,6 +61,8 @@ class TickScale {
     const auto since = static_cast<int64_t>(count - first_.count);
     return first_.ns + static_cast<int64_t>(static_cast<double>(since) * ns_per_tick_);
   }
+  // Of so many nanoseconds.
+  uint64_t counts(double ns) const { return static_cast<uint64_t>(ns / ns_per_tick_); }
 
  private:
   TickMoment first_;

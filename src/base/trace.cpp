@@ -5,6 +5,18 @@
 #include <utility>
 
 namespace pyc {
+namespace {
+
+// What records cost a run, measured (bench/results/trace_cost.md): one of a run, and one of each
+// step, where several threads share it and wait for the slowest of them. Where only some runs are
+// recorded, a record meets colder code and memory than where all are: these are its costs there.
+constexpr double kRunNs = 60;
+constexpr double kStepNs = 3;
+constexpr double kSharedStepNs = 80;
+// What all of them may cost of the time of runs: less than the 2 % that are promised.
+constexpr double kMostShare = 0.015;
+
+}  // namespace
 
 int trace_thread() {
   static std::atomic<int> threads{0};
@@ -42,8 +54,23 @@ void TraceLog::add_nodes(std::shared_ptr<const void> program,
   entry.nodes = std::move(nodes);
 }
 
-RunTicks* TraceLog::begin_run(size_t parts) noexcept {
-  if (stopped() || runs_ == nullptr) return nullptr;
+TracePace& TraceLog::add_lane(size_t steps, size_t threads) {
+  const double step_ns = threads > 1 ? kSharedStepNs : kStepNs;
+  const double cost_ns = kRunNs + step_ns * static_cast<double>(steps);
+  const std::scoped_lock lock(mutex_);
+  TracePace& pace = paces_.emplace_back();
+  pace.parts = steps * threads;
+  pace.threads = threads;
+  pace.worth = TickScale(begun_, tick_moment()).counts(cost_ns / kMostShare);
+  return pace;
+}
+
+RunTicks* TraceLog::take_room(TracePace& pace, int64_t number) noexcept {
+  if (runs_ == nullptr) return nullptr;
+  if (number >= kFirstRuns) pace.next = number + pace.stride;
+  const int64_t passed_over = number - pace.last - 1;
+  pace.last = number;
+  const size_t parts = pace.parts;
   const size_t run = runs_taken_.fetch_add(1, std::memory_order_relaxed);
   const size_t first = parts_taken_.fetch_add(parts, std::memory_order_relaxed);
   if (run >= kMostRuns || first > kMostParts || parts > kMostParts - first) {
@@ -51,7 +78,15 @@ RunTicks* TraceLog::begin_run(size_t parts) noexcept {
     return nullptr;
   }
   runs_[run].parts = {parts_.get() + first, parts};
+  runs_[run].threads = pace.threads;
+  runs_[run].passed_over = passed_over;
   return &runs_[run];
+}
+
+void TraceLog::end_run(TracePace& pace, RunTicks& run, uint64_t end) noexcept {
+  const uint64_t length = std::max<uint64_t>(end - run.start, 1);
+  run.end.store(end, std::memory_order_release);
+  pace.stride = std::min(static_cast<int64_t>(1 + pace.worth / length), kMostApart);
 }
 
 TraceRecord TraceLog::record() const {
@@ -60,7 +95,11 @@ TraceRecord TraceLog::record() const {
   record.runs_left_out = runs_left_out_.load(std::memory_order_relaxed);
   if (runs_ == nullptr) return record;
   const TickScale scale(begun_, tick_moment());
-  const size_t taken = std::min(runs_taken_.load(std::memory_order_relaxed), kMostRuns);
+  const size_t tried = runs_taken_.load(std::memory_order_relaxed);
+  for (const TracePace& pace : paces_)
+    record.runs_passed_over += pace.runs.load(std::memory_order_relaxed);
+  record.runs_passed_over -= static_cast<int64_t>(tried);
+  const size_t taken = std::min(tried, kMostRuns);
   for (size_t r = 0; r < taken; ++r) {
     const RunTicks& run = runs_[r];
     const uint64_t end = run.end.load(std::memory_order_acquire);
@@ -71,6 +110,7 @@ TraceRecord TraceLog::record() const {
     out.lane_bytes = run.lane_bytes;
     out.thread = run.thread;
     out.threads = run.threads;
+    out.passed_over = run.passed_over;
     out.start_ns = scale.ns(run.start);
     out.end_ns = scale.ns(end);
     out.parts.resize(run.parts.size());

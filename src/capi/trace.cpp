@@ -48,6 +48,7 @@ class TraceWriter {
     json_.key("displayTimeUnit").text("ns");
     json_.key("runs").integer(static_cast<int64_t>(record_.runs.size()));
     json_.key("runs_left_out").integer(record_.runs_left_out);
+    json_.key("runs_passed_over").integer(record_.runs_passed_over);
     json_.key("traceEvents").begin_array();
     write_tracks();
     for (const TraceSpan& span : record_.spans) {
@@ -60,6 +61,7 @@ class TraceWriter {
       if (shown.insert(run.program).second) write_nodes(run);
     }
     write_memory();
+    write_passed_over();
     json_.end_array();
     json_.end_object();
     return std::move(json_).take();
@@ -203,6 +205,21 @@ class TraceWriter {
     }
   }
 
+  // How many runs were not recorded before each that was; no lane where all were.
+  void write_passed_over() {
+    int64_t passed_over = 0;
+    for (const TraceRun& run : record_.runs) {
+      passed_over += run.passed_over;
+      if (passed_over == 0) continue;
+      begin_event("runs not recorded", "C", kThreads, 0);
+      json_.key("ts").number(microseconds(run.start_ns - start_ns_));
+      json_.key("args").begin_object();
+      json_.key("runs").integer(passed_over);
+      json_.end_object();
+      json_.end_object();
+    }
+  }
+
   const TraceRecord record_;
   int64_t start_ns_ = 0;
   int64_t flows_ = 0;
@@ -236,6 +253,27 @@ pyc_status pyc_trace_stop(pyc_trace* trace, pyc_error** error) {
   return guard(error, [&]() -> Status {
     PYC_TRY(require(trace, "trace"));
     trace->trace->stop();
+    return {};
+  });
+}
+
+pyc_status pyc_trace_every_run(pyc_trace* trace, pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(trace, "trace"));
+    trace->trace->record_every_run();
+    return {};
+  });
+}
+
+pyc_status pyc_trace_runs(const pyc_trace* trace, int64_t* recorded, int64_t* passed_over,
+                          pyc_error** error) {
+  return guard(error, [&]() -> Status {
+    PYC_TRY(require(trace, "trace"));
+    PYC_TRY(require(recorded, "recorded"));
+    PYC_TRY(require(passed_over, "passed_over"));
+    const TraceRecord record = trace->trace->record();
+    *recorded = static_cast<int64_t>(record.runs.size());
+    *passed_over = record.runs_passed_over;
     return {};
   });
 }

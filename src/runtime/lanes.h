@@ -16,7 +16,8 @@ namespace pyc::runtime {
 
 struct PooledLane {
   std::unique_ptr<Lane> lane;
-  Staging staging;  // of the run that has it
+  Staging staging;            // of the run that has it
+  TracePace* pace = nullptr;  // the trace's, from the first run on that is traced
 };
 
 class LanePool {

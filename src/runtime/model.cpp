@@ -71,19 +71,18 @@ class StateLease {
 // One run on its way into a trace.
 class RunRecord {
  public:
-  RunRecord(TraceLog* trace, const Program& program, const PooledLane& lane, size_t threads) {
-    if (trace == nullptr) return;
-    run_ = trace->begin_run(program.steps.size() * threads);
+  RunRecord(TraceLog* trace, const Program& program, const PooledLane& lane) : pace_(lane.pace) {
+    if (pace_ == nullptr) return;
+    run_ = trace->begin_run(*pace_);
     if (run_ == nullptr) return;
     run_->program = &program;
     run_->lane = &lane;
     run_->lane_bytes = lane.lane->memory_bytes();
     run_->thread = trace_thread();
-    run_->threads = threads;
     run_->start = ticks();
   }
   ~RunRecord() {
-    if (run_ != nullptr) run_->end.store(ticks(), std::memory_order_release);
+    if (run_ != nullptr) TraceLog::end_run(*pace_, *run_, ticks());
   }
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
@@ -92,6 +91,7 @@ class RunRecord {
   }
 
  private:
+  TracePace* const pace_;
   RunTicks* run_ = nullptr;
 };
 
@@ -139,6 +139,12 @@ struct Model::Impl {
   Status stage(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                Staging& staging, RunStats& measured);
   void record_refusal(const Status& status) noexcept;
+  // To be called by the holder of the lane; before the first run, which then allocates nothing.
+  void trace_lane(PooledLane& lane) const {
+    if (contract.trace == nullptr || lane.pace != nullptr) return;
+    const int threads = engine->device() ? 1 : pool->threads();  // a device's kernels have no parts
+    lane.pace = &contract.trace->add_lane(program.steps.size(), static_cast<size_t>(threads));
+  }
 
   const std::shared_ptr<const Engine> engine;
   const Program& program;
@@ -173,6 +179,7 @@ Status Model::Impl::make_first_lane() {
   int64_t allocations = 0;
   PYC_ASSIGN(PooledLane * first, lanes.acquire(allocations));
   const Lease lease(lanes, first);
+  trace_lane(*first);
   memory.measured_arena_bytes = lease->lane->memory_bytes();
   const int64_t planned = memory.arena_bytes + memory.scratch_bytes;
   if (memory.measured_arena_bytes == planned) return {};
@@ -210,8 +217,8 @@ Status Model::Impl::execute(std::span<const TensorView> inputs, std::span<const 
   PYC_TRY(state.take());
   PYC_ASSIGN(PooledLane * acquired, lanes.acquire(measured.allocations));
   const Lease lease(lanes, acquired);
-  const RunRecord record(contract.trace.get(), program, *acquired,
-                         static_cast<size_t>(pool->threads()));
+  trace_lane(*acquired);
+  const RunRecord record(contract.trace.get(), program, *acquired);
   const StepTimes times{.clock = clock.get(), .ns = step_ns, .parts = record.parts()};
   const auto run_lane = [&](std::span<const TensorView> in, std::span<const TensorView> out) {
     state.whole = false;

@@ -117,6 +117,41 @@ TEST(Traces, StopWhenTold) {
   EXPECT_EQ(document["runs_left_out"], 0);
 }
 
+// A run of one small step is shorter than what its record is worth, or nearly so: how many are
+// recorded is the machine's to say, that none is lost is not.
+constexpr const char* kTiny =
+    "graph @tiny(%x: f32[4]) -> (%y) {\n"
+    "  %y = relu(%x)\n"
+    "}\n";
+
+TEST(Traces, CountTheRunsThatTheyPassOver) {
+  constexpr int kRuns = 1000;
+  const Trace trace;
+  Model model(Graph::parse(kTiny), traced(trace, 1));
+  for (int i = 0; i < kRuns; ++i) model(Tensor::random(PYC_DTYPE_F32, {4}, 7));
+  const Trace::Runs runs = trace.runs();
+  EXPECT_GE(runs.recorded, 32);
+  EXPECT_EQ(runs.recorded + runs.passed_over, kRuns);
+  const Json document = Json::parse(trace.json());
+  EXPECT_EQ(document["runs"], runs.recorded);
+  EXPECT_EQ(document["runs_passed_over"], runs.passed_over);
+  int64_t lane = 0;
+  for (const Json& event : document["traceEvents"]) {
+    if (event["name"] == "runs not recorded") lane = event["args"]["runs"].get<int64_t>();
+  }
+  EXPECT_LE(lane, runs.passed_over);  // those behind the last that is recorded are not in it
+  EXPECT_GE(lane, runs.passed_over - 1000);
+}
+
+TEST(Traces, HaveEveryRunWhereThatIsAsked) {
+  Trace trace;
+  trace.every_run();
+  Model model(Graph::parse(kTiny), traced(trace, 1));
+  for (int i = 0; i < 1000; ++i) model(Tensor::random(PYC_DTYPE_F32, {4}, 7));
+  EXPECT_EQ(events_of(trace, "run").size(), 1000u);
+  EXPECT_EQ(trace.runs().passed_over, 0);
+}
+
 TEST(Traces, OutliveTheirHandleInModels) {
   auto trace = std::make_unique<Trace>();
   Model model(Graph::parse(kNet), traced(*trace));
@@ -143,6 +178,10 @@ TEST(Traces, RefuseNull) {
   EXPECT_EQ(pyc_trace_stop(nullptr, nullptr), PYC_STATUS_NULL_POINTER);
   char* json = nullptr;
   EXPECT_EQ(pyc_trace_json(nullptr, &json, nullptr), PYC_STATUS_NULL_POINTER);
+  EXPECT_EQ(pyc_trace_every_run(nullptr, nullptr), PYC_STATUS_NULL_POINTER);
+  int64_t count = 0;
+  EXPECT_EQ(pyc_trace_runs(nullptr, &count, &count, nullptr), PYC_STATUS_NULL_POINTER);
+  EXPECT_EQ(pyc_trace_runs(Trace().get(), &count, nullptr, nullptr), PYC_STATUS_NULL_POINTER);
   EXPECT_EQ(pyc_compile_options_trace(nullptr, nullptr, nullptr), PYC_STATUS_NULL_POINTER);
   pyc_trace_destroy(nullptr);
 }

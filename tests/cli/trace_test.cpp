@@ -70,6 +70,28 @@ TEST(TraceFiles, OfAnOpenModelHaveAllItsPrograms) {
   EXPECT_GE(counts["compile"], 14);
 }
 
+// How many short runs are recorded is the machine's to say; that it is said is not.
+TEST(TraceFiles, OfShortRunsSayHowManyTheyHave) {
+  const TempFolder folder;
+  const std::string path = folder.file("t.json");
+  const std::string model = std::string(PYC_SOURCE_DIR) + "/tests/models/linear_relu.ir";
+  const std::string command = "run " + model + " --threads 1 --repeat 2000 --trace " + path;
+  Outcome o = pyc(command);
+  ASSERT_EQ(o.exit, 0);
+  std::ifstream file(path);
+  const Json document = Json::parse(file);
+  const auto runs = document["runs"].get<int>();
+  const auto passed_over = document["runs_passed_over"].get<int>();
+  EXPECT_EQ(runs + passed_over, 2000);
+  const std::string said = "trace   " + std::to_string(runs) + " of 2000 runs recorded, so that";
+  EXPECT_EQ(has(o, said), passed_over > 0) << o.text;
+
+  o = pyc(command + " --trace-all");
+  ASSERT_EQ(o.exit, 0);
+  EXPECT_FALSE(has(o, "runs recorded")) << o.text;
+  EXPECT_EQ(slices_in(path)["run"], 2000);
+}
+
 TEST(TraceFiles, ThatCannotBeWrittenAreRefused) {
   const Outcome o = pyc("run " + kMlp + " --trace /no/such/folder/t.json");
   EXPECT_EQ(o.exit, 9);

@@ -56,6 +56,7 @@ class Bench final : public Command {
                     100'000'000);
     options.number("--seconds", seconds_, "Time to measure for", Options::kMostSeconds);
     trace_.declare(options);
+    trace_.declare_runs(options);
   }
 
   int run() override {

@@ -268,15 +268,20 @@ std::optional<Graph> closed_graph(const ModelFile& file, const CompileOptions& o
 class TraceFlag {
  public:
   void declare(Options& options);
+  // --trace-all, of commands that run what they compile.
+  void declare_runs(Options& options);
   // To be called behind ModelOptions::finish and before anything is compiled.
   void begin(CompileOptions& compile);
   // From here on nothing is recorded.
   void stop();
   // Writes the file, if one is asked for.
   void write() const;
+  // Says so where runs were passed over.
+  void print() const;
 
  private:
   std::string path_;
+  bool every_run_ = false;
   std::optional<Trace> trace_;
 };
 

@@ -49,6 +49,7 @@ class Run final : public Command {
                  "Folder to write each output to, as NAME.npy; made where it is not there");
     options.integer("--repeat", repeat_, "Runs; the median time is shown", 1, 1'000'000);
     trace_.declare(options);
+    trace_.declare_runs(options);
     options.flag("--explain", explain_, "Print the main decisions too");
   }
 
@@ -146,6 +147,7 @@ class Run final : public Command {
       say("values  peak {} B, {} B at the end\n", last.value_peak_bytes, last.value_bytes);
       say("breaks  {}\n", model.breaks().summary().summary);
     }
+    trace_.print();
     if (!explain_) return;
     say("decisions\n");
     for_each_decision(model, [](const pyc_decision& d, const auto& alternatives) {

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "command.h"
+#include "say.h"
 
 namespace pyc::tool {
 
@@ -17,9 +18,15 @@ void TraceFlag::declare(Options& options) {
   options.text("--trace", path_, "File to write a trace to, for Perfetto (ui.perfetto.dev)");
 }
 
+void TraceFlag::declare_runs(Options& options) {
+  options.flag("--trace-all", every_run_,
+               "Record every run in the trace, also short ones that it then slows by over 2 %");
+}
+
 void TraceFlag::begin(CompileOptions& compile) {
   if (path_.empty()) return;
   trace_.emplace();
+  if (every_run_) trace_->every_run();
   compile.trace(trace_->get());
 }
 
@@ -29,6 +36,14 @@ void TraceFlag::stop() {
 
 void TraceFlag::write() const {
   if (trace_) write_file("--trace", path_, trace_->json());
+}
+
+void TraceFlag::print() const {
+  if (!trace_) return;
+  const Trace::Runs runs = trace_->runs();
+  if (runs.passed_over == 0) return;
+  say("trace   {} of {} runs recorded, so that it costs under 2 % (--trace-all: every run)\n",
+      runs.recorded, runs.recorded + runs.passed_over);
 }
 
 }  // namespace pyc::tool
