@@ -261,6 +261,12 @@ TEST(CudaWgmma, MapsNeverChangeBits) {
       {{16, 16, 9304}, {64, 64, false, 8, true, kByMaps}, {2}},
       {{64 * 20, 8 * 15, 80}, {64, 8, false, 12, false, kByMaps}, {2}},
       {{104, 72, 136}, {64, 48, true, 3, false, kByMaps}, {0, 2}},
+      // In turns: one group alone, both, more stages and segments than the ring has, and rests.
+      {{128, 128, 64}, {128, 128, false, 6, false, kByMaps, true}, {0}},
+      {{136, 264, 456}, {128, 128, false, 6, false, kByMaps, true}, {3}},
+      {{136, 72, 2104}, {128, 64, false, 4, false, kByMaps, true}, {1}},
+      {{64 * 20, 8 * 15, 80}, {64, 8, false, 3, false, kByMaps, true}, {2}},
+      {{64 * 7, 8 * 20, 1096}, {64, 8, false, 5, false, kByMaps, true}, {2}},
   };
   for (const Case& c : cases) {
     for (const int turned : c.turned) {
@@ -608,8 +614,10 @@ TEST(CudaWgmma, WideTilesStayInRegisters) {
       "graph @g(%a: bf16[1024,768], %b: bf16[768,3072], %c: f32[3072]) -> (%y) {\n"
       "  %p = matmul(%a, %b) {to=f32}\n  %q = add(%p, %c)\n  %g = gelu(%q)\n"
       "  %y = cast(%g) {to=bf16}\n}\n";
-  for (const cuda::WgmmaTile& tile :
-       {cuda::WgmmaTile{128, 192, false, 5}, {128, 256, false, 4}, {192, 192, false, 4}}) {
+  for (const cuda::WgmmaTile& tile : {cuda::WgmmaTile{128, 192, false, 5},
+                                      {128, 256, false, 4},
+                                      {192, 192, false, 4},
+                                      {128, 128, false, 6, false, true, true}}) {
     for (const char* model : {kPlain, kLong}) {
       const auto texts = tile_texts(model, tile);
       ASSERT_TRUE(texts.ok()) << texts.status().to_string();

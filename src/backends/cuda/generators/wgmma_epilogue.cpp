@@ -37,7 +37,33 @@ SumPiece piece_of(const WgmmaTile& tile) {
   while (tile.columns % columns != 0) columns /= 2;
   return {kRowsOfWarp, columns};
 }
-int64_t warps_of_tile(const WgmmaTile& tile) { return tile.rows / kRowsOfWarp; }
+// Warps that multiply.
+int64_t warps_of_tile(const WgmmaTile& tile) {
+  return wgmma_groups(tile) * kGroupRows / kRowsOfWarp;
+}
+// Of 64 rows.
+int64_t pieces_of_block(const WgmmaTile& tile) {
+  const SumPiece piece = piece_of(tile);
+  return kRowsOfWarp / piece.rows * (tile.columns / piece.columns);
+}
+
+// All that stored values are made of, but for places.
+std::vector<ExprId> stored_expressions(const loop::Kernel& kernel) {
+  std::vector<ExprId> open;
+  for (const loop::Store& s : kernel.stores) open.push_back(s.value);
+  std::vector<bool> seen(kernel.pool.size(), false);
+  std::vector<ExprId> out;
+  while (!open.empty()) {
+    const ExprId e = open.back();
+    open.pop_back();
+    if (e == kNone || seen[e]) continue;
+    seen[e] = true;
+    out.push_back(e);
+    const loop::ExprNode& n = kernel.pool.node(e);
+    if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
+  }
+  return out;
+}
 
 class EpilogueWriter {
  public:
@@ -66,7 +92,7 @@ class EpilogueWriter {
     e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
            "pyc_warp_barrier();");
     // Several at once hide what one waits for, if sums leave registers for that.
-    const bool rolled = is_long() && tile_.columns > 128;
+    const bool rolled = is_long() && tile_.columns * wgmma_row_blocks(tile_) > 128;
     const auto loop = [&](bool guarded, std::string_view unrolled) {
       return fmt::format("{} for (i32 round = 0; round < {}; ++round) {{\n{}}}\n", unrolled, rounds,
                          one_round(e, v, guarded));
@@ -216,14 +242,22 @@ class EpilogueWriter {
     if (e_.segments > 1) {
       text = fmt::format("const i32 warp = one % {0}, piece = one / {0};\n", warps_of_tile(tile_));
     } else {
-      text = fmt::format("const i32 warp = thread / {};\n", kWarpThreads);
+      text = fmt::format("const i32 warp = thread / {}{};\n", kWarpThreads,
+                         tile_.turns ? fmt::format(" % {}", kGroupRows / kRowsOfWarp) : "");
     }
-    return text +
-           fmt::format(
-               "const i32 column = first_column + piece / {0} * {1};\n"
-               "const i32 row = first_row + warp * {2} + piece % {0} * {3};{4}",
-               halves, piece_.columns, kRowsOfWarp, piece_.rows,
-               is_whole() ? "" : fmt::format("\nif (column >= {}) break;", e_.column_extent));
+    const bool has_blocks = wgmma_row_blocks(tile_) > 1;
+    const std::string of_block =
+        has_blocks ? fmt::format("piece % {}", pieces_of_block(tile_)) : "piece";
+    const std::string block =
+        has_blocks ? fmt::format("piece / {} * {} + ", pieces_of_block(tile_), kGroupRows) : "";
+    return text + fmt::format(
+                      "const i32 column = first_column + {5} / {0} * {1};\n"
+                      "const i32 row = first_row + {6}warp * {2} + piece % {0} * {3};{4}",
+                      halves, piece_.columns, kRowsOfWarp, piece_.rows,
+                      is_whole() ? ""
+                                 : fmt::format("\nif (column >= {}) {};", e_.column_extent,
+                                               has_blocks ? "continue" : "break"),
+                      of_block, block);
   }
 
   // Four floats of a row change places with their neighbours, so that those who read 32 bytes each
@@ -260,7 +294,9 @@ class EpilogueWriter {
     for (int64_t p = 0; p < wgmma_pieces(tile_); ++p) {
       text += fmt::format("if (piece == {}) {{\n", p);
       for (int64_t i = 0; i < piece_.blocks(); ++i) {
-        const int64_t first = (p / halves * piece_.blocks() + i) * 4;
+        const int64_t of_block = pieces_of_block(tile_);
+        const int64_t first =
+            p / of_block * tile_.columns / 2 + (p % of_block / halves * piece_.blocks() + i) * 4;
         for (int64_t h = 0; h < 2; ++h) {
           if (halves == 2 && h != p % 2) continue;
           text +=
@@ -307,23 +343,7 @@ class EpilogueWriter {
     constexpr size_t kFew = 40;
     return expressions().size() > kFew;
   }
-  // All that stored values are made of, but for places.
-  std::vector<ExprId> expressions() const {
-    std::vector<ExprId> open;
-    for (const loop::Stmt& s : over_n_.body) open.push_back(e_.kernel.stores[s.index].value);
-    std::vector<bool> seen(e_.kernel.pool.size(), false);
-    std::vector<ExprId> out;
-    while (!open.empty()) {
-      const ExprId e = open.back();
-      open.pop_back();
-      if (e == kNone || seen[e]) continue;
-      seen[e] = true;
-      out.push_back(e);
-      const loop::ExprNode& n = e_.kernel.pool.node(e);
-      if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
-    }
-    return out;
-  }
+  std::vector<ExprId> expressions() const { return stored_expressions(e_.kernel); }
 
   void store_elements(NeighbourEmitter& e, int64_t v) const {
     const std::string first = tile_.swapped ? "in_rows" : "in_columns";
@@ -364,8 +384,18 @@ int64_t wgmma_piece_bytes(const WgmmaTile& tile) {
 }
 
 int64_t wgmma_pieces(const WgmmaTile& tile) {
-  const SumPiece piece = piece_of(tile);
-  return kRowsOfWarp / piece.rows * (tile.columns / piece.columns);
+  return pieces_of_block(tile) * wgmma_row_blocks(tile);
+}
+
+int64_t wgmma_operations(const loop::Kernel& kernel) {
+  constexpr int64_t kQuotient = 16;  // pyc_near_quotient
+  int64_t count = 0;
+  for (const ExprId e : stored_expressions(kernel)) {
+    const loop::Op op = kernel.pool.node(e).op;
+    if (op == loop::Op::kConst || op == loop::Op::kVar || op == loop::Op::kLoad) continue;
+    count += op == loop::Op::kDiv ? kQuotient : 1;
+  }
+  return count;
 }
 
 std::string wgmma_epilogue(const WgmmaEpilogue& epilogue) {

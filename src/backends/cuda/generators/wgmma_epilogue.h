@@ -30,8 +30,11 @@ struct WgmmaEpilogue {
 
 // What the pieces of all warps take.
 int64_t wgmma_piece_bytes(const WgmmaTile& tile);
-// How many pieces a tile has.
+// How many pieces of its sums a warp has.
 int64_t wgmma_pieces(const WgmmaTile& tile);
+
+// How many operations an element of the stores takes, roughly. `kernel` has no calls.
+int64_t wgmma_operations(const loop::Kernel& kernel);
 
 // Text for all threads that multiply. It knows `thread`, `batch`, `first_row` and `first_column`,
 // and `rank` where segments run together: each of their blocks then joins and stores its share.

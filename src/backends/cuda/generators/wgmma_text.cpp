@@ -28,9 +28,10 @@ constexpr int64_t kDepth = kStageDepth;
 constexpr int64_t kRowBytes = kStageRowBytes;
 constexpr int64_t kChunk = 8;      // elements of 16 bytes
 constexpr int64_t kThreads = 128;  // that compute kRows rows together, or bring operands
-constexpr int64_t kRows = 64;
+constexpr int64_t kRows = kGroupRows;
 constexpr int64_t kBlock = 16;  // of k in one instruction
 constexpr int64_t kGateBytes = 8;
+constexpr int64_t kTurnGates = 2;  // of a group that takes turns
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
 constexpr int64_t kFewStages = 4;
@@ -53,12 +54,24 @@ VarId row_var_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n_var
 int64_t row_count_of(const lower::Contraction& c, bool of_b) { return of_b ? c.n : c.m; }
 
 int64_t stage_bytes(const WgmmaTile& tile) { return (tile.rows + tile.columns) * kRowBytes; }
-int64_t groups_of(const WgmmaTile& tile) { return tile.rows / kRows; }
+// Of a thread that multiplies.
+int64_t sums_of(const WgmmaTile& tile) { return wgmma_row_blocks(tile) * tile.columns / 2; }
 // Where in shared memory what lies, behind the ring.
 int64_t sums_at(const WgmmaTile& tile) { return tile.stages * stage_bytes(tile); }
-int64_t gates_at(const WgmmaTile& tile) { return sums_at(tile) + wgmma_piece_bytes(tile); }
-int64_t shared_bytes(const WgmmaTile& tile) {
-  return gates_at(tile) + 2 * tile.stages * kGateBytes;
+int64_t totals_at(const WgmmaTile& tile) { return sums_at(tile) + wgmma_piece_bytes(tile); }
+// Groups that take segments in turn leave the totals of those before to each other.
+bool leaves_totals(const WgmmaProduct& product) {
+  return product.tile.turns && wgmma_segments(product) > 1;
+}
+int64_t gates_at(const WgmmaProduct& product) {
+  const WgmmaTile& tile = product.tile;
+  return totals_at(tile) + (leaves_totals(product) ? tile.rows * tile.columns * 4 : 0);
+}
+int64_t turn_gates_at(const WgmmaProduct& product) {
+  return gates_at(product) + 2 * product.tile.stages * kGateBytes;
+}
+int64_t shared_bytes(const WgmmaProduct& product) {
+  return turn_gates_at(product) + (product.tile.turns ? 2 * kTurnGates * kGateBytes : 0);
 }
 int64_t segment_of(DType factors) { return find_matrix_unit("sm90", factors)->segment; }
 
@@ -76,19 +89,19 @@ bool brings_elements(const WgmmaProduct& product) {
 // Threads that bring: twice as many where they compute elements. One has maps do it, and a warp is
 // enough where no group gives registers to another.
 int64_t bringing_threads(const WgmmaProduct& product) {
-  if (product.tile.maps && groups_of(product.tile) == 1) return kWarpThreads;
+  if (product.tile.maps && wgmma_groups(product.tile) == 1) return kWarpThreads;
   return brings_elements(product) ? 2 * kThreads : kThreads;
 }
 int64_t threads_of(const WgmmaProduct& product) {
-  return groups_of(product.tile) * kThreads + bringing_threads(product);
+  return wgmma_groups(product.tile) * kThreads + bringing_threads(product);
 }
 
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Of a thread that multiplies, roughly: sums, totals where segments follow one another, addresses.
 int64_t registers_of(const WgmmaProduct& product) {
-  const int64_t sums = product.tile.columns / 2;
-  return kOtherRegisters + (wgmma_segments(product) > 1 && !product.tile.split ? 2 : 1) * sums;
+  const bool apart = wgmma_segments(product) > 1 && !product.tile.split && !product.tile.turns;
+  return kOtherRegisters + (apart ? 2 : 1) * sums_of(product.tile);
 }
 
 // Of threads that multiply and of those that bring, where they share them out unequally.
@@ -98,7 +111,7 @@ struct RegisterShares {
 };
 std::optional<RegisterShares> register_shares(const WgmmaProduct& product) {
   const int64_t wanted = registers_of(product) + kSpareRegisters;
-  const int64_t groups = groups_of(product.tile);
+  const int64_t groups = wgmma_groups(product.tile);
   const int64_t equal = kRegisters / threads_of(product) / 8 * 8;
   if (groups == 1 || brings_elements(product) || wanted <= equal) return std::nullopt;
   const int64_t all = (groups + 1) * equal;
@@ -133,7 +146,7 @@ class WgmmaWriter {
     out_.form = fmt::format("wgmma {}x{}{}{}", p_.tile.rows, p_.tile.columns,
                             p_.tile.swapped ? " swapped" : "", part_ == Part::kJoin ? " join" : "");
     out_.buffers = parameters_of(kernel_);
-    multiplying_ = groups_of(p_.tile) * kThreads;
+    multiplying_ = wgmma_groups(p_.tile) * kThreads;
     bringing_ = bringing_threads(p_);
     out_.threads = static_cast<uint32_t>(multiplying_ + (part_ == Part::kJoin ? 0 : bringing_));
     tiles_ = tiles_of(rows_) * tiles_of(columns_) * c_.batch_size();
@@ -142,7 +155,7 @@ class WgmmaWriter {
     const bool in_turn = part_ == Part::kWhole || part_ == Part::kSegments;
     out_.blocks = static_cast<uint32_t>(
         in_turn ? std::min(items_, kMultiprocessors * wgmma_resident(p_)) : items_);
-    out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_.tile));
+    out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_));
     if (by_maps()) add_maps();
     if (part_ == Part::kSegments || part_ == Part::kJoin) {
       out_.workspace_bytes = tiles_ * segments * p_.tile.rows * p_.tile.columns * 4;
@@ -203,7 +216,7 @@ class WgmmaWriter {
   }
 
   bool of_segments() const { return part_ == Part::kSegments || part_ == Part::kTogether; }
-  int64_t sums() const { return p_.tile.columns / 2; }  // of a thread
+  int64_t sums() const { return sums_of(p_.tile); }
   int64_t k_stages() const { return (c_.k + kDepth - 1) / kDepth; }
   // Whether all stages are written out, so that for elements that come one by one all that follows
   // from k is a constant: the window of a first convolution has few channels and few terms.
@@ -301,11 +314,29 @@ class WgmmaWriter {
   // in turns, the first with parity 0. Every thread that brings reports to the first, for what it
   // copies and for what it writes itself; a warp that has multiplied reports to the second.
   std::string full_gate(const std::string& slot) const {
-    return fmt::format("{}u + {} * {}u", gates_at(p_.tile), slot, kGateBytes);
+    return fmt::format("{}u + {} * {}u", gates_at(p_), slot, kGateBytes);
   }
   std::string empty_gate(const std::string& slot) const {
-    return fmt::format("{}u + {} * {}u", gates_at(p_.tile) + p_.tile.stages * kGateBytes, slot,
+    return fmt::format("{}u + {} * {}u", gates_at(p_) + p_.tile.stages * kGateBytes, slot,
                        kGateBytes);
+  }
+  // Of groups that take turns each has two more, which its warps open once in a turn: one when its
+  // last stage is there and the other group may multiply, one when it has left its totals. The
+  // stages' gates tell even from odd turns only, so that who waited at one must not have missed
+  // another: the first sees to that.
+  static constexpr int64_t kMayMultiply = 0;
+  static constexpr int64_t kLeftTotals = 1;
+  std::string turn_gate(int64_t which, const std::string& group) const {
+    return fmt::format("{}u + (u32)({}) * {}u", turn_gates_at(p_) + which * kGateBytes, group,
+                       kTurnGates * kGateBytes);
+  }
+  std::string after_other(int64_t which) const {
+    return fmt::format("if (q > 0) pyc_gate_wait({}, (u32)((q - 1) / 2 % 2));\n",
+                       turn_gate(which, "(q - 1) % 2"));
+  }
+  std::string told_other(int64_t which) const {
+    return fmt::format("if (thread % {} == 0) pyc_gate_arrive({});\n", kWarpThreads,
+                       turn_gate(which, "q % 2"));
   }
   bool copies() const { return !rows_.elements() || !columns_.elements(); }
   bool writes() const { return rows_.elements() || columns_.elements(); }
@@ -321,11 +352,20 @@ class WgmmaWriter {
           "{}u);\n",
           first, kWarpThreads, p_.tile.stages, making / kWarpThreads, gate, count);
     };
-    const std::string made = fmt::format(
-        "if (thread % {} == 0 && thread < {}) {{\n{}{}{}}}\npyc_barrier();\n", kWarpThreads, making,
-        each(early, full_gate("i"), reports), each(0, empty_gate("i"), multiplying_ / kWarpThreads),
-        by_maps() ? "pyc_gates_ready();\n" : "");
+    const std::string made =
+        fmt::format("if (thread % {} == 0 && thread < {}) {{\n{}{}{}}}\npyc_barrier();\n",
+                    kWarpThreads, making, each(early, full_gate("i"), reports) + turn_gates(),
+                    each(0, empty_gate("i"), freeing()), by_maps() ? "pyc_gates_ready();\n" : "");
     return by_maps() ? first_copies() + made : made;
+  }
+  // Warps that multiply with one stage.
+  int64_t freeing() const { return (p_.tile.turns ? kThreads : multiplying_) / kWarpThreads; }
+  std::string turn_gates() const {
+    if (!p_.tile.turns) return "";
+    return fmt::format(
+        "if (thread == {}) PYC_ROLLED for (u32 i = 0; i < {}u; ++i) pyc_gate_init({}u + i * {}u, "
+        "{}u);\n",
+        multiplying_ - kWarpThreads, 2 * kTurnGates, turn_gates_at(p_), kGateBytes, freeing());
   }
   std::string first_copies() const {
     std::string text;
@@ -404,8 +444,42 @@ class WgmmaWriter {
   // What the threads do that multiply. Groups of them go each at its own pace, so that one
   // multiplies while the other is at its results.
   std::string multiplying() const {
+    if (p_.tile.turns) return multiplying_in_turns();
     return "pyc_more_registers();\nu32 slot = 0, turn = 0;\n" +
            each_item(first_and_last() + products() + results());
+  }
+  // Segments of all tiles of the block are numbered by q, and a group has every other.
+  std::string multiplying_in_turns() const {
+    const int64_t segments = wgmma_segments(p_);
+    const int64_t stages = std::min(segment_of(p_.factors) / kDepth, k_stages());
+    return fmt::format(
+               "pyc_more_registers();\nfor (i32 q = thread / {0};; q += 2) {{\n"
+               "const i32 item = pyc_block() + q / {1} * {2};\nif (item >= {3}) break;\n"
+               "const i32 segment = q % {1}, first = segment * {4}, "
+               "last = first + {4} < {5} ? first + {4} : {5};\n"
+               "const u32 stage = (u32)(q / {1} * {5} + first);\n"
+               "u32 slot = stage % {6}u, turn = stage / {6}u % 2u;\n",
+               kThreads, segments, out_.blocks, items_, stages, k_stages(), p_.tile.stages) +
+           place() + after_other(kMayMultiply) + products() +
+           (leaves_totals(p_) ? totals_in_turns() : "") + epilogue() + "}\n";
+  }
+  // A group adds its sums to the totals that the other left, and leaves them but for the last
+  // segment's.
+  std::string totals_in_turns() const {
+    const int64_t last = wgmma_segments(p_) - 1;
+    return after_other(kLeftTotals) +
+           fmt::format(
+               "PYC_NEAR pyc_v16* left = (PYC_NEAR pyc_v16*)(pyc_shared + {0}) + thread % {1};\n"
+               "if (segment != 0) PYC_UNROLL for (i32 i = 0; i < {2}; ++i) {{\n"
+               "PYC_ALIGN16 float before[4];\n*(pyc_v16*)before = left[i * {1}];\n"
+               "PYC_UNROLL for (i32 e = 0; e < 4; ++e) "
+               "total[4 * i + e] = pyc_add_f32(before[e], total[4 * i + e]);\n}}\n"
+               "if (segment != {3}) PYC_UNROLL for (i32 i = 0; i < {2}; ++i) {{\n"
+               "PYC_ALIGN16 float now[4];\n"
+               "PYC_UNROLL for (i32 e = 0; e < 4; ++e) now[e] = total[4 * i + e];\n"
+               "left[i * {1}] = *(pyc_v16*)now;\n}}\npyc_warp_barrier();\n",
+               totals_at(p_.tile), kThreads, sums() / 4, last) +
+           told_other(kLeftTotals) + fmt::format("if (segment != {}) continue;\n", last);
   }
   std::string results() const {
     if (part_ == Part::kSegments) return kept();
@@ -441,7 +515,7 @@ class WgmmaWriter {
     const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
     std::string text = fmt::format("float total[{}];\n", sums());
     if (k_stages() == 0) return text + each + "total[i] = 0.0f;\n";
-    const bool alone = of_segments() || wgmma_segments(p_) == 1;
+    const bool alone = of_segments() || p_.tile.turns || wgmma_segments(p_) == 1;
     if (alone)
       return text + "{\nconst i32 begin = first, end = last;\n" + segment_sums("total") + "}\n";
     text += fmt::format("{}total[i] = 0.0f;\n", each);
@@ -452,25 +526,32 @@ class WgmmaWriter {
     return text + segment_sums("sum") + each + "total[i] = pyc_add_f32(total[i], sum[i]);\n}\n";
   }
 
+  static constexpr int64_t kBlockBytes = kRows * kRowBytes;
   // The sums of stages begin … end - 1.
   std::string segment_sums(const char* sum) const {
     std::string text = fmt::format(
         "u32 before = 0;\nfor (i32 t = begin; t < end; ++t) {{\n"
-        "pyc_gate_wait({0}, turn);\n{5}"
-        "const u32 a_at = slot * {1}u + (u32)(thread / {2}) * {3}u, b_at = slot * {1}u + {4}u;\n"
+        "pyc_gate_wait({0}, turn);\n{4}"
+        "const u32 a_at = slot * {1}u + {2}, b_at = slot * {1}u + {3}u;\n"
         "pyc_wgmma_fence();\n",
-        full_gate("slot"), stage_bytes(p_.tile), kThreads, kRows * kRowBytes, rows_.bytes(),
-        by_maps() ? "" : "pyc_shared_fence();\n");
+        full_gate("slot"), stage_bytes(p_.tile),
+        p_.tile.turns ? "0u" : fmt::format("(u32)(thread / {}) * {}u", kThreads, kBlockBytes),
+        rows_.bytes(), by_maps() ? "" : "pyc_shared_fence();\n");
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
-      text += fmt::format("pyc_wgmma({}, {}, {}, {});\n", sum,
-                          view(rows_, fmt::format("a_at + {}u", b * block_bytes(rows_))),
-                          view(columns_, fmt::format("b_at + {}u", b * block_bytes(columns_))),
-                          b == 0 ? "t != begin" : "1");
+      for (int64_t r = 0; r < wgmma_row_blocks(p_.tile); ++r) {
+        const int64_t a_at = b * block_bytes(rows_) + r * kBlockBytes;
+        text += fmt::format("pyc_wgmma({}{}, {}, {}, {});\n", sum,
+                            r == 0 ? "" : fmt::format(" + {}", r * p_.tile.columns / 2),
+                            view(rows_, fmt::format("a_at + {}u", a_at)),
+                            view(columns_, fmt::format("b_at + {}u", b * block_bytes(columns_))),
+                            b == 0 ? "t != begin" : "1");
+      }
     }
     const std::string empty =
         fmt::format("thread % 32 == 0) pyc_gate_arrive({});\n", empty_gate("before"));
     return text + "pyc_wgmma_commit();\npyc_wgmma_wait_1();\nif (t != begin && " + empty +
-           "before = slot;\n" + next_slot() + "}\npyc_wgmma_wait_0();\nif (" + empty;
+           "before = slot;\n" + next_slot() + "}\n" +
+           (p_.tile.turns ? told_other(kMayMultiply) : "") + "pyc_wgmma_wait_0();\nif (" + empty;
   }
 
   // Where segment `segment` of this tile has the thread's sums in the workspace.
@@ -556,6 +637,7 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const WgmmaTile& tile = product.tile;
   const int64_t segments = wgmma_segments(product);
   if (tile.split && segments < 2) return false;
+  if (tile.turns && (tile.split || tile.swapped || !tile.maps)) return false;
   const lower::Contraction& c = product.contraction();
   const double items = static_cast<double>(c.m) * static_cast<double>(c.n) *
                        static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
@@ -564,18 +646,18 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const int64_t registers =
       shares ? shares->multiplying
              : std::min(kRegisters / threads_of(product) / 8 * 8, kMostRegisters);
-  return items <= kMostTiles && shared_bytes(tile) <= kMostShared &&
+  return items <= kMostTiles && shared_bytes(product) <= kMostShared &&
          registers_of(product) <= registers && (!tile.maps || wgmma_has_maps(product));
 }
 
 int64_t wgmma_resident(const WgmmaProduct& product) {
-  if (register_shares(product)) return 1;
+  if (product.tile.turns || register_shares(product)) return 1;
   const int64_t registers = rounded_up(std::max(registers_of(product), kLeastRegisters), 8);
   // Two blocks of 64x192 with three stages each, which have room, take 100 µs for 12288x3072x768,
   // where one of 192x192 takes 88: a warp that brings counts as a group.
   const int64_t threads =
-      groups_of(product.tile) * kThreads + std::max(bringing_threads(product), kThreads);
-  return std::clamp(std::min(kMostShared / (shared_bytes(product.tile) + kReservedShared),
+      wgmma_groups(product.tile) * kThreads + std::max(bringing_threads(product), kThreads);
+  return std::clamp(std::min(kMostShared / (shared_bytes(product) + kReservedShared),
                              kRegisters / (threads * registers)),
                     int64_t{1}, kMostResident);
 }

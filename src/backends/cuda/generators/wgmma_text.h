@@ -21,6 +21,7 @@
 namespace pyc::cuda {
 
 inline constexpr int64_t kWarpThreads = 32;
+inline constexpr int64_t kGroupRows = 64;       // of the unit, for 128 threads
 inline constexpr int64_t kStageDepth = 64;      // along k
 inline constexpr int64_t kStageRowBytes = 128;  // and of the swizzle
 
@@ -33,7 +34,19 @@ struct WgmmaTile {
   int64_t stages = 4;  // of the ring, at least 3
   bool split = false;  // each segment of k has blocks of its own, which join them
   bool maps = false;   // the device brings both operands by tensor maps, not threads
+  // Two groups of 128 threads have all rows each, and take segments of k in turn: while one
+  // multiplies, the other adds its sums to those of the segments before, or stores results.
+  bool turns = false;
 };
+
+// Blocks of 64 rows that one group of threads multiplies.
+inline int64_t wgmma_row_blocks(const WgmmaTile& tile) {
+  return tile.turns ? tile.rows / kGroupRows : 1;
+}
+// Groups of threads that multiply.
+inline int64_t wgmma_groups(const WgmmaTile& tile) {
+  return tile.turns ? 2 : tile.rows / kGroupRows;
+}
 
 // How an operand comes into shared memory.
 enum class WgmmaBring : uint8_t {
