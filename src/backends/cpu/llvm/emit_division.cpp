@@ -20,11 +20,11 @@ namespace {
 constexpr uint32_t kSmallestDividend = 127 - 60;  // its exponent as it is stored
 constexpr int kDivisor = 30;
 
+}  // namespace
+
 Word canonical_nan() {
   return word_from_double(std::numeric_limits<double>::quiet_NaN(), DType::kF32);
 }
-
-}  // namespace
 
 // For moderate x and c: with high = 1/c rounded, low the rest of it, q = x·high + x·low is one of
 // the two f32 around x/c. Then x - q·c is exact, and q + (x - q·c)·high rounds to the quotient

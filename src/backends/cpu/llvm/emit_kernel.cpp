@@ -88,6 +88,7 @@ KernelEmitter::State KernelEmitter::when(Value* condition, const State& init,
 void KernelEmitter::run() {
   llvm::Function* f = ex_.function();
   Value* args = f->getArg(0);
+  ex_.may_set_mode();
   ex_.here();
   const auto field = [&](size_t offset, llvm::Type* type) {
     Value* p = b_.CreateConstGEP1_64(b_.getInt8Ty(), args, offset);
@@ -123,6 +124,7 @@ void KernelEmitter::run() {
     return State{};
   });
   b_.CreateRetVoid();
+  ex_.write_mode();
 }
 
 void KernelEmitter::run_point() {

@@ -361,7 +361,7 @@ llvm::Value* ExprEmitter::emit_arithmetic(ExprId id, int width) {
     }
   }
   if (width > 1 && by_reciprocal(id)) return emit_division(id);
-  if (width > 1 && is_canonical_already(id)) return operand(n.c);
+  if (width > 1 && (is_canonical_already(id) || is_canonical_by_mode(id))) return operand(n.c);
   if (n.op == Op::kMul && t == DType::kF32 && width % 16 == 0) {
     if (Value* exp = emit_exp(id); exp != nullptr) return exp;
   }

@@ -88,6 +88,11 @@ class ExprEmitter {
   // A size, or what follows from sizes: a constant, or an argument.
   Value* number(int64_t value);
 
+  // On aarch64 NaNs may be made canonical by the mode of the processor; write_mode, when the
+  // function is complete, sets that mode in it if it is needed.
+  void may_set_mode() { may_set_mode_ = ops_.traits().aarch64; }
+  void write_mode();
+
   // Memory of the function for `count` values.
   llvm::AllocaInst* stack_slot(llvm::Type* type, int count);
 
@@ -164,6 +169,10 @@ class ExprEmitter {
   Value* emit_division(ExprId id);
   // Whether it makes the NaNs of such a quotient canonical, which they are.
   bool is_canonical_already(ExprId id);
+  // Whether it makes the NaNs of a result canonical that the mode makes so.
+  bool is_canonical_by_mode(ExprId id);
+  bool may_be_left_out(ExprId operand) const;
+  bool may_be_constant(ExprId id) const;
   // What is kept of a divisor c: 1/c in two parts, in f64 and in f32, and whether c is moderate.
   struct Reciprocal {
     Value* high;
@@ -249,8 +258,10 @@ class ExprEmitter {
     ExprId exponent;
   };
   std::unordered_map<ExprId, std::optional<Quantized>> quantized_;
-  std::unordered_map<ExprId, Scaled> exp_;            // products that are exp: value · 2^exponent
-  std::unordered_map<ExprId, size_t> addend_places_;  // per fma: its place in the tables
+  std::unordered_map<ExprId, Scaled> exp_;  // products that are exp: value · 2^exponent
+  bool may_set_mode_ = false;
+  bool sets_mode_ = false;
+  std::unordered_map<ExprId, size_t> addend_places_;        // per fma: its place in the tables
   std::unordered_map<int, llvm::GlobalVariable*> addends_;  // per width
   llvm::IRBuilder<>& b_;
   ValueOps ops_;
@@ -282,6 +293,9 @@ llvm::Value* ExprEmitter::cached(ExprId id, uint32_t kind, Make make) {
   values[key] = v;
   return v;
 }
+
+// What every NaN of f32 that is stored is.
+Word canonical_nan();
 
 // Writes the whole kernel as one function `symbol` into the module.
 llvm::Function* emit_kernel(const loop::Kernel& kernel, const TargetTraits& traits,
