@@ -44,6 +44,29 @@ constexpr std::string_view kLongRows =
 )";
 constexpr int64_t kLongRowsBytes = 16 * 2048 * 4;
 
+// Keys are packed at run time, and values read where they lie.
+constexpr std::string_view kAttention =
+    R"(graph @attention(%x: f32[1,128,8]) -> (%y) {
+  %wq = const f32[8,64] random(seed=1, lo=-0.5, hi=0.5)
+  %wk = const f32[8,64] random(seed=2, lo=-0.5, hi=0.5)
+  %wv = const f32[8,64] random(seed=3, lo=-0.5, hi=0.5)
+  %wo = const f32[64,8] random(seed=4, lo=-0.1, hi=0.1)
+  %q0 = matmul(%x, %wq)
+  %q1 = reshape(%q0) {shape=[1,128,4,16]}
+  %q = transpose(%q1) {perm=[0,2,1,3]}
+  %k0 = matmul(%x, %wk)
+  %k1 = reshape(%k0) {shape=[1,128,4,16]}
+  %k = transpose(%k1) {perm=[0,2,1,3]}
+  %v0 = matmul(%x, %wv)
+  %v1 = reshape(%v0) {shape=[1,128,4,16]}
+  %v = transpose(%v1) {perm=[0,2,1,3]}
+  %c, %e, %f, %g = attention(%q, %k, %v) {scale=0.25}
+  %t = transpose(%c) {perm=[0,2,1,3]}
+  %r = reshape(%t) {shape=[1,128,64]}
+  %y = matmul(%r, %wo)
+}
+)";
+
 // Row-major, so that no choice of layouts takes the case away.
 CompileOptions one_thread() {
   CompileOptions options;
@@ -81,6 +104,42 @@ TEST(ReadFirst, AResultLiesWhereItsRowsWereAndNoBitChanges) {
     EXPECT_EQ(apart->memory().arena_bytes, 3 * kValueBytes);
     EXPECT_EQ(digest(*model), digest(*apart));
   }
+}
+
+TEST(ReadFirst, AttentionLiesWhereItsKeysWere) {
+  constexpr int64_t kBytes = 128 * 64 * 4;
+  CompileOptions reference;
+  reference.device = "reference";
+  for (const int threads : {1, 2}) {
+    SCOPED_TRACE(threads);
+    CompileOptions options = one_thread();
+    options.threads = threads;
+    const auto model = must_compile(kAttention, options);
+    EXPECT_EQ(model->memory().arena_bytes, 4 * kBytes);  // queries, keys, values, packed keys
+    EXPECT_EQ(digest(*model), digest(*must_compile(kAttention, reference)));
+  }
+}
+
+// Values whose rows lie far apart are packed, but for the mode that has less memory.
+TEST(ReadFirst, MemoryFirstReadsValuesWhereTheyLie) {
+  std::string text(kAttention);
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+      text.replace(at, from.size(), to);
+    }
+  };
+  replace("f32[8,64]", "f32[8,128]");
+  replace("f32[64,8]", "f32[128,8]");
+  replace("[1,128,4,16]", "[1,128,8,16]");
+  replace("[1,128,64]", "[1,128,128]");
+  constexpr int64_t kBytes = 128 * 128 * 4;
+  CompileOptions options = one_thread();
+  const auto balanced = must_compile(text, options);
+  EXPECT_EQ(balanced->memory().arena_bytes, 5 * kBytes);
+  options.mode = "memory_first";
+  const auto lean = must_compile(text, options);
+  EXPECT_EQ(lean->memory().arena_bytes, 4 * kBytes);
+  EXPECT_EQ(digest(*balanced), digest(*lean));
 }
 
 plan::PlanMetrics planned_for_aarch64(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernel_generator.h"
+#include "backends/cpu/reads.h"
 #include "backends/cpu/registers.h"
 
 namespace pyc::cpu {
@@ -52,7 +53,8 @@ std::string attention_rejected(const lower::Group& group, const CodegenTarget& t
   return "";
 }
 
-AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& target) {
+AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& target,
+                             bool pack_values) {
   const lower::Attention& a = *group.attention;
   const Registers registers = registers_of(target);
   AttentionPlan p;
@@ -83,12 +85,30 @@ AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& tar
   p.values.k_stride = a.v->row_stride;
   const bool readable = a.v->column_stride == 1 && a.columns % p.tile_columns == 0;
   const bool near = a.block * a.v->row_stride * 4 <= kNearBytes || a.queries <= p.rows;
-  p.pack_values = !readable || !near;
+  p.pack_values = !readable || (pack_values && !near);
   if (p.pack_values) {
     p.values_offset = p.workspace_bytes;
     p.workspace_bytes += p.values.bytes();
   }
   return p;
+}
+
+std::vector<uint32_t> packed_first(const lower::Group& group, const AttentionPlan& plan) {
+  const lower::Attention& a = *group.attention;
+  const auto is_read = [&](uint32_t buffer) {
+    Reads reads(group.kernel.pool, buffer);
+    const bool by_outputs = std::ranges::any_of(
+        a.outputs, [&](const lower::Attention::Output& o) { return reads.in(o.value); });
+    return by_outputs || reads.in(a.score) || reads.in(a.weight) || reads.in(a.factor) ||
+           reads.in(a.result) || a.q->buffer == buffer ||
+           (!plan.pack_values && a.v->buffer == buffer);
+  };
+  std::vector<uint32_t> out;
+  if (!is_read(a.k->buffer)) out.push_back(a.k->buffer);
+  if (plan.pack_values && a.v->buffer != a.k->buffer && !is_read(a.v->buffer)) {
+    out.push_back(a.v->buffer);
+  }
+  return out;
 }
 
 double attention_cost_ns(const lower::Group& group, const AttentionPlan& plan,

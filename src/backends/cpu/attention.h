@@ -44,13 +44,17 @@ struct AttentionPlan {
 
 // "" when the generator can compute the group, else why not.
 std::string attention_rejected(const lower::Group& group, const CodegenTarget& target);
-// The group must not be rejected.
-AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& target);
+// The group must not be rejected. `pack_values` off: values are read where they lie if they can be.
+AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& target,
+                             bool pack_values = true);
 double attention_cost_ns(const lower::Group& group, const AttentionPlan& plan,
                          const CodegenTarget& target, int threads);
 
-// The last step's operands are the kernel's buffers in their order, then the packed keys and, where
-// they are packed, values.
+// The buffers of keys and values that only the steps which pack them read.
+std::vector<uint32_t> packed_first(const lower::Group& group, const AttentionPlan& plan);
+
+// The last step's operands are the kernel's buffers in their order (the workspace for those that
+// are packed first), then the packed keys and, where they are packed, values.
 inline uint32_t packed_keys_slot(const lower::Group& group) {
   return static_cast<uint32_t>(group.kernel.buffers.size());
 }

@@ -6,11 +6,11 @@
 #include <functional>
 #include <limits>
 #include <span>
-#include <unordered_set>
 
 #include "backends/cpu/kernel_generator.h"
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/matmul_bytes.h"
+#include "backends/cpu/reads.h"
 #include "backends/cpu/registers.h"
 #include "base/hash.h"
 
@@ -71,24 +71,6 @@ constexpr double kFarPanels = 1.1;
 
 // What a packed constant or computed operand costs to write, against copying it.
 constexpr double kComputedFactor = 2.0;
-
-// Whether one of the expressions reads the buffer.
-class Reads {
- public:
-  Reads(const loop::Pool& pool, uint32_t buffer) : pool_(pool), buffer_(buffer) {}
-
-  bool in(ExprId id) {
-    if (id == kNone || !seen_.insert(id).second) return false;
-    const loop::ExprNode& n = pool_.node(id);
-    if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer_) return true;
-    return in(n.a) || in(n.b) || in(n.c);
-  }
-
- private:
-  const loop::Pool& pool_;
-  uint32_t buffer_;
-  std::unordered_set<ExprId> seen_;
-};
 
 // Whether an operand's buffer is also read as it is: by the epilogue, the other operand, or as its
 // own zero points.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/cpu/kernel_generator.h"
@@ -50,6 +51,7 @@ class PlannedAttention final : public CpuPlan {
       pack("_values", plan_.values, group.attention->v->buffer, plan_.values_offset);
     }
     std::vector<Operand> operands = kernel_operands(group);
+    for (const uint32_t i : packed_first(group, plan_)) operands[i] = workspace(0);
     operands.push_back(workspace(0));
     if (plan_.pack_values) operands.push_back(workspace(plan_.values_offset));
     out.push_back({symbol, nullptr, runtime::host_launch(plan_.tasks(*group.attention)),
@@ -68,14 +70,26 @@ class Attention final : public KernelGenerator {
     backends::Candidate c;
     c.name = "f32_attention";
     c.rejected = attention_rejected(r.group, r.target);
-    if (c.rejected.empty()) {
-      AttentionPlan plan = plan_attention(r.group, r.target);
-      c.name = plan.name;
-      c.cost_ns = attention_cost_ns(r.group, plan, r.target, r.threads);
-      c.needs.workspace_bytes = plan.workspace_bytes;
-      c.plan = std::make_shared<PlannedAttention>(std::move(plan));
-    }
-    return {c};
+    if (!c.rejected.empty()) return {c};
+    AttentionPlan plan = plan_attention(r.group, r.target);
+    AttentionPlan lean = plan_attention(r.group, r.target, false);
+    const bool differ = plan.pack_values != lean.pack_values;
+    const auto made = [&](AttentionPlan p) {
+      backends::Candidate out;
+      out.name = p.name;
+      out.cost_ns = attention_cost_ns(r.group, p, r.target, r.threads);
+      out.needs.workspace_bytes = p.workspace_bytes;
+      out.needs.read_first = packed_first(r.group, p);
+      out.plan = std::make_shared<PlannedAttention>(std::move(p));
+      return out;
+    };
+    std::vector<backends::Candidate> out = {made(std::move(plan))};
+    if (!differ || !r.least_memory) return out;
+    out.front().rejected = "larger_workspace";
+    out.push_back(made(std::move(lean)));
+    out.back().name += "_in_place";
+    out.back().cost_ns = std::max(out.back().cost_ns, out.front().cost_ns);
+    return out;
   }
 };
 
