@@ -74,7 +74,11 @@ Borrowed::Borrowed(nb::handle object, pyc_dtype declared, Access access) {
   kept_ = nb::module_::import_("pyc._arrays").attr("plain")(object, name);
   copied_ = true;
   if (!borrow_buffer(kept_, access) && !borrow_extension(kept_, access)) {
-    throw nb::type_error("an array of a dtype that PyC has no type for");
+    const auto dtype = nb::cast<std::string>(nb::str(nb::object(kept_.attr("dtype"))));
+    const auto kind = nb::cast<std::string>(object.type().attr("__name__"));
+    throw nb::type_error(("expected a tensor, found " + kind + " (numpy's dtype " + dtype +
+                          "), which PyC has no type for")
+                             .c_str());
   }
 }
 

@@ -111,6 +111,9 @@ class ModelBuilder:
     def __init__(self, name: str = "main") -> None:
         self.graph = _native.Graph(name)
 
+    def __repr__(self) -> str:
+        return f"<pyc.{type(self).__name__}: a graph, which compile() makes a model of>"
+
     def input(self, name: str, dtype: object, shape: Sequence[int]) -> Value:
         return Value(self, self.graph.input(name, _dtype(dtype), list(shape)))
 
@@ -169,7 +172,10 @@ class ModelBuilder:
             inputs = [arg for arg in args if isinstance(arg, Value)]
             given = [arg for arg in args if not isinstance(arg, Value)]
             if len(given) > len(known):
-                raise InvalidArgumentError(f"{op} takes values and at most {len(known)} attributes", op)
+                kind = type(given[len(known)]).__name__
+                raise InvalidArgumentError(
+                    f"{op} takes values and at most {len(known)} attributes, not {kind}: make it a value with constant()", op
+                )
             attributes.update({key: value for (key, _), value in zip(known, given)})
             return self.op(op, inputs, name, **attributes)
 

@@ -219,12 +219,17 @@ def _source_of(model: object, options: Mapping[str, object]) -> Callable[[], _na
 
 
 def _exported(model: object) -> object:
-    """A torch.export.ExportedProgram as a ModelBuilder, others as they are. torch is not imported to find out."""
-    if not any(cls.__name__ == "ExportedProgram" and cls.__module__.startswith("torch.") for cls in type(model).__mro__):
+    """A torch.export.ExportedProgram as a ModelBuilder, others as they are."""
+    if not _is_torch(model, "ExportedProgram"):
         return model
     from .torch import from_torch
 
     return from_torch(model)
+
+
+def _is_torch(model: object, name: str) -> bool:
+    """Whether it is of torch's class of that name. torch is not imported to find out."""
+    return any(cls.__name__ == name and cls.__module__.startswith("torch.") for cls in type(model).__mro__)
 
 
 def model_file(model: object) -> _native.ModelFile:
@@ -238,9 +243,12 @@ def model_bytes(model: object) -> bytes:
         return bytes(model)
     serialize = getattr(model, "SerializeToString", None)  # onnx.ModelProto
     if serialize is None:
+        hint = ""
+        if _is_torch(model, "Module"):
+            hint = ': pass torch.export.export(module, inputs), or call torch.compile(module, backend="pyc")'
         raise InvalidArgumentError(
             "a model is a path, bytes, an onnx.ModelProto, a torch.export.ExportedProgram or a ModelBuilder, "
-            f"not {type(model).__name__}"
+            f"not {type(model).__name__}{hint}"
         )
     data: bytes = serialize()
     return data

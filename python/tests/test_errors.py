@@ -138,3 +138,21 @@ def test_a_model_stays_usable_after_an_error():
 def test_what_is_no_model():
     with pytest.raises(pyc.InvalidArgumentError, match="ModelProto"):
         pyc.compile(42)
+
+
+def test_what_is_no_tensor_says_what_it_is():
+    with pytest.raises(TypeError, match="expected a tensor, found str .numpy's dtype <U3"):
+        pyc.compile(RELU)("abc")
+
+
+def test_unknown_dtypes_come_with_the_known_ones():
+    with pytest.raises(pyc.UnknownOptionError, match="'float' is not known; known are .*f32"):
+        pyc.ModelBuilder().input("x", "float", (2,))
+
+
+def test_arrays_among_values_of_a_builder():
+    b = pyc.ModelBuilder()
+    x = b.input("x", "f32", (2, 3))
+    with pytest.raises(pyc.InvalidArgumentError, match="not ndarray: make it a value with constant"):
+        b.add(x, X)
+    assert "compile()" in repr(b)

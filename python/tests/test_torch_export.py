@@ -168,3 +168,11 @@ def test_outputs_that_are_inputs_weights_and_twice_the_same():
 
     program = export(Several(), (torch.ones(3),))
     assert_parity(Several()(torch.ones(3)), pyc.from_torch(program).compile().run([torch.ones(3)]))
+
+
+def test_modules_that_were_not_exported_are_told_how():
+    module = nn.Linear(4, 3)
+    with pytest.raises(pyc.InvalidArgumentError, match=r"not Linear: pass torch.export.export\(module, inputs\), or"):
+        pyc.compile(module)
+    with pytest.raises(pyc.InvalidArgumentError, match=r"torch.export.export\(module, inputs\) returns, not Linear"):
+        pyc.from_torch(module)

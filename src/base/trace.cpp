@@ -7,14 +7,52 @@
 namespace pyc {
 namespace {
 
-// What records cost a run, measured (bench/results/trace_cost.md): one of a run, and one of each
-// step, where several threads share it and wait for the slowest of them. Where only some runs are
-// recorded, a record meets colder code and memory than where all are: these are its costs there.
-constexpr double kRunNs = 60;
-constexpr double kStepNs = 3;
-constexpr double kSharedStepNs = 80;
-// What all of them may cost of the time of runs: less than the 2 % that are promised.
+// What records may cost of the time of runs: less than the 2 % that are promised.
 constexpr double kMostShare = 0.015;
+
+// The time of some rounds of work, each ended by a stamp if `stamped`; the least of several tries.
+int64_t rounds_ns(bool stamped, std::span<PartTicks> parts) {
+  constexpr int kTries = 7;
+  constexpr int kWork = 24;  // multiplications, one after another: as long as a short kernel
+  int64_t least = INT64_MAX;
+  std::atomic<uint64_t> result{1};  // so that the work is done
+  for (int i = 0; i < kTries; ++i) {
+    const int64_t start = now_ns();
+    uint64_t begun = 0;
+    uint64_t value = result.load(std::memory_order_relaxed);
+    for (PartTicks& part : parts) {
+      for (int k = 0; k < kWork; ++k) value = value * 6364136223846793005U + 1442695040888963407U;
+      if (!stamped) continue;
+      const uint64_t now = ticks();
+      part = {0, begun, now};
+      begun = now;
+    }
+    result.store(value, std::memory_order_relaxed);
+    least = std::min(least, now_ns() - start);
+  }
+  return least;
+}
+
+// What it costs here to end a step with a stamp. Some processors hide it behind the work, in some
+// virtual machines it takes longer than the shortest kernels: it is measured, beside work.
+double stamp_ns() {
+  static const double measured = [] {
+    std::vector<PartTicks> parts(256);
+    const int64_t plain = rounds_ns(false, parts);
+    const int64_t stamped = rounds_ns(true, parts);
+    return std::max(1.0, static_cast<double>(stamped - plain) / static_cast<double>(parts.size()));
+  }();
+  return measured;
+}
+
+// What recording a run costs it (bench/results/trace_cost.md). Where only some runs are recorded, a
+// record meets colder code and memory than where all are: these are its costs there. Of a step that
+// several threads share they wait for the slowest.
+double record_ns(size_t steps, size_t threads) {
+  const double run = 60 + 2 * stamp_ns();
+  const double step = threads > 1 ? 70 + 4 * stamp_ns() : 1 + 1.2 * stamp_ns();
+  return run + step * static_cast<double>(steps);
+}
 
 }  // namespace
 
@@ -55,8 +93,7 @@ void TraceLog::add_nodes(std::shared_ptr<const void> program,
 }
 
 TracePace& TraceLog::add_lane(size_t steps, size_t threads) {
-  const double step_ns = threads > 1 ? kSharedStepNs : kStepNs;
-  const double cost_ns = kRunNs + step_ns * static_cast<double>(steps);
+  const double cost_ns = record_ns(steps, threads);
   const std::scoped_lock lock(mutex_);
   TracePace& pace = paces_.emplace_back();
   pace.parts = steps * threads;

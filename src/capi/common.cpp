@@ -1,5 +1,7 @@
 #include "pyc/common.h"
 
+#include <fmt/ranges.h>
+
 #include <cstdlib>
 #include <new>
 #include <vector>
@@ -187,8 +189,9 @@ pyc_status pyc_dtype_from_name(const char* name, pyc_dtype* dtype, pyc_error** e
     }
     std::vector<std::string_view> known;
     for (int d = 0; d < kValueDTypeCount; ++d) known.push_back(dtype_name(static_cast<DType>(d)));
-    return {Code::kUnknownOption, fmt::format("dtype '{}' is not known{}", name,
-                                              ir::did_you_mean(ir::closest_name(name, known)))};
+    return {Code::kUnknownOption,
+            fmt::format("dtype '{}' is not known; known are {}{}", name, fmt::join(known, ", "),
+                        ir::did_you_mean(ir::closest_name(name, known)))};
   });
 }
 

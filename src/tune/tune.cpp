@@ -266,7 +266,7 @@ Result<Report> tune(const ir::VerifiedGraph& given, driver::CompileOptions o,
   if (folder.empty()) {
     return Status(Code::kInvalidArgument,
                   "cache_dir: what is measured is kept in a folder, and none is named; set the "
-                  "option, or PYC_CACHE_DIR");
+                  "option (--cache-dir FOLDER), or PYC_CACHE_DIR");
   }
   PYC_TRY(driver::check_runs(o.device));
   PYC_ASSIGN(const backends::Backend* device, driver::find_backend(o.device));

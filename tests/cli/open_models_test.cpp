@@ -359,5 +359,23 @@ TEST(OpenModels, AnInputOfOneElementIsTakenForAScalarEverywhere) {
   }
 }
 
+TEST(OpenModels, CommandsThatNeedOneGraphSayWhichDoNot) {
+  const TempFolder folder;
+  const std::string model = PYC_SOURCE_DIR "/tests/open_models/branch_loop.ir";
+  for (const std::string command : {"what-if", "tune", "dump --stage loop"}) {
+    const Outcome o = pyc(command + " " + model + " --cache-dir " + folder.file("kept"));
+    EXPECT_EQ(o.exit, 5) << command;
+    EXPECT_TRUE(has(o, "'s' cannot run: waits_for_value")) << o.text;
+    EXPECT_TRUE(has(o,
+                    "this command needs the model as one graph, while run, bench, explain and "
+                    "report compile it in parts"))
+        << o.text;
+  }
+  const std::string page = folder.file("r.html");
+  const Outcome o = pyc("report " + model + " --shape x=2,4 --no-probe -o " + page);
+  EXPECT_EQ(o.exit, 0) << o.text;
+  EXPECT_TRUE(has(o, "compiled in parts as it runs, so no steps were measured")) << o.text;
+}
+
 }  // namespace
 }  // namespace pyc::test

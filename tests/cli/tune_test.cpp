@@ -63,6 +63,7 @@ TEST(TuneCommand, RefusesWithoutAFolder) {
       shell("env -u PYC_CACHE_DIR " + std::string(PYC_CLI) + " tune " + kMlp + " 2>&1");
   EXPECT_EQ(o.exit, 2) << o.text;
   EXPECT_TRUE(has(o, "cache_dir: what is measured is kept in a folder")) << o.text;
+  EXPECT_TRUE(has(o, "--cache-dir FOLDER")) << o.text;
   EXPECT_EQ(pyc("tune " + kMlp + " --cache-dir x --budget -1").exit, 2);
 }
 

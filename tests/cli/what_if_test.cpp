@@ -69,7 +69,9 @@ TEST(WhatIfCommand, SaysWhichIsFasterOrThatNoneIs) {
     ++slower;
   }
   EXPECT_EQ(slower, 1);
-  EXPECT_TRUE(has(pyc(call), "predicted fastest: "));
+  const Outcome one = pyc(call);
+  EXPECT_TRUE(has(one, "predicted fastest: ")) << one.text;
+  EXPECT_FALSE(has(one, " 1 threads")) << one.text;
   // Too small to be shared: two threads are even.
   const Outcome text = pyc("what-if " PYC_SOURCE_DIR "/tests/models/linear_relu.ir --threads 1");
   EXPECT_TRUE(has(text, "no clear winner: ")) << text.text;

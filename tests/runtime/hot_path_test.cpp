@@ -98,7 +98,9 @@ TEST(HotPath, RunsAllocateNothing) {
     EXPECT_EQ(reported, 0);
     EXPECT_EQ(t.wrong(), 0);
     if (traced) {
-      EXPECT_EQ(contract.trace->record().runs.size(), 100u);
+      const TraceRecord record = contract.trace->record();
+      EXPECT_EQ(static_cast<int64_t>(record.runs.size()) + record.runs_passed_over, 100);
+      EXPECT_GE(record.runs.size(), 32u);
     }
   }
 }

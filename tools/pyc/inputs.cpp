@@ -231,7 +231,18 @@ Model settled_model(const ModelFile& file, CompileOptions& compile, const InputO
 }
 
 Graph settled_graph(const ModelFile& file, CompileOptions& compile) {
-  return ShapeChoice(file, compile, nullptr).settle([&] { return file.graph(compile); });
+  return ShapeChoice(file, compile, nullptr).settle([&] {
+    try {
+      return file.graph(compile);
+    } catch (const Error& e) {
+      if (e.code() != PYC_STATUS_UNSUPPORTED || !file.unsupported().empty()) throw;
+      throw Error(e.code(),
+                  e.message() +
+                      "; this command needs the model as one graph, while run, bench, explain and "
+                      "report compile it in parts",
+                  e.node());
+    }
+  });
 }
 
 void compile_settled(const ModelFile& file, CompileOptions& compile, const std::string& path) {

@@ -63,9 +63,12 @@ class Report final : public Command {
       write_file("-o", output_, page);
       progress.end();
       if (!quiet && !json) {
-        say("{}: {}, {} steps, {} runs measured; open it in a browser\n", output_,
-            bytes_text(static_cast<int64_t>(page.size())), pyc_model_step_count(model.get()),
-            runs_of(model, times));
+        const std::string shown =
+            model.is_open() ? "compiled in parts as it runs, so no steps were measured"
+                            : fmt::format("{} steps, {} runs measured",
+                                          pyc_model_step_count(model.get()), runs_of(model, times));
+        say("{}: {}, {}; open it in a browser\n", output_,
+            bytes_text(static_cast<int64_t>(page.size())), shown);
       }
     }
     if (json) say("{}\n", Lines{text(PYC_REPORT_JSON)});

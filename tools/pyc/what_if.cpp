@@ -160,8 +160,8 @@ class WhatIf final : public Command {
   }
 
   static std::string title(const Scenario& s) {
-    return fmt::format("{}, budget {}, {} threads{}{}", s.mode, s.budget, s.threads,
-                       s.without.empty() ? "" : ", without ", s.without);
+    return fmt::format("{}, budget {}, {} thread{}{}{}", s.mode, s.budget, s.threads,
+                       s.threads == 1 ? "" : "s", s.without.empty() ? "" : ", without ", s.without);
   }
   // The fastest of those that were not refused, or that several are too near to tell.
   void say_fastest(const char* label, double (*time)(const Scenario&), double even) const {

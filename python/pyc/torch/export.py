@@ -31,6 +31,10 @@ def from_torch(program: ExportedProgram, *, shape: Mapping[str, Sequence[int]] |
     Inputs and outputs have the names of the program. A builder's shapes are fixed: `shape` gives those of inputs with
     open dims. UnsupportedTorchError names op, node and source line of what PyC has no meaning for.
     """
+    if not isinstance(program, ExportedProgram):
+        raise errors.InvalidArgumentError(
+            f"from_torch takes what torch.export.export(module, inputs) returns, not {type(program).__name__}"
+        )
     program = program.run_decompositions(_decompositions())
     _refuse_mutation(program)
     model = TorchModel("torch")
