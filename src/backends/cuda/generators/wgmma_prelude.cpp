@@ -77,7 +77,8 @@ PYC_FN void pyc_wgmma_wait_1() { asm volatile("wgmma.wait_group.sync.aligned 1;"
 )";
 
 // Quotients of moderate floats, rounded as division rounds them, by the steps that the compiler's
-// own takes for such; what is not moderate is said in `far`.
+// own takes for such; how far any was from moderate is said in `far`: exponents of −60 to 59 are
+// not.
 constexpr std::string_view kNearQuotient =
     R"(#ifndef PYC_FENCED
 PYC_FN float pyc_near_reciprocal(float x) {
@@ -94,11 +95,10 @@ PYC_FN void pyc_cluster_part() {
 #define pyc_prefetch(at)
 PYC_FN float pyc_near_reciprocal(float x) { return 1.0f / x; }
 #endif
-PYC_FN u32 pyc_is_far(float x) {
-  return pyc_f32_bits(pyc_abs_any_f32(x)) - (67u << 23) < 120u << 23 ? 0u : 1u;
-}
+PYC_FN u32 pyc_beyond_near(float x) { return pyc_f32_bits(x) * 2u - (67u << 24); }
+PYC_FN bool pyc_is_far(u32 far) { return far >= 120u << 24; }
 PYC_FN float pyc_near_quotient(u32* far, float a, float b) {
-  *far |= pyc_is_far(a) | pyc_is_far(b);
+  *far = pyc_max_u32(*far, pyc_max_u32(pyc_beyond_near(a), pyc_beyond_near(b)));
   const float near = pyc_near_reciprocal(b);
   const float y = pyc_fma_f32(pyc_fma_f32(-b, near, 1.0f), near, near);
   const float q = pyc_mul_f32(a, y);
