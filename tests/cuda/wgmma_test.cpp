@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <random>
 
 #include "backends/cuda/device.h"
@@ -178,24 +179,41 @@ class TileRun {
   Result<std::vector<float>> found(const cuda::WgmmaTile& tile) const {
     PYC_ASSIGN(const auto texts,
                tile_texts(matmul_text("bf16", s_.m, s_.n, s_.k, a_turned_, b_turned_), tile));
-    return run(texts);
+    return run<float>(texts, {});
+  }
+
+  // With a matrix added, in halves.
+  Result<std::vector<uint16_t>> found_with(const cuda::WgmmaTile& tile,
+                                           const std::vector<uint16_t>& added) const {
+    PYC_ASSIGN(
+        const auto texts,
+        tile_texts(fmt::format("graph @g(%a: bf16[{0},{2}], %b: bf16[{2},{1}], %r: bf16[{0},{1}]) "
+                               "-> (%y) {{\n  %p = matmul(%a, %b)\n  %y = add(%p, %r)\n}}\n",
+                               s_.m, s_.n, s_.k),
+                   tile));
+    return run<uint16_t>(texts, added);
   }
 
  private:
-  Result<std::vector<float>> run(const std::vector<cuda::KernelText>& texts) const {
+  template <typename Element>
+  Result<std::vector<Element>> run(const std::vector<cuda::KernelText>& texts,
+                                   const std::vector<uint16_t>& added) const {
     PYC_ASSIGN(const auto nvrtc, cuda::Nvrtc::load(kFakeNvrtc));
     PYC_ASSIGN(const auto driver, cuda::Driver::load(kFakeDriver));
     PYC_ASSIGN(const cuda::DevicePtr device, cuda::Device::open(driver));
     PYC_ASSIGN(cuda::Stream stream, cuda::Stream::create(device));
-    std::vector<float> sums(static_cast<size_t>(s_.m * s_.n));
+    std::vector<Element> sums(static_cast<size_t>(s_.m * s_.n));
     PYC_ASSIGN(const cuda::DeviceMemory a, device->allocate(a_.size() * 2));
     PYC_ASSIGN(const cuda::DeviceMemory b, device->allocate(b_.size() * 2));
-    PYC_ASSIGN(const cuda::DeviceMemory y, device->allocate(sums.size() * 4));
+    PYC_ASSIGN(const cuda::DeviceMemory r, device->allocate(added.size() * 2));
+    PYC_ASSIGN(const cuda::DeviceMemory y, device->allocate(sums.size() * sizeof(Element)));
     PYC_ASSIGN(const cuda::DeviceMemory workspace,
                device->allocate(static_cast<size_t>(texts[0].workspace_bytes)));
     PYC_TRY(stream.copy_in(a.get(), std::as_bytes(std::span(a_))));
     PYC_TRY(stream.copy_in(b.get(), std::as_bytes(std::span(b_))));
-    const std::vector<uint64_t> plain = {a.get(), b.get(), y.get(), workspace.get(), 0, 0};
+    PYC_TRY(stream.copy_in(r.get(), std::as_bytes(std::span(added))));
+    std::vector<uint64_t> plain = {a.get(), b.get(), y.get(), workspace.get(), 0, 0};
+    if (!added.empty()) plain.insert(plain.begin() + 2, r.get());
     for (const cuda::KernelText& text : texts) {
       std::vector<uint64_t> parameters = plain;
       for (const cuda::TensorMap& map : text.maps) {
@@ -262,11 +280,12 @@ TEST(CudaWgmma, MapsNeverChangeBits) {
       {{64 * 20, 8 * 15, 80}, {64, 8, false, 12, false, kByMaps}, {2}},
       {{104, 72, 136}, {64, 48, true, 3, false, kByMaps}, {0, 2}},
       // In turns: one group alone, both, more stages and segments than the ring has, and rests.
-      {{128, 128, 64}, {128, 128, false, 6, false, kByMaps, true}, {0}},
-      {{136, 264, 456}, {128, 128, false, 6, false, kByMaps, true}, {3}},
-      {{136, 72, 2104}, {128, 64, false, 4, false, kByMaps, true}, {1}},
-      {{64 * 20, 8 * 15, 80}, {64, 8, false, 3, false, kByMaps, true}, {2}},
-      {{64 * 7, 8 * 20, 1096}, {64, 8, false, 5, false, kByMaps, true}, {2}},
+      {{128, 128, 64}, {128, 128, false, 6, false, kByMaps, 2}, {0}},
+      {{136, 264, 456}, {128, 128, false, 6, false, kByMaps, 2}, {3}},
+      {{136, 72, 2104}, {128, 64, false, 4, false, kByMaps, 2}, {1}},
+      {{64 * 20, 8 * 15, 80}, {64, 8, false, 3, false, kByMaps, 2}, {2}},
+      {{64 * 7, 8 * 20, 1096}, {64, 8, false, 5, false, kByMaps, 3}, {2}},
+      {{192, 384, 136}, {64, 192, false, 6, false, kByMaps, 3}, {0}},
   };
   for (const Case& c : cases) {
     for (const int turned : c.turned) {
@@ -276,6 +295,27 @@ TEST(CudaWgmma, MapsNeverChangeBits) {
       EXPECT_TRUE(*found == run.expected())
           << c.tile.rows << "x" << c.tile.columns << " of " << c.shape.m << "," << c.shape.n << ","
           << c.shape.k << " turned " << turned;
+    }
+  }
+}
+
+// What groups that take turns store: all that a warp has of its rows, with what was read ahead.
+TEST(CudaWgmma, StoresInTurnsReadTheirOwnPlaces) {
+  for (const ProductShape& s : {ProductShape{256, 128, 72}, {128, 256, 1096}, {136, 72, 72}}) {
+    const TileRun run(s, false, false);
+    std::mt19937 random(5);
+    std::vector<uint16_t> added;
+    std::vector<uint16_t> expected;
+    for (const float sum : run.expected()) {
+      const double x = static_cast<double>(random() % 4001) - 2000.0;
+      added.push_back(static_cast<uint16_t>(word_from_double(x, DType::kBF16)));
+      const float r = std::bit_cast<float>(static_cast<uint32_t>(added.back()) << 16);
+      expected.push_back(static_cast<uint16_t>(word_from_double(sum + r, DType::kBF16)));
+    }
+    for (const bool direct : {false, true}) {
+      const auto found = run.found_with({128, 128, false, 4, false, true, 2, direct}, added);
+      ASSERT_TRUE(found.ok()) << found.status().to_string();
+      EXPECT_TRUE(*found == expected) << s.m << "," << s.n << "," << s.k << " " << direct;
     }
   }
 }
@@ -617,7 +657,7 @@ TEST(CudaWgmma, WideTilesStayInRegisters) {
   for (const cuda::WgmmaTile& tile : {cuda::WgmmaTile{128, 192, false, 5},
                                       {128, 256, false, 4},
                                       {192, 192, false, 4},
-                                      {128, 128, false, 6, false, true, true}}) {
+                                      {128, 128, false, 6, false, true, 2}}) {
     for (const char* model : {kPlain, kLong}) {
       const auto texts = tile_texts(model, tile);
       ASSERT_TRUE(texts.ok()) << texts.status().to_string();

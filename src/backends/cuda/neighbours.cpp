@@ -87,7 +87,7 @@ std::string NeighbourEmitter::each_element(int64_t v, const std::string& body, b
   for (size_t at = near.find(kDivision); at != std::string::npos; at = near.find(kDivision, at)) {
     near.replace(at, kDivision.size(), "pyc_near_quotient(&far, ");
   }
-  return "{\nu32 far = 0u;\n" + near + "\nif (far != 0u) {\n" + text + "\n}\n}";
+  return "{\nu32 far = 0u;\n" + near + "\nif (pyc_is_far(far)) {\n" + text + "\n}\n}";
 }
 
 // The variables of a reduction are arrays with one of each element.

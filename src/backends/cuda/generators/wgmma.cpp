@@ -31,7 +31,6 @@ constexpr double kStartClocks = 1800.0;  // of a block, before its first stage
 constexpr double kTileClocks = 300.0;    // after the last stage
 constexpr double kSumClocks = 0.12;      // of a sum in the epilogue
 constexpr double kSwappedClocks = 0.28;  // the same of swapped operands
-constexpr double kOperations = 128.0;    // of single elements in a clock
 constexpr double kMeetClocks = 1500.0;   // of blocks that run together, before they join their sums
 constexpr double kJoinBytes = 20.0;      // of sums of segments, written and read
 
@@ -76,10 +75,9 @@ double least_stage(const WgmmaProduct& p) {
 }
 
 // Of what follows the last stage of a tile. Blocks that run together share the results out.
-double epilogue_clocks(const WgmmaProduct& p, double operations) {
+double epilogue_clocks(const WgmmaProduct& p) {
   const auto sums = static_cast<double>(p.tile.rows * p.tile.columns);
-  const double stored =
-      sums * ((p.tile.swapped ? kSwappedClocks : kSumClocks) + operations / kOperations);
+  const double stored = sums * (p.tile.swapped ? kSwappedClocks : kSumClocks);
   if (!wgmma_together(p)) return kTileClocks + stored;
   return kMeetClocks + sums * 4.0 / kJoinBytes + stored / static_cast<double>(wgmma_segments(p));
 }
@@ -92,8 +90,7 @@ double join_ns(const WgmmaProduct& p, int64_t tiles) {
   return kLaunchNs + waves * (kStartClocks + kept_bytes / kJoinBytes) / kClocksPerNs;
 }
 
-// `operations` are those of an element's stores.
-double cost_ns(const WgmmaProduct& p, double operations = 0.0) {
+double cost_ns(const WgmmaProduct& p) {
   const lower::Contraction& c = p.contraction();
   const WgmmaTile& t = p.tile;
   const int64_t segments = t.split ? wgmma_segments(p) : 1;
@@ -110,13 +107,11 @@ double cost_ns(const WgmmaProduct& p, double operations = 0.0) {
   const double latency = std::max(kLatency / static_cast<double>(t.stages - 1), least_stage(p));
   const double all_stages =
       stages * std::max(std::max(product, bring) * static_cast<double>(resident), latency);
-  // One of two groups that take turns has half of the threads.
-  const double epilogue = epilogue_clocks(p, operations) * (t.turns ? 2.0 : 1.0);
+  const double epilogue = epilogue_clocks(p);
   const double alone = kStartClocks + all_stages + epilogue;
   // A block goes on with another tile, but not with another segment: the ring is filled while
   // results are stored, and of two blocks one multiplies.
-  double next = wgmma_together(p) ? alone : std::max(all_stages, stages * product + epilogue);
-  if (t.turns) next = std::max(all_stages, (stages * product + epilogue) / 2.0);
+  const double next = wgmma_together(p) ? alone : std::max(all_stages, stages * product + epilogue);
   return kLaunchNs + (alone + (waves - 1.0) * next) / kClocksPerNs + join_ns(p, tiles / segments);
 }
 
@@ -146,24 +141,18 @@ Cut best_cut(WgmmaProduct p) {
   return best;
 }
 
-// The same in turns, if that is faster with what the stores compute.
+// The same in turns, which gains where a block has several tiles of one segment and their stores
+// compute much.
 Cut cut_in_turns(WgmmaProduct p, const Cut& other) {
-  const auto operations =
-      static_cast<double>(wgmma_operations(loop::without_calls(*p.contraction().kernel)));
-  p.tile = other.tile;
-  double least = cost_ns(p, operations);
-  Cut best = other;
-  p.tile = {.rows = 128, .columns = 128, .maps = true, .turns = true};
-  for (const int64_t stages : {6, 4}) {
-    p.tile.stages = stages;
-    if (!wgmma_fits(p)) continue;
-    const double ns = cost_ns(p, operations);
-    if (ns < least) {
-      least = ns;
-      best = {p.tile, cost_ns(p)};
-    }
-  }
-  return best;
+  constexpr int64_t kManyOperations = 40;
+  constexpr int64_t kSeveral = 4;
+  const lower::Contraction& c = p.contraction();
+  p.tile = {.rows = 128, .columns = 128, .stages = 6, .maps = true, .turns = 2};
+  if (wgmma_segments(p) > 1 || !wgmma_fits(p)) return other;
+  const int64_t tiles = quotient_up(c.m, p.tile.rows) * quotient_up(c.n, p.tile.columns);
+  if (tiles < kSeveral * kMultiprocessors) return other;
+  const int64_t operations = wgmma_operations(loop::without_calls(*c.kernel));
+  return operations < kManyOperations ? other : Cut{p.tile, other.ns};
 }
 
 // A constant whose neighbours are far apart is packed by rows, in 16 bytes of which the unit has
@@ -205,7 +194,7 @@ class Wgmma final : public KernelGenerator {
     product.tile = cut.tile;
     c.name += fmt::format("__{}x{}x{}{}{}{}{}", cut.tile.rows, cut.tile.columns, cut.tile.stages,
                           cut.tile.swapped ? "_swapped" : "", cut.tile.split ? "_split" : "",
-                          cut.tile.turns ? "_turns" : "", cut.tile.maps ? "_maps" : "");
+                          cut.tile.turns > 0 ? "_turns" : "", cut.tile.maps ? "_maps" : "");
     c.cost_ns = cut.ns;
     // A thread reads at an element what it needs there before it writes it.
     c.needs.in_place = loop::pointwise_pairs(group.kernel);

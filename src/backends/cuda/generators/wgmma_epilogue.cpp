@@ -20,6 +20,7 @@ constexpr int64_t kRowsOfWarp = 16;     // of a tile
 constexpr int64_t kFewSegments = 4;     // that are read at once
 constexpr int64_t kNarrowColumns = 32;  // columns of a piece of 16 rows, at most
 constexpr int64_t kWideColumns = 64;    // of 8 rows
+constexpr int64_t kBlockColumns = 8;    // of the unit
 // So many floats more between rows let four rows be written without a conflict of banks.
 constexpr int64_t kRowPadding = 8;
 
@@ -74,6 +75,10 @@ class EpilogueWriter {
     for (uint32_t s = 0; s < e_.kernel.stores.size(); ++s) {
       over_n_.body.push_back({loop::StmtKind::kStore, s});
     }
+    direct_ =
+        tile_.direct && piece_.wide() && e_.segments == 1 &&
+        NeighbourEmitter(e_.kernel, cuda_dialect(), e_.symbol, over_n_, e_.unaligned).elements() ==
+            kBlockColumns;
   }
 
   std::string write() const {
@@ -89,10 +94,16 @@ class EpilogueWriter {
     const int64_t rounds = (count + kWarpThreads - 1) / kWarpThreads;
     e.line(place());
     const std::string ahead = read_ahead(e, v, rounds);
-    e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
-           "pyc_warp_barrier();");
+    if (direct_) {
+      e.line(fmt::format("float own[{}];\n{}", 2 * piece_.blocks(), own_sums()));
+      e.line(fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) pyc_quad_turn(own + i * {});",
+                         piece_.blocks() / 4, kBlockColumns));
+    } else {
+      e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
+             "pyc_warp_barrier();");
+    }
     // Several at once hide what one waits for, if sums leave registers for that.
-    const bool rolled = is_long() && tile_.columns * wgmma_row_blocks(tile_) > 128;
+    const bool rolled = is_long() && !direct_ && tile_.columns * wgmma_row_blocks(tile_) > 128;
     const auto loop = [&](bool guarded, std::string_view unrolled) {
       return fmt::format("{} for (i32 round = 0; round < {}; ++round) {{\n{}}}\n", unrolled, rounds,
                          one_round(e, v, guarded));
@@ -105,7 +116,7 @@ class EpilogueWriter {
       // round after the other wait for its own.
       e.line(fmt::format("if (row + {} <= {} && column + {} <= {}) {{\n{}}} else {{\n{}}}",
                          piece_.rows, e_.row_extent, piece_.columns, e_.column_extent, inside,
-                         loop(true, "PYC_ROLLED")));
+                         loop(true, direct_ ? "PYC_UNROLL" : "PYC_ROLLED")));
     }
     const std::string piece = e.close_scope();
     e.line(ahead + each_piece() + " {\n" + piece + "}");
@@ -160,12 +171,10 @@ class EpilogueWriter {
       Emitter other(e_.kernel, cuda_dialect(), e_.symbol);
       other.open_scope();
       declare_digits(other, "batch", "i32", c_.batch_vars, c_.batch);
-      other.line(fmt::format("const i32 at = q % {} * {} + thread % {};", rounds, kWarpThreads,
-                             kWarpThreads));
+      other.line(fmt::format("const i32 round = q % {};\n{}", rounds, place_in_piece(v)));
       other.line(fmt::format("const i32 piece = begin + q / {};\n{}", rounds, place()));
-      declare_index(other, c_.m_var, "i", fmt::format("row + at / {}", piece_.columns / v));
-      declare_index(other, c_.n_var, "j",
-                    fmt::format("column + at % {} * {}", piece_.columns / v, v));
+      declare_index(other, c_.m_var, "i", "row + r");
+      declare_index(other, c_.n_var, "j", "column + c");
       const std::string name = fmt::format("ahead{}", load);
       other.line(fmt::format("{}[q] = *(PYC_GLOBAL const pyc_v16*)({} + {});", name,
                              buffer_name(static_cast<uint32_t>(n.imm)), other.value(n.a)));
@@ -205,12 +214,7 @@ class EpilogueWriter {
   // What a warp stores in a round; where it is guarded, of what lies within the result.
   std::string one_round(NeighbourEmitter& e, int64_t v, bool guarded) const {
     e.open_scope();
-    // Threads side by side have neighbours along n, each v of them.
-    const std::string_view order = tile_.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
-                                                 : "const i32 r = at / {0}, c = at % {0} * {1};";
-    e.line(fmt::format("const i32 at = round * {0} + thread % {0};", kWarpThreads));
-    const int64_t along = (tile_.swapped ? piece_.rows : piece_.columns) / v;
-    e.line(fmt::format(fmt::runtime(order), along, v));
+    e.line(place_in_piece(v));
     const int64_t count = piece_.rows * piece_.columns / v;
     if (count % kWarpThreads != 0) e.line(fmt::format("if (at >= {}) continue;", count));
     e.line("const i32 in_rows = row + r, in_columns = column + c;");
@@ -221,6 +225,20 @@ class EpilogueWriter {
     declare_index(e, c_.m_var, "i", tile_.swapped ? "in_columns" : "in_rows");
     store_elements(e, v);
     return e.close_scope();
+  }
+
+  // Where in a piece a thread stores in a round.
+  std::string place_in_piece(int64_t v) const {
+    if (direct_) {
+      return fmt::format("const i32 r = thread % {} / 4, c = round * {} + thread % 4 * {};",
+                         kWarpThreads, 4 * kBlockColumns, kBlockColumns);
+    }
+    // Threads side by side have neighbours along n, each v of them.
+    const std::string_view order = tile_.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
+                                                 : "const i32 r = at / {0}, c = at % {0} * {1};";
+    const int64_t along = (tile_.swapped ? piece_.rows : piece_.columns) / v;
+    return fmt::format("const i32 at = round * {0} + thread % {0};\n", kWarpThreads) +
+           fmt::format(fmt::runtime(order), along, v);
   }
 
   // Whether no tile reaches beyond the result.
@@ -243,7 +261,7 @@ class EpilogueWriter {
       text = fmt::format("const i32 warp = one % {0}, piece = one / {0};\n", warps_of_tile(tile_));
     } else {
       text = fmt::format("const i32 warp = thread / {}{};\n", kWarpThreads,
-                         tile_.turns ? fmt::format(" % {}", kGroupRows / kRowsOfWarp) : "");
+                         tile_.turns > 0 ? fmt::format(" % {}", kGroupRows / kRowsOfWarp) : "");
     }
     const bool has_blocks = wgmma_row_blocks(tile_) > 1;
     const std::string of_block =
@@ -289,7 +307,7 @@ class EpilogueWriter {
 
   // Registers have no number that is known at run time only.
   std::string own_sums() const {
-    std::string text = own_rows();
+    std::string text = direct_ ? "" : own_rows();
     const int64_t halves = kRowsOfWarp / piece_.rows;
     for (int64_t p = 0; p < wgmma_pieces(tile_); ++p) {
       text += fmt::format("if (piece == {}) {{\n", p);
@@ -299,6 +317,11 @@ class EpilogueWriter {
             p / of_block * tile_.columns / 2 + (p % of_block / halves * piece_.blocks() + i) * 4;
         for (int64_t h = 0; h < 2; ++h) {
           if (halves == 2 && h != p % 2) continue;
+          if (direct_) {
+            text += fmt::format("own[{}] = total[{}];\nown[{}] = total[{}];\n", 2 * i,
+                                first + 2 * h, 2 * i + 1, first + 2 * h + 1);
+            continue;
+          }
           text +=
               fmt::format("pyc_put2({} + {}, total[{}], total[{}]);\n", own_place(i),
                           halves == 2 ? 0 : h * 8 * piece_.row(), first + 2 * h, first + 2 * h + 1);
@@ -362,7 +385,11 @@ class EpilogueWriter {
           piece_.row()));
     }
     const int64_t wide = std::min<int64_t>(v, 4);
-    for (int64_t at = 0; at < v && !tile_.swapped; at += wide) {
+    if (direct_) {
+      e.line(fmt::format(
+          "PYC_UNROLL for (i32 e = 0; e < {0}; ++e) results[e] = own[round * {0} + e];", v));
+    }
+    for (int64_t at = 0; at < v && !tile_.swapped && !direct_; at += wide) {
       e.line(fmt::format("*(pyc_v{1}*)(results + {0}) = *(PYC_NEAR const pyc_v{1}*)({2});", at,
                          wide * 4, sum_at(at)));
     }
@@ -374,6 +401,7 @@ class EpilogueWriter {
   const WgmmaTile& tile_;
   SumPiece piece_;
   loop::Loop over_n_;
+  bool direct_ = false;
 };
 
 }  // namespace

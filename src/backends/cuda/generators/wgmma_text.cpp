@@ -61,7 +61,7 @@ int64_t sums_at(const WgmmaTile& tile) { return tile.stages * stage_bytes(tile);
 int64_t totals_at(const WgmmaTile& tile) { return sums_at(tile) + wgmma_piece_bytes(tile); }
 // Groups that take segments in turn leave the totals of those before to each other.
 bool leaves_totals(const WgmmaProduct& product) {
-  return product.tile.turns && wgmma_segments(product) > 1;
+  return product.tile.turns > 0 && wgmma_segments(product) > 1;
 }
 int64_t gates_at(const WgmmaProduct& product) {
   const WgmmaTile& tile = product.tile;
@@ -71,7 +71,7 @@ int64_t turn_gates_at(const WgmmaProduct& product) {
   return gates_at(product) + 2 * product.tile.stages * kGateBytes;
 }
 int64_t shared_bytes(const WgmmaProduct& product) {
-  return turn_gates_at(product) + (product.tile.turns ? 2 * kTurnGates * kGateBytes : 0);
+  return turn_gates_at(product) + product.tile.turns * kTurnGates * kGateBytes;
 }
 int64_t segment_of(DType factors) { return find_matrix_unit("sm90", factors)->segment; }
 
@@ -100,7 +100,7 @@ int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Of a thread that multiplies, roughly: sums, totals where segments follow one another, addresses.
 int64_t registers_of(const WgmmaProduct& product) {
-  const bool apart = wgmma_segments(product) > 1 && !product.tile.split && !product.tile.turns;
+  const bool apart = wgmma_segments(product) > 1 && !product.tile.split && product.tile.turns == 0;
   return kOtherRegisters + (apart ? 2 : 1) * sums_of(product.tile);
 }
 
@@ -321,7 +321,7 @@ class WgmmaWriter {
                        kGateBytes);
   }
   // Of groups that take turns each has two more, which its warps open once in a turn: one when its
-  // last stage is there and the other group may multiply, one when it has left its totals. The
+  // last stage is there and the next group may multiply, one when it has left its totals. The
   // stages' gates tell even from odd turns only, so that who waited at one must not have missed
   // another: the first sees to that.
   static constexpr int64_t kMayMultiply = 0;
@@ -331,12 +331,12 @@ class WgmmaWriter {
                        kTurnGates * kGateBytes);
   }
   std::string after_other(int64_t which) const {
-    return fmt::format("if (q > 0) pyc_gate_wait({}, (u32)((q - 1) / 2 % 2));\n",
-                       turn_gate(which, "(q - 1) % 2"));
+    return fmt::format("if (q > 0) pyc_gate_wait({}, (u32)((q - 1) / {} % 2));\n",
+                       turn_gate(which, fmt::format("(q - 1) % {}", p_.tile.turns)), p_.tile.turns);
   }
   std::string told_other(int64_t which) const {
     return fmt::format("if (thread % {} == 0) pyc_gate_arrive({});\n", kWarpThreads,
-                       turn_gate(which, "q % 2"));
+                       turn_gate(which, fmt::format("q % {}", p_.tile.turns)));
   }
   bool copies() const { return !rows_.elements() || !columns_.elements(); }
   bool writes() const { return rows_.elements() || columns_.elements(); }
@@ -359,13 +359,14 @@ class WgmmaWriter {
     return by_maps() ? first_copies() + made : made;
   }
   // Warps that multiply with one stage.
-  int64_t freeing() const { return (p_.tile.turns ? kThreads : multiplying_) / kWarpThreads; }
+  int64_t freeing() const { return (p_.tile.turns > 0 ? kThreads : multiplying_) / kWarpThreads; }
   std::string turn_gates() const {
-    if (!p_.tile.turns) return "";
+    if (p_.tile.turns == 0) return "";
     return fmt::format(
         "if (thread == {}) PYC_ROLLED for (u32 i = 0; i < {}u; ++i) pyc_gate_init({}u + i * {}u, "
         "{}u);\n",
-        multiplying_ - kWarpThreads, 2 * kTurnGates, turn_gates_at(p_), kGateBytes, freeing());
+        multiplying_ - kWarpThreads, p_.tile.turns * kTurnGates, turn_gates_at(p_), kGateBytes,
+        freeing());
   }
   std::string first_copies() const {
     std::string text;
@@ -444,22 +445,23 @@ class WgmmaWriter {
   // What the threads do that multiply. Groups of them go each at its own pace, so that one
   // multiplies while the other is at its results.
   std::string multiplying() const {
-    if (p_.tile.turns) return multiplying_in_turns();
+    if (p_.tile.turns > 0) return multiplying_in_turns();
     return "pyc_more_registers();\nu32 slot = 0, turn = 0;\n" +
            each_item(first_and_last() + products() + results());
   }
-  // Segments of all tiles of the block are numbered by q, and a group has every other.
+  // Segments of all tiles of the block are numbered by q, and the groups have them in turn.
   std::string multiplying_in_turns() const {
     const int64_t segments = wgmma_segments(p_);
     const int64_t stages = std::min(segment_of(p_.factors) / kDepth, k_stages());
     return fmt::format(
-               "pyc_more_registers();\nfor (i32 q = thread / {0};; q += 2) {{\n"
+               "pyc_more_registers();\nfor (i32 q = thread / {0};; q += {7}) {{\n"
                "const i32 item = pyc_block() + q / {1} * {2};\nif (item >= {3}) break;\n"
                "const i32 segment = q % {1}, first = segment * {4}, "
                "last = first + {4} < {5} ? first + {4} : {5};\n"
                "const u32 stage = (u32)(q / {1} * {5} + first);\n"
                "u32 slot = stage % {6}u, turn = stage / {6}u % 2u;\n",
-               kThreads, segments, out_.blocks, items_, stages, k_stages(), p_.tile.stages) +
+               kThreads, segments, out_.blocks, items_, stages, k_stages(), p_.tile.stages,
+               p_.tile.turns) +
            place() + after_other(kMayMultiply) + products() +
            (leaves_totals(p_) ? totals_in_turns() : "") + epilogue() + "}\n";
   }
@@ -515,7 +517,7 @@ class WgmmaWriter {
     const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
     std::string text = fmt::format("float total[{}];\n", sums());
     if (k_stages() == 0) return text + each + "total[i] = 0.0f;\n";
-    const bool alone = of_segments() || p_.tile.turns || wgmma_segments(p_) == 1;
+    const bool alone = of_segments() || p_.tile.turns > 0 || wgmma_segments(p_) == 1;
     if (alone)
       return text + "{\nconst i32 begin = first, end = last;\n" + segment_sums("total") + "}\n";
     text += fmt::format("{}total[i] = 0.0f;\n", each);
@@ -535,7 +537,7 @@ class WgmmaWriter {
         "const u32 a_at = slot * {1}u + {2}, b_at = slot * {1}u + {3}u;\n"
         "pyc_wgmma_fence();\n",
         full_gate("slot"), stage_bytes(p_.tile),
-        p_.tile.turns ? "0u" : fmt::format("(u32)(thread / {}) * {}u", kThreads, kBlockBytes),
+        p_.tile.turns > 0 ? "0u" : fmt::format("(u32)(thread / {}) * {}u", kThreads, kBlockBytes),
         rows_.bytes(), by_maps() ? "" : "pyc_shared_fence();\n");
     for (int64_t b = 0; b < kDepth / kBlock; ++b) {
       for (int64_t r = 0; r < wgmma_row_blocks(p_.tile); ++r) {
@@ -551,7 +553,8 @@ class WgmmaWriter {
         fmt::format("thread % 32 == 0) pyc_gate_arrive({});\n", empty_gate("before"));
     return text + "pyc_wgmma_commit();\npyc_wgmma_wait_1();\nif (t != begin && " + empty +
            "before = slot;\n" + next_slot() + "}\n" +
-           (p_.tile.turns ? told_other(kMayMultiply) : "") + "pyc_wgmma_wait_0();\nif (" + empty;
+           (p_.tile.turns > 0 ? told_other(kMayMultiply) : "") + "pyc_wgmma_wait_0();\nif (" +
+           empty;
   }
 
   // Where segment `segment` of this tile has the thread's sums in the workspace.
@@ -637,7 +640,7 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const WgmmaTile& tile = product.tile;
   const int64_t segments = wgmma_segments(product);
   if (tile.split && segments < 2) return false;
-  if (tile.turns && (tile.split || tile.swapped || !tile.maps)) return false;
+  if (tile.turns > 0 && (tile.split || tile.swapped || !tile.maps)) return false;
   const lower::Contraction& c = product.contraction();
   const double items = static_cast<double>(c.m) * static_cast<double>(c.n) *
                        static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
@@ -651,7 +654,7 @@ bool wgmma_fits(const WgmmaProduct& product) {
 }
 
 int64_t wgmma_resident(const WgmmaProduct& product) {
-  if (product.tile.turns || register_shares(product)) return 1;
+  if (product.tile.turns > 0 || register_shares(product)) return 1;
   const int64_t registers = rounded_up(std::max(registers_of(product), kLeastRegisters), 8);
   // Two blocks of 64x192 with three stages each, which have room, take 100 µs for 12288x3072x768,
   // where one of 192x192 takes 88: a warp that brings counts as a group.

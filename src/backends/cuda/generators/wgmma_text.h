@@ -34,18 +34,19 @@ struct WgmmaTile {
   int64_t stages = 4;  // of the ring, at least 3
   bool split = false;  // each segment of k has blocks of its own, which join them
   bool maps = false;   // the device brings both operands by tensor maps, not threads
-  // Two groups of 128 threads have all rows each, and take segments of k in turn: while one
-  // multiplies, the other adds its sums to those of the segments before, or stores results.
-  bool turns = false;
+  // So many groups of 128 threads have all rows each and take segments of k in turn: while one
+  // multiplies, others add their sums to those of the segments before, or store results.
+  int64_t turns = 0;
+  bool direct = false;  // sums change places between threads, not through shared memory
 };
 
 // Blocks of 64 rows that one group of threads multiplies.
 inline int64_t wgmma_row_blocks(const WgmmaTile& tile) {
-  return tile.turns ? tile.rows / kGroupRows : 1;
+  return tile.turns > 0 ? tile.rows / kGroupRows : 1;
 }
 // Groups of threads that multiply.
 inline int64_t wgmma_groups(const WgmmaTile& tile) {
-  return tile.turns ? 2 : tile.rows / kGroupRows;
+  return tile.turns > 0 ? tile.turns : tile.rows / kGroupRows;
 }
 
 // How an operand comes into shared memory.
