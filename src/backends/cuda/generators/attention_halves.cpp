@@ -25,16 +25,14 @@ constexpr double kUnitClocks = 4.0;           // of the unit, a number of depth 
 constexpr double kAloneClocks = 3000.0;       // of a group that has the multiprocessor to itself
 constexpr double kAloneApartClocks = 2300.0;  // the same where another group copies
 constexpr double kIssueClocks = 830.0;        // of instructions, which add to the unit's
-constexpr double kApartClocks = 740.0;        // the same where another group copies for two
-constexpr double kSharedClocks = 660.0;       // and for three
+constexpr double kApartClocks = 725.0;        // the same where another group copies for two
+constexpr double kSharedClocks = 645.0;       // and for three
 constexpr double kTileEndsClocks = 1450.0;    // before the first block of keys and after the last
 constexpr double kColumnClocks = 9.4;         // the same, a column
 constexpr double kEdgeClocks = 610.0;         // of blocks of keys with a limit in them, a tile
 constexpr double kBesideShare = 0.45;       // of these, where other blocks of threads run meanwhile
 constexpr double kNextTileShare = 0.4;      // and for a further tile in turn
-constexpr double kUnlikeTileShare = 0.2;    // and if tiles are not alike
-constexpr double kTurnsShare = 1.01;        // of a block of keys, in a loop within a loop
-constexpr double kSharedTurnsShare = 1.12;  // by three groups
+constexpr double kSharedTurnsShare = 1.01;  // of a block of keys, by three groups in turns
 // A group that copies for others can go on to the next tile while they end one.
 constexpr int64_t kInTurns = 0;  // as many as keep every multiprocessor busy
 constexpr int64_t kFewTurns = 4;
@@ -120,11 +118,12 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
                        : cut.groups == 2 ? kApartClocks
                                          : kSharedClocks;
   const double alone = cut.apart ? kAloneApartClocks : kAloneClocks;
-  const double in_turns = cut.turns == 1 ? 1.0 : cut.groups == 2 ? kTurnsShare : kSharedTurnsShare;
-  const double block = in_turns * std::max(alone, beside * groups * (unit + issue));
+  const double in_turns = cut.turns > 1 && cut.groups == 3 ? kSharedTurnsShare : 1.0;
+  const double block =
+      in_turns * std::max(beside * groups > 1.0 ? 0.0 : alone, beside * groups * (unit + issue));
   const double first = groups * (kTileEndsClocks + kColumnClocks * static_cast<double>(a.columns)) *
                        (together == 1 ? 1.0 : beside * kBesideShare);
-  const double next = first * (limited ? kUnlikeTileShare : kNextTileShare);
+  const double next = first * kNextTileShare;
   const auto turns = static_cast<double>(cut.turns);
   const double edges = limited ? turns * beside * groups * kEdgeClocks : 0.0;
   const double ends = first + (turns - 1.0) * next + edges;
