@@ -122,9 +122,9 @@ TEST(CudaAttentionHalves, LimitsOfKeys) {
 // Every number of queries a block of threads can have, at once and in turns; of the latter the last
 // have none, and others no key.
 TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
-  constexpr const char* kCuts[] = {"bf16_attention__64x128",    "bf16_attention__128x128",
-                                   "bf16_attention__128x128x4", "bf16_attention__192x128",
-                                   "bf16_attention__192x128x4", "bf16_attention__64x128_apart"};
+  constexpr const char* kCuts[] = {"bf16_attention__64x128",        "bf16_attention__128x128",
+                                   "bf16_attention__128x128_turns", "bf16_attention__192x128",
+                                   "bf16_attention__192x128_turns", "bf16_attention__64x128_apart"};
   const auto check = [&](const std::string& text, std::initializer_list<size_t> cuts) {
     const TensorBytes expected = run_halves(text, "cpu", Drawn::kNumbers).outputs;
     for (const size_t kept : cuts) {
@@ -140,6 +140,11 @@ TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
   check(halves_text({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"}), {0, 1, 3, 5});
   check(halves_text({"bf16", 1, 1, 1, 450, 450, 128, 128, ", causal=true, past=-140"}), {1, 2});
   check(halves_text({"bf16", 1, 1, 1, 580, 300, 16, 16, ""}), {0, 2, 4});
+  // Whole blocks of keys come by tensor maps.
+  check(halves_text({"bf16", 2, 2, 1, 300, 384, 64, 64, ", causal=true, past=84"}),
+        {0, 1, 2, 3, 5});
+  check(halves_text({"bf16", 1, 1, 1, 580, 256, 64, 64, ""}), {4});
+  check(halves_text({"bf16", 1, 1, 1, 450, 512, 128, 128, ", causal=true, past=-140"}), {2});
 }
 
 TEST(CudaAttentionHalves, MasksAndLengths) {
@@ -203,16 +208,19 @@ TEST(CudaAttentionHalves, RowsStoredAsHalves) {
 
 // Operands as the products of a model leave them: heads side by side in a row.
 TEST(CudaAttentionHalves, OperandsAreReadWhereTheyLie) {
-  expect_half_bits(R"(graph @g(%x: bf16[2,40,3,2,64]) -> (%y) {
-  %t = transpose(%x) {perm=[2,0,3,1,4]}
-  %a, %b, %c = split(%t) {axis=0, sizes=[1,1,1]}
-  %q = reshape(%a) {shape=[2,2,40,64]}
-  %k = reshape(%b) {shape=[2,2,40,64]}
-  %v = reshape(%c) {shape=[2,2,40,64]}
-  %y, %m, %l = attend(%q, %k, %v) {scale=0.3, causal=true}
-}
+  for (const int rows : {40, 128}) {
+    expect_half_bits(fmt::format(R"(graph @g(%x: bf16[2,{0},3,2,64]) -> (%y) {{
+  %t = transpose(%x) {{perm=[2,0,3,1,4]}}
+  %a, %b, %c = split(%t) {{axis=0, sizes=[1,1,1]}}
+  %q = reshape(%a) {{shape=[2,2,{0},64]}}
+  %k = reshape(%b) {{shape=[2,2,{0},64]}}
+  %v = reshape(%c) {{shape=[2,2,{0},64]}}
+  %y, %m, %l = attend(%q, %k, %v) {{scale=0.3, causal=true}}
+}}
 )",
-                   "bf16_attention__");
+                                 rows),
+                     "bf16_attention__");
+  }
 }
 
 TEST(CudaAttentionHalves, NumbersOfAnyBits) {

@@ -44,8 +44,8 @@ std::string kernel_head(const KernelText& text, const loop::Kernel& kernel, bool
         fmt::format("PYC_GLOBAL {}{}* {}, ", b.access == loop::Access::kRead ? "const " : "",
                     memory_type(b.dtype), buffer_name(i));
   }
-  // A product has two: of its rows and of its columns.
-  const char* maps = text.maps.empty() ? "" : ", PYC_MAP rows_map, PYC_MAP columns_map";
+  std::string maps;
+  for (const std::string_view name : text.map_names) maps += fmt::format(", PYC_MAP {}", name);
   const std::string begin =
       resident == 0
           ? "PYC_KERNEL("

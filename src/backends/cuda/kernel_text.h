@@ -34,6 +34,7 @@ struct KernelText {
   int64_t workspace_bytes = 0;
   uint32_t shared_bytes = 0;         // besides what the text declares
   std::vector<TensorMap> maps = {};  // parameters behind the step
+  std::vector<std::string_view> map_names = {};
 };
 
 // kTeam: the team form wherever it is possible, however short its loops are.

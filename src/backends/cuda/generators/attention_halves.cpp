@@ -25,18 +25,18 @@ constexpr double kUnitClocks = 4.0;           // of the unit, a number of depth 
 constexpr double kAloneClocks = 3000.0;       // of a group that has the multiprocessor to itself
 constexpr double kAloneApartClocks = 2300.0;  // the same where another group copies
 constexpr double kIssueClocks = 830.0;        // of instructions, which add to the unit's
-constexpr double kApartClocks = 800.0;        // the same where another group copies for two
-constexpr double kSharedClocks = 695.0;       // and for three
+constexpr double kApartClocks = 725.0;        // the same where another group copies for two
+constexpr double kSharedClocks = 645.0;       // and for three
 constexpr double kTileEndsClocks = 1450.0;    // before the first block of keys and after the last
 constexpr double kColumnClocks = 9.4;         // the same, a column
 constexpr double kEdgeClocks = 610.0;         // of blocks of keys with a limit in them, a tile
-constexpr double kBesideShare = 0.45;      // of these, where other blocks of threads run meanwhile
-constexpr double kNextTileShare = 0.7;     // and for a further tile in turn
-constexpr double kUnlikeTileShare = 0.5;   // and if tiles are not alike
-constexpr double kTurnsShare = 1.02;       // of a block of keys, in a loop within a loop
-constexpr double kSharedTurnsShare = 1.2;  // by three groups
+constexpr double kBesideShare = 0.45;       // of these, where other blocks of threads run meanwhile
+constexpr double kNextTileShare = 0.4;      // and for a further tile in turn
+constexpr double kSharedTurnsShare = 1.01;  // of a block of keys, by three groups in turns
 // A group that copies for others can go on to the next tile while they end one.
-constexpr AttentionCut kCuts[] = {{1}, {1, 1, true}, {2}, {2, 4}, {3}, {3, 4}};
+constexpr int64_t kInTurns = 0;  // as many as keep every multiprocessor busy
+constexpr int64_t kFewTurns = 4;
+constexpr AttentionCut kCuts[] = {{1}, {1, 1, true}, {2}, {2, kInTurns}, {3}, {3, kInTurns}};
 
 constexpr int64_t kThreadRegisters = 255;  // of a thread
 constexpr int64_t kMostKeys = 128;         // of a block, as lower/ cuts them
@@ -98,11 +98,17 @@ bool reads_keys(const loop::Pool& pool, const lower::Attention& a, loop::ExprId 
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Tiles that each multiprocessor takes; a few where there is not one for each.
+int64_t turns_of(const lower::Attention& a, int64_t rows) {
+  const int64_t tiles = a.batch_size() * parts_of(a.queries, rows);
+  return std::max(parts_of(tiles, kMultiprocessors), std::min(tiles, kFewTurns));
+}
+
 // Tiles are begun the longest first, so that limited ones fill all multiprocessors to the end; a
 // launch lasts as long as its longest tile at least.
 double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_t resident,
                       bool limited) {
-  const int64_t parts = a.batch_size() * parts_of(parts_of(a.queries, cut.rows()), cut.turns);
+  const int64_t parts = parts_of(a.batch_size() * parts_of(a.queries, cut.rows()), cut.turns);
   const int64_t together = std::min(resident, parts_of(parts, kMultiprocessors));
   const auto groups = static_cast<double>(cut.groups);
   const auto beside = static_cast<double>(together);
@@ -112,11 +118,12 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
                        : cut.groups == 2 ? kApartClocks
                                          : kSharedClocks;
   const double alone = cut.apart ? kAloneApartClocks : kAloneClocks;
-  const double in_turns = cut.turns == 1 ? 1.0 : cut.groups == 2 ? kTurnsShare : kSharedTurnsShare;
-  const double block = in_turns * std::max(alone, beside * groups * (unit + issue));
+  const double in_turns = cut.turns > 1 && cut.groups == 3 ? kSharedTurnsShare : 1.0;
+  const double block =
+      in_turns * std::max(beside * groups > 1.0 ? 0.0 : alone, beside * groups * (unit + issue));
   const double first = groups * (kTileEndsClocks + kColumnClocks * static_cast<double>(a.columns)) *
                        (together == 1 ? 1.0 : beside * kBesideShare);
-  const double next = first * (limited ? kUnlikeTileShare : kNextTileShare);
+  const double next = first * kNextTileShare;
   const auto turns = static_cast<double>(cut.turns);
   const double edges = limited ? turns * beside * groups * kEdgeClocks : 0.0;
   const double ends = first + (turns - 1.0) * next + edges;
@@ -150,12 +157,14 @@ class AttentionHalves final : public KernelGenerator {
     }
     std::vector<backends::Candidate> out;
     const bool limited = attention_halves_limited(group);
-    for (const AttentionCut& cut : kCuts) {
+    for (AttentionCut cut : kCuts) {
+      const bool in_turns = cut.turns == kInTurns;
+      if (in_turns) cut.turns = turns_of(*group.attention, cut.rows());
       const int64_t resident = attention_halves_resident(group, cut);
-      if (resident < 1 || (cut.turns - 1) * cut.rows() >= group.attention->queries) continue;
+      if (resident < 1 || (in_turns && cut.turns == 1)) continue;
       backends::Candidate& c = out.emplace_back();
       c.name = fmt::format("{}__{}x{}", name, cut.rows(), group.attention->block);
-      if (cut.turns > 1) c.name += fmt::format("x{}", cut.turns);
+      if (in_turns) c.name += "_turns";
       if (cut.apart) c.name += "_apart";
       c.order = group.order;
       c.cost_ns = halves_cost_ns(*group.attention, cut, resident, limited);

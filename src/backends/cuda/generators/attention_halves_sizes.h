@@ -43,15 +43,24 @@ struct AttentionSizes {
         stages(copies_apart ? 3 : 2),
         turns(cut.turns) {}
 
-  int64_t query_bytes() const { return rows * depth * 2; }
+  // In turns, the next tile's queries are there before the last product with this one's.
+  int64_t query_slots() const { return turns > 1 ? 2 : 1; }
+  int64_t query_bytes() const { return query_slots() * rows * depth * 2; }
   int64_t key_bytes() const { return keys * depth * 2; }
   int64_t value_bytes() const { return keys * columns * 2; }
   int64_t keys_at() const { return query_bytes(); }
   int64_t values_at() const { return keys_at() + stages * key_bytes(); }
+  // Of values one less, where that makes room for the next tile's queries.
+  int64_t value_stages() const {
+    return values_at() + stages * value_bytes() + kSharedTaken + 512 <= kSharedOfOne ? stages
+                                                                                     : stages - 1;
+  }
   // Gates: stages full and stages free, of keys and of values.
-  int64_t gates_at() const { return values_at() + stages * value_bytes(); }
+  int64_t gates_at() const { return values_at() + value_stages() * value_bytes(); }
   // And each group's queries free.
-  int64_t shared_bytes() const { return gates_at() + (4 * stages + rows / kGroupRows) * 8; }
+  int64_t shared_bytes() const {
+    return gates_at() + (2 * (stages + value_stages()) + query_slots() * rows / kGroupRows) * 8;
+  }
   int64_t registers() const {
     return keys * 3 / 4 + columns / 2 + (copies_apart ? kFewerRegisters : kFewRegisters);
   }

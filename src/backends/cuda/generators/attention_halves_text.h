@@ -20,7 +20,7 @@ namespace pyc::cuda {
 
 struct AttentionCut {
   int64_t groups = 1;  // of 64 queries in a block of threads
-  int64_t turns = 1;   // of so many queries that it takes one after the other
+  int64_t turns = 1;   // tiles of so many queries that it takes one after the other
   bool apart = false;  // another group copies, for one as well
 
   int64_t rows() const { return 64 * groups; }

@@ -210,6 +210,7 @@ class WgmmaWriter {
           std::find(out_.buffers.begin(), out_.buffers.end(), buffer) - out_.buffers.begin());
       out_.maps.push_back(*map);
     }
+    out_.map_names = {"rows_map", "columns_map"};
   }
   MappedSide mapped_side(const loop::Pool& pool, const WgmmaSide& s) const {
     return side_of_stage(pool, s.value, p_, s.of_b);
