@@ -96,6 +96,25 @@ TEST(EmitObject, DamagedObjectsDoNotCrashTheLoader) {
   }
 }
 
+// NEON's fma overwrites its addend. A body of several vectors must not copy a constant for each of
+// them, in a pipe that the fmas need, but load it.
+TEST(EmitObject, ConstantAddendsAreLoadedOnNeon) {
+  constexpr int64_t kCount = 1024;
+  Builder b;
+  const uint32_t in = b.in(DType::kF32, kCount);
+  const uint32_t out = b.out(DType::kF32, kCount);
+  const VarId i = b.loop_var(kCount);
+  const Expr x = b.load(in, b.var(i));
+  Expr sum = x;
+  for (const double c : {0.1, 0.2, 0.3, 0.4}) sum = fma(sum, x, like(x, c));
+  b.k.body.push_back(b.loop(i, true, {b.store(out, b.var(i), sum)}));
+  const auto text = cpu::emit_assembly(b.k, cpu::CodegenTarget::aarch64_neon());
+  ASSERT_TRUE(text.ok()) << text.status().to_string();
+  EXPECT_NE(text->find("fmla"), std::string::npos);
+  EXPECT_EQ(text->find("mov\tv"), std::string::npos) << *text;
+  Harness(b.k).check();
+}
+
 TEST(EmitObject, LoadsAndUnloads) {
   Builder b;
   build(b, 16);
