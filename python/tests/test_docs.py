@@ -99,6 +99,7 @@ RUN_BY = {
     "docs/adding-an-option.md": "tests/recipes/",
     "docs/cli.md": "no commands: the forms of JSON, tests/cli/",
     "docs/cuda.md": "scripts/gpu-verify, where there is a GPU",
+    "docs/onnx.md": "here",
     "docs/packages.md": "tests/packages/check.py",
     "docs/python.md": "here",
     "docs/report.md": "here",
@@ -138,9 +139,14 @@ def test_the_commands_of_the_readme_run(shell, tmp_path):
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(COMMAND.findall(text)) >= 8
-    for page in ("README.md", "docs/report.md", "docs/trace.md"):
+    shell(f"python {ROOT}/scripts/train_data.py data.npz 640 1")
+    for page in ("README.md", "docs/onnx.md", "docs/report.md", "docs/trace.md", "docs/training.md"):
         for command in COMMAND.findall((ROOT / page).read_text(encoding="utf-8")):
             shell(command)
+    inline = re.findall(r"`build/release/(pyc [^`]+)`", text)
+    assert len(inline) == 3  # one for each of the three things
+    for command in inline:
+        shell(command)
     (block,) = re.findall(r"^```\n(graph @.*?)^```", text, re.M | re.S)
     (tmp_path / "layer.ir").write_text(block, encoding="utf-8")
     assert "y: f32[2,3]" in shell("pyc run layer.ir")

@@ -40,7 +40,7 @@ double stamp_ns() {
     std::vector<PartTicks> parts(256);
     const int64_t plain = rounds_ns(false, parts);
     const int64_t stamped = rounds_ns(true, parts);
-    return std::max(1.0, static_cast<double>(stamped - plain) / static_cast<double>(parts.size()));
+    return std::max(0.0, static_cast<double>(stamped - plain) / static_cast<double>(parts.size()));
   }();
   return measured;
 }
@@ -50,7 +50,7 @@ double stamp_ns() {
 // several threads share they wait for the slowest.
 double record_ns(size_t steps, size_t threads) {
   const double run = 60 + 2 * stamp_ns();
-  const double step = threads > 1 ? 70 + 4 * stamp_ns() : 1 + 1.2 * stamp_ns();
+  const double step = threads > 1 ? 70 + 24 * stamp_ns() : 1 + 5 * stamp_ns();
   return run + step * static_cast<double>(steps);
 }
 
