@@ -37,7 +37,6 @@ struct WgmmaTile {
   // So many groups of 128 threads have all rows each and take segments of k in turn: while one
   // multiplies, others add their sums to those of the segments before, or store results.
   int64_t turns = 0;
-  bool direct = false;  // sums change places between threads, not through shared memory
 };
 
 // Blocks of 64 rows that one group of threads multiplies.
