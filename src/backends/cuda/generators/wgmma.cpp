@@ -148,7 +148,7 @@ Cut cut_in_turns(WgmmaProduct p, const Cut& other) {
   constexpr int64_t kSeveral = 4;
   const lower::Contraction& c = p.contraction();
   p.tile = {.rows = 128, .columns = 128, .stages = 6, .maps = true, .turns = 2};
-  if (wgmma_segments(p) > 1 || !wgmma_fits(p)) return other;
+  if (!wgmma_fits(p)) return other;
   const int64_t tiles = quotient_up(c.m, p.tile.rows) * quotient_up(c.n, p.tile.columns);
   if (tiles < kSeveral * kMultiprocessors) return other;
   const int64_t operations = wgmma_operations(loop::without_calls(*c.kernel));

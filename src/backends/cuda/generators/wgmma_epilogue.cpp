@@ -20,7 +20,6 @@ constexpr int64_t kRowsOfWarp = 16;     // of a tile
 constexpr int64_t kFewSegments = 4;     // that are read at once
 constexpr int64_t kNarrowColumns = 32;  // columns of a piece of 16 rows, at most
 constexpr int64_t kWideColumns = 64;    // of 8 rows
-constexpr int64_t kBlockColumns = 8;    // of the unit
 // So many floats more between rows let four rows be written without a conflict of banks.
 constexpr int64_t kRowPadding = 8;
 
@@ -75,10 +74,6 @@ class EpilogueWriter {
     for (uint32_t s = 0; s < e_.kernel.stores.size(); ++s) {
       over_n_.body.push_back({loop::StmtKind::kStore, s});
     }
-    direct_ =
-        tile_.direct && piece_.wide() && e_.segments == 1 &&
-        NeighbourEmitter(e_.kernel, cuda_dialect(), e_.symbol, over_n_, e_.unaligned).elements() ==
-            kBlockColumns;
   }
 
   std::string write() const {
@@ -94,16 +89,11 @@ class EpilogueWriter {
     const int64_t rounds = (count + kWarpThreads - 1) / kWarpThreads;
     e.line(place());
     const std::string ahead = read_ahead(e, v, rounds);
-    if (direct_) {
-      e.line(fmt::format("float own[{}];\n{}", 2 * piece_.blocks(), own_sums()));
-      e.line(fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) pyc_quad_turn(own + i * {});",
-                         piece_.blocks() / 4, kBlockColumns));
-    } else {
-      e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
-             "pyc_warp_barrier();");
-    }
+    read_row_early(e, v);
+    e.line("pyc_warp_barrier();\n" + (e_.segments > 1 ? joined_sums() : own_sums()) +
+           "pyc_warp_barrier();");
     // Several at once hide what one waits for, if sums leave registers for that.
-    const bool rolled = is_long() && !direct_ && tile_.columns * wgmma_row_blocks(tile_) > 128;
+    const bool rolled = is_long() && tile_.turns == 0 && tile_.columns > 128;
     const auto loop = [&](bool guarded, std::string_view unrolled) {
       return fmt::format("{} for (i32 round = 0; round < {}; ++round) {{\n{}}}\n", unrolled, rounds,
                          one_round(e, v, guarded));
@@ -116,7 +106,7 @@ class EpilogueWriter {
       // round after the other wait for its own.
       e.line(fmt::format("if (row + {} <= {} && column + {} <= {}) {{\n{}}} else {{\n{}}}",
                          piece_.rows, e_.row_extent, piece_.columns, e_.column_extent, inside,
-                         loop(true, direct_ ? "PYC_UNROLL" : "PYC_ROLLED")));
+                         loop(true, "PYC_ROLLED")));
     }
     const std::string piece = e.close_scope();
     e.line(ahead + each_piece() + " {\n" + piece + "}");
@@ -171,10 +161,12 @@ class EpilogueWriter {
       Emitter other(e_.kernel, cuda_dialect(), e_.symbol);
       other.open_scope();
       declare_digits(other, "batch", "i32", c_.batch_vars, c_.batch);
-      other.line(fmt::format("const i32 round = q % {};\n{}", rounds, place_in_piece(v)));
+      other.line(fmt::format("const i32 at = q % {} * {} + thread % {};", rounds, kWarpThreads,
+                             kWarpThreads));
       other.line(fmt::format("const i32 piece = begin + q / {};\n{}", rounds, place()));
-      declare_index(other, c_.m_var, "i", "row + r");
-      declare_index(other, c_.n_var, "j", "column + c");
+      declare_index(other, c_.m_var, "i", fmt::format("row + at / {}", piece_.columns / v));
+      declare_index(other, c_.n_var, "j",
+                    fmt::format("column + at % {} * {}", piece_.columns / v, v));
       const std::string name = fmt::format("ahead{}", load);
       other.line(fmt::format("{}[q] = *(PYC_GLOBAL const pyc_v16*)({} + {});", name,
                              buffer_name(static_cast<uint32_t>(n.imm)), other.value(n.a)));
@@ -192,8 +184,33 @@ class EpilogueWriter {
     return variables;
   }
 
-  // What stores read of each row and column, neighbours along n, that lies where its indices say.
-  std::vector<ExprId> loads() const {
+  // What is the same in all rows, as a bias, is on its way before sums go through shared memory:
+  // behind that, every round of a thread would wait for it.
+  void read_row_early(NeighbourEmitter& e, int64_t v) const {
+    constexpr int64_t kNeeds = 16;  // registers
+    const bool has_registers = e_.registers >= (is_long() ? kLongNeeds : kNeeds);
+    if (e_.segments > 1 || !is_whole() || !piece_.wide() || !has_registers) return;
+    // In each round a thread has the same columns.
+    if (v == 1 || kWarpThreads % (piece_.columns / v) != 0) return;
+    for (const ExprId load : loads(false)) {
+      const loop::ExprNode& n = e_.kernel.pool.node(load);
+      if (dtype_size(n.dtype) * v != kWordsBytes || !e.reads_at_once(load, v)) continue;
+      Emitter other(e_.kernel, cuda_dialect(), e_.symbol);
+      other.open_scope();
+      declare_digits(other, "batch", "i32", c_.batch_vars, c_.batch);
+      declare_index(other, c_.n_var, "j",
+                    fmt::format("column + thread % {} * {}", piece_.columns / v, v));
+      const std::string name = fmt::format("early{}", load);
+      other.line(fmt::format("{} = *(PYC_GLOBAL const pyc_v16*)({} + {});", name,
+                             buffer_name(static_cast<uint32_t>(n.imm)), other.value(n.a)));
+      e.line(fmt::format("pyc_v16 {};\n{{\n{}}}", name, other.close_scope()));
+      e.give(load, name);
+    }
+  }
+
+  // What stores read of each row and column, neighbours along n, that lies where its indices say;
+  // or else what they read of each column alone.
+  std::vector<ExprId> loads(bool of_rows = true) const {
     const loop::Pool& pool = e_.kernel.pool;
     std::vector<ExprId> out;
     if (c_.m_var == kNone || c_.n_var == kNone) return out;
@@ -204,7 +221,8 @@ class EpilogueWriter {
       const loop::Affine at = loop::affine_of(pool, n.a);
       const bool is_matrix = std::ranges::all_of(
           at.terms, [&](const auto& term) { return pool.node(term.first).op == loop::Op::kVar; });
-      if (is_matrix && at.coefficient(pool, c_.n_var) == 1 && at.coefficient(pool, c_.m_var) > 1) {
+      const int64_t step = at.coefficient(pool, c_.m_var);
+      if (is_matrix && at.coefficient(pool, c_.n_var) == 1 && (of_rows ? step > 1 : step == 0)) {
         out.push_back(e);
       }
     }
@@ -214,7 +232,12 @@ class EpilogueWriter {
   // What a warp stores in a round; where it is guarded, of what lies within the result.
   std::string one_round(NeighbourEmitter& e, int64_t v, bool guarded) const {
     e.open_scope();
-    e.line(place_in_piece(v));
+    // Threads side by side have neighbours along n, each v of them.
+    const std::string_view order = tile_.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
+                                                 : "const i32 r = at / {0}, c = at % {0} * {1};";
+    e.line(fmt::format("const i32 at = round * {0} + thread % {0};", kWarpThreads));
+    const int64_t along = (tile_.swapped ? piece_.rows : piece_.columns) / v;
+    e.line(fmt::format(fmt::runtime(order), along, v));
     const int64_t count = piece_.rows * piece_.columns / v;
     if (count % kWarpThreads != 0) e.line(fmt::format("if (at >= {}) continue;", count));
     e.line("const i32 in_rows = row + r, in_columns = column + c;");
@@ -225,20 +248,6 @@ class EpilogueWriter {
     declare_index(e, c_.m_var, "i", tile_.swapped ? "in_columns" : "in_rows");
     store_elements(e, v);
     return e.close_scope();
-  }
-
-  // Where in a piece a thread stores in a round.
-  std::string place_in_piece(int64_t v) const {
-    if (direct_) {
-      return fmt::format("const i32 r = thread % {} / 4, c = round * {} + thread % 4 * {};",
-                         kWarpThreads, 4 * kBlockColumns, kBlockColumns);
-    }
-    // Threads side by side have neighbours along n, each v of them.
-    const std::string_view order = tile_.swapped ? "const i32 r = at % {0} * {1}, c = at / {0};"
-                                                 : "const i32 r = at / {0}, c = at % {0} * {1};";
-    const int64_t along = (tile_.swapped ? piece_.rows : piece_.columns) / v;
-    return fmt::format("const i32 at = round * {0} + thread % {0};\n", kWarpThreads) +
-           fmt::format(fmt::runtime(order), along, v);
   }
 
   // Whether no tile reaches beyond the result.
@@ -307,7 +316,7 @@ class EpilogueWriter {
 
   // Registers have no number that is known at run time only.
   std::string own_sums() const {
-    std::string text = direct_ ? "" : own_rows();
+    std::string text = own_rows();
     const int64_t halves = kRowsOfWarp / piece_.rows;
     for (int64_t p = 0; p < wgmma_pieces(tile_); ++p) {
       text += fmt::format("if (piece == {}) {{\n", p);
@@ -317,11 +326,6 @@ class EpilogueWriter {
             p / of_block * tile_.columns / 2 + (p % of_block / halves * piece_.blocks() + i) * 4;
         for (int64_t h = 0; h < 2; ++h) {
           if (halves == 2 && h != p % 2) continue;
-          if (direct_) {
-            text += fmt::format("own[{}] = total[{}];\nown[{}] = total[{}];\n", 2 * i,
-                                first + 2 * h, 2 * i + 1, first + 2 * h + 1);
-            continue;
-          }
           text +=
               fmt::format("pyc_put2({} + {}, total[{}], total[{}]);\n", own_place(i),
                           halves == 2 ? 0 : h * 8 * piece_.row(), first + 2 * h, first + 2 * h + 1);
@@ -385,11 +389,7 @@ class EpilogueWriter {
           piece_.row()));
     }
     const int64_t wide = std::min<int64_t>(v, 4);
-    if (direct_) {
-      e.line(fmt::format(
-          "PYC_UNROLL for (i32 e = 0; e < {0}; ++e) results[e] = own[round * {0} + e];", v));
-    }
-    for (int64_t at = 0; at < v && !tile_.swapped && !direct_; at += wide) {
+    for (int64_t at = 0; at < v && !tile_.swapped; at += wide) {
       e.line(fmt::format("*(pyc_v{1}*)(results + {0}) = *(PYC_NEAR const pyc_v{1}*)({2});", at,
                          wide * 4, sum_at(at)));
     }
@@ -401,7 +401,6 @@ class EpilogueWriter {
   const WgmmaTile& tile_;
   SumPiece piece_;
   loop::Loop over_n_;
-  bool direct_ = false;
 };
 
 }  // namespace

@@ -12,24 +12,6 @@ constexpr std::string_view kFunctions =
   both.y = pyc_f32_bits(b);
   *(PYC_NEAR pyc_v8*)to = both;
 }
-PYC_FN float pyc_float_from(float x, u32 other) {
-  return pyc_bits_f32(pyc_shuffle_xor_u32(pyc_f32_bits(x), other));
-}
-PYC_FN void pyc_quad_turn(float* x) {
-  const bool odd = pyc_thread() % 2 != 0, high = pyc_thread() % 4 >= 2;
-  PYC_UNROLL for (i32 h = 0; h < 2; ++h) {
-    const float r0 = pyc_float_from(odd ? x[h] : x[2 + h], 1u);
-    const float r1 = pyc_float_from(odd ? x[4 + h] : x[6 + h], 1u);
-    const float a0 = odd ? r0 : x[h], a1 = odd ? x[2 + h] : r0;
-    const float b0 = odd ? r1 : x[4 + h], b1 = odd ? x[6 + h] : r1;
-    const float p0 = pyc_float_from(high ? a0 : b0, 2u);
-    const float p1 = pyc_float_from(high ? a1 : b1, 2u);
-    x[h] = high ? p0 : a0;
-    x[2 + h] = high ? p1 : a1;
-    x[4 + h] = high ? b0 : p0;
-    x[6 + h] = high ? b1 : p1;
-  }
-}
 #ifndef PYC_FENCED
 extern __shared__ __align__(1024) char pyc_shared[];
 PYC_FN u32 pyc_shared_place(u32 at) { return (u32)__cvta_generic_to_shared(pyc_shared) + at; }

@@ -29,9 +29,6 @@ namespace pyc::cuda {
 //   pyc_far2(rank, at, to)           reads two floats from shared memory of one of them
 //   pyc_fewer_registers, pyc_more_registers  what the threads of a group need from here on
 //   pyc_put2(to, a, b)               two floats side by side
-//   pyc_quad_turn(x)                 four threads side by side have two floats each of four blocks
-//   of
-//                                    eight; after it, each has one block
 //   pyc_prefetch(at)                 a line of memory will be read soon
 // All are given by someone else where PYC_FENCED is defined.
 struct WgmmaInstruction {

@@ -31,7 +31,6 @@ constexpr int64_t kThreads = 128;  // that compute kRows rows together, or bring
 constexpr int64_t kRows = kGroupRows;
 constexpr int64_t kBlock = 16;  // of k in one instruction
 constexpr int64_t kGateBytes = 8;
-constexpr int64_t kTurnGates = 2;  // of a group that takes turns
 constexpr int64_t kMostShared = 227 << 10;
 constexpr int64_t kReservedShared = 1 << 10;  // of each block
 constexpr int64_t kFewStages = 4;
@@ -58,20 +57,12 @@ int64_t stage_bytes(const WgmmaTile& tile) { return (tile.rows + tile.columns) *
 int64_t sums_of(const WgmmaTile& tile) { return wgmma_row_blocks(tile) * tile.columns / 2; }
 // Where in shared memory what lies, behind the ring.
 int64_t sums_at(const WgmmaTile& tile) { return tile.stages * stage_bytes(tile); }
-int64_t totals_at(const WgmmaTile& tile) { return sums_at(tile) + wgmma_piece_bytes(tile); }
-// Groups that take segments in turn leave the totals of those before to each other.
-bool leaves_totals(const WgmmaProduct& product) {
-  return product.tile.turns > 0 && wgmma_segments(product) > 1;
+int64_t gates_at(const WgmmaTile& tile) { return sums_at(tile) + wgmma_piece_bytes(tile); }
+int64_t turn_gates_at(const WgmmaTile& tile) {
+  return gates_at(tile) + 2 * tile.stages * kGateBytes;
 }
-int64_t gates_at(const WgmmaProduct& product) {
-  const WgmmaTile& tile = product.tile;
-  return totals_at(tile) + (leaves_totals(product) ? tile.rows * tile.columns * 4 : 0);
-}
-int64_t turn_gates_at(const WgmmaProduct& product) {
-  return gates_at(product) + 2 * product.tile.stages * kGateBytes;
-}
-int64_t shared_bytes(const WgmmaProduct& product) {
-  return turn_gates_at(product) + product.tile.turns * kTurnGates * kGateBytes;
+int64_t shared_bytes(const WgmmaTile& tile) {
+  return turn_gates_at(tile) + tile.turns * kGateBytes;
 }
 int64_t segment_of(DType factors) { return find_matrix_unit("sm90", factors)->segment; }
 
@@ -100,7 +91,7 @@ int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Of a thread that multiplies, roughly: sums, totals where segments follow one another, addresses.
 int64_t registers_of(const WgmmaProduct& product) {
-  const bool apart = wgmma_segments(product) > 1 && !product.tile.split && product.tile.turns == 0;
+  const bool apart = wgmma_segments(product) > 1 && !product.tile.split;
   return kOtherRegisters + (apart ? 2 : 1) * sums_of(product.tile);
 }
 
@@ -155,7 +146,7 @@ class WgmmaWriter {
     const bool in_turn = part_ == Part::kWhole || part_ == Part::kSegments;
     out_.blocks = static_cast<uint32_t>(
         in_turn ? std::min(items_, kMultiprocessors * wgmma_resident(p_)) : items_);
-    out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_));
+    out_.shared_bytes = static_cast<uint32_t>(shared_bytes(p_.tile));
     if (by_maps()) add_maps();
     if (part_ == Part::kSegments || part_ == Part::kJoin) {
       out_.workspace_bytes = tiles_ * segments * p_.tile.rows * p_.tile.columns * 4;
@@ -315,29 +306,17 @@ class WgmmaWriter {
   // in turns, the first with parity 0. Every thread that brings reports to the first, for what it
   // copies and for what it writes itself; a warp that has multiplied reports to the second.
   std::string full_gate(const std::string& slot) const {
-    return fmt::format("{}u + {} * {}u", gates_at(p_), slot, kGateBytes);
+    return fmt::format("{}u + {} * {}u", gates_at(p_.tile), slot, kGateBytes);
   }
   std::string empty_gate(const std::string& slot) const {
-    return fmt::format("{}u + {} * {}u", gates_at(p_) + p_.tile.stages * kGateBytes, slot,
+    return fmt::format("{}u + {} * {}u", gates_at(p_.tile) + p_.tile.stages * kGateBytes, slot,
                        kGateBytes);
   }
-  // Of groups that take turns each has two more, which its warps open once in a turn: one when its
-  // last stage is there and the next group may multiply, one when it has left its totals. The
-  // stages' gates tell even from odd turns only, so that who waited at one must not have missed
-  // another: the first sees to that.
-  static constexpr int64_t kMayMultiply = 0;
-  static constexpr int64_t kLeftTotals = 1;
-  std::string turn_gate(int64_t which, const std::string& group) const {
-    return fmt::format("{}u + (u32)({}) * {}u", turn_gates_at(p_) + which * kGateBytes, group,
-                       kTurnGates * kGateBytes);
-  }
-  std::string after_other(int64_t which) const {
-    return fmt::format("if (q > 0) pyc_gate_wait({}, (u32)((q - 1) / {} % 2));\n",
-                       turn_gate(which, fmt::format("(q - 1) % {}", p_.tile.turns)), p_.tile.turns);
-  }
-  std::string told_other(int64_t which) const {
-    return fmt::format("if (thread % {} == 0) pyc_gate_arrive({});\n", kWarpThreads,
-                       turn_gate(which, fmt::format("q % {}", p_.tile.turns)));
+  // Of groups that take turns each has one more, which its warps open once in a turn: when its last
+  // stage is there and the next group may multiply. The stages' gates tell even from odd turns
+  // only, so that who waits at one must not have missed another: this one sees to that.
+  std::string turn_gate(const std::string& group) const {
+    return fmt::format("{}u + (u32)({}) * {}u", turn_gates_at(p_.tile), group, kGateBytes);
   }
   bool copies() const { return !rows_.elements() || !columns_.elements(); }
   bool writes() const { return rows_.elements() || columns_.elements(); }
@@ -366,8 +345,7 @@ class WgmmaWriter {
     return fmt::format(
         "if (thread == {}) PYC_ROLLED for (u32 i = 0; i < {}u; ++i) pyc_gate_init({}u + i * {}u, "
         "{}u);\n",
-        multiplying_ - kWarpThreads, p_.tile.turns * kTurnGates, turn_gates_at(p_), kGateBytes,
-        freeing());
+        multiplying_ - kWarpThreads, p_.tile.turns, turn_gates_at(p_.tile), kGateBytes, freeing());
   }
   std::string first_copies() const {
     std::string text;
@@ -450,39 +428,17 @@ class WgmmaWriter {
     return "pyc_more_registers();\nu32 slot = 0, turn = 0;\n" +
            each_item(first_and_last() + products() + results());
   }
-  // Segments of all tiles of the block are numbered by q, and the groups have them in turn.
+  // Tiles of the block are numbered by q, and the groups have them in turn.
   std::string multiplying_in_turns() const {
-    const int64_t segments = wgmma_segments(p_);
-    const int64_t stages = std::min(segment_of(p_.factors) / kDepth, k_stages());
     return fmt::format(
-               "pyc_more_registers();\nfor (i32 q = thread / {0};; q += {7}) {{\n"
-               "const i32 item = pyc_block() + q / {1} * {2};\nif (item >= {3}) break;\n"
-               "const i32 segment = q % {1}, first = segment * {4}, "
-               "last = first + {4} < {5} ? first + {4} : {5};\n"
-               "const u32 stage = (u32)(q / {1} * {5} + first);\n"
-               "u32 slot = stage % {6}u, turn = stage / {6}u % 2u;\n",
-               kThreads, segments, out_.blocks, items_, stages, k_stages(), p_.tile.stages,
-               p_.tile.turns) +
-           place() + after_other(kMayMultiply) + products() +
-           (leaves_totals(p_) ? totals_in_turns() : "") + epilogue() + "}\n";
-  }
-  // A group adds its sums to the totals that the other left, and leaves them but for the last
-  // segment's.
-  std::string totals_in_turns() const {
-    const int64_t last = wgmma_segments(p_) - 1;
-    return after_other(kLeftTotals) +
-           fmt::format(
-               "PYC_NEAR pyc_v16* left = (PYC_NEAR pyc_v16*)(pyc_shared + {0}) + thread % {1};\n"
-               "if (segment != 0) PYC_UNROLL for (i32 i = 0; i < {2}; ++i) {{\n"
-               "PYC_ALIGN16 float before[4];\n*(pyc_v16*)before = left[i * {1}];\n"
-               "PYC_UNROLL for (i32 e = 0; e < 4; ++e) "
-               "total[4 * i + e] = pyc_add_f32(before[e], total[4 * i + e]);\n}}\n"
-               "if (segment != {3}) PYC_UNROLL for (i32 i = 0; i < {2}; ++i) {{\n"
-               "PYC_ALIGN16 float now[4];\n"
-               "PYC_UNROLL for (i32 e = 0; e < 4; ++e) now[e] = total[4 * i + e];\n"
-               "left[i * {1}] = *(pyc_v16*)now;\n}}\npyc_warp_barrier();\n",
-               totals_at(p_.tile), kThreads, sums() / 4, last) +
-           told_other(kLeftTotals) + fmt::format("if (segment != {}) continue;\n", last);
+               "pyc_more_registers();\nfor (i32 q = thread / {0};; q += {1}) {{\n"
+               "const i32 item = pyc_block() + q * {2};\nif (item >= {3}) break;\n"
+               "const u32 stage = (u32)q * {4}u;\n"
+               "u32 slot = stage % {5}u, turn = stage / {5}u % 2u;\n"
+               "if (q > 0) pyc_gate_wait({6}, (u32)((q - 1) / {1} % 2));\n",
+               kThreads, p_.tile.turns, out_.blocks, items_, k_stages(), p_.tile.stages,
+               turn_gate(fmt::format("(q - 1) % {}", p_.tile.turns))) +
+           place() + first_and_last() + products() + epilogue() + "}\n";
   }
   std::string results() const {
     if (part_ == Part::kSegments) return kept();
@@ -518,7 +474,7 @@ class WgmmaWriter {
     const std::string each = fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) ", sums());
     std::string text = fmt::format("float total[{}];\n", sums());
     if (k_stages() == 0) return text + each + "total[i] = 0.0f;\n";
-    const bool alone = of_segments() || p_.tile.turns > 0 || wgmma_segments(p_) == 1;
+    const bool alone = of_segments() || wgmma_segments(p_) == 1;
     if (alone)
       return text + "{\nconst i32 begin = first, end = last;\n" + segment_sums("total") + "}\n";
     text += fmt::format("{}total[i] = 0.0f;\n", each);
@@ -554,8 +510,11 @@ class WgmmaWriter {
         fmt::format("thread % 32 == 0) pyc_gate_arrive({});\n", empty_gate("before"));
     return text + "pyc_wgmma_commit();\npyc_wgmma_wait_1();\nif (t != begin && " + empty +
            "before = slot;\n" + next_slot() + "}\n" +
-           (p_.tile.turns > 0 ? told_other(kMayMultiply) : "") + "pyc_wgmma_wait_0();\nif (" +
-           empty;
+           (p_.tile.turns > 0
+                ? fmt::format("if (thread % {} == 0) pyc_gate_arrive({});\n", kWarpThreads,
+                              turn_gate(fmt::format("q % {}", p_.tile.turns)))
+                : "") +
+           "pyc_wgmma_wait_0();\nif (" + empty;
   }
 
   // Where segment `segment` of this tile has the thread's sums in the workspace.
@@ -641,7 +600,7 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const WgmmaTile& tile = product.tile;
   const int64_t segments = wgmma_segments(product);
   if (tile.split && segments < 2) return false;
-  if (tile.turns > 0 && (tile.split || tile.swapped || !tile.maps)) return false;
+  if (tile.turns > 0 && (segments > 1 || tile.swapped || !tile.maps)) return false;
   const lower::Contraction& c = product.contraction();
   const double items = static_cast<double>(c.m) * static_cast<double>(c.n) *
                        static_cast<double>(c.batch_size()) * static_cast<double>(segments) /
@@ -650,7 +609,7 @@ bool wgmma_fits(const WgmmaProduct& product) {
   const int64_t registers =
       shares ? shares->multiplying
              : std::min(kRegisters / threads_of(product) / 8 * 8, kMostRegisters);
-  return items <= kMostTiles && shared_bytes(product) <= kMostShared &&
+  return items <= kMostTiles && shared_bytes(product.tile) <= kMostShared &&
          registers_of(product) <= registers && (!tile.maps || wgmma_has_maps(product));
 }
 
@@ -661,7 +620,7 @@ int64_t wgmma_resident(const WgmmaProduct& product) {
   // where one of 192x192 takes 88: a warp that brings counts as a group.
   const int64_t threads =
       wgmma_groups(product.tile) * kThreads + std::max(bringing_threads(product), kThreads);
-  return std::clamp(std::min(kMostShared / (shared_bytes(product) + kReservedShared),
+  return std::clamp(std::min(kMostShared / (shared_bytes(product.tile) + kReservedShared),
                              kRegisters / (threads * registers)),
                     int64_t{1}, kMostResident);
 }

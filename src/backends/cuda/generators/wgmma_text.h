@@ -34,10 +34,9 @@ struct WgmmaTile {
   int64_t stages = 4;  // of the ring, at least 3
   bool split = false;  // each segment of k has blocks of its own, which join them
   bool maps = false;   // the device brings both operands by tensor maps, not threads
-  // So many groups of 128 threads have all rows each and take segments of k in turn: while one
-  // multiplies, others add their sums to those of the segments before, or store results.
+  // So many groups of 128 threads take whole tiles in turn, of products of one segment: while one
+  // multiplies, others store results.
   int64_t turns = 0;
-  bool direct = false;  // sums change places between threads, not through shared memory
 };
 
 // Blocks of 64 rows that one group of threads multiplies.
