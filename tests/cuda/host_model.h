@@ -426,11 +426,6 @@ static inline void pyc_gate_expect(unsigned long long*, unsigned) {}
 static inline void pyc_gate_pass(unsigned long long* gate, unsigned bytes, unsigned turn) {
   while (*gate < (turn + 1ull) * bytes) pyc_model::switch_out();
 }
-static inline void pyc_bring(void* to, const void* from, unsigned bytes, unsigned long long* gate) {
-  if ((unsigned long long)from % 16 != 0 || bytes % 16 != 0) __builtin_trap();
-  memcpy(to, from, bytes);
-  *gate += bytes;
-}
 #define PYC_MODEL_TELL(name, type)                                                           \
   static inline void pyc_tell_##name(type* own, int at, int count, unsigned long long* gate, \
                                      int rank, type x) {                                     \

@@ -176,12 +176,6 @@ PYC_FN void pyc_gate_expect(u64* gate, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                ::"r"(pyc_near_place(gate)), "r"(bytes) : "memory");
 }
-PYC_FN void pyc_bring(void* to, const void* from, u32 bytes, u64* gate) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-               "[%3];"
-               ::"r"(pyc_near_place(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes),
-               "r"(pyc_near_place(gate)) : "memory");
-}
 PYC_FN void pyc_gate_pass(u64* gate, u32 bytes, u32 turn) {
   u32 open;
   do {
