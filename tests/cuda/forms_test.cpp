@@ -88,6 +88,7 @@ TEST_F(CudaForms, NormsKeepTheirRows) {
   const auto forms = expect_equal(taken(norm_runs()), KernelForm::kAny);
   EXPECT_TRUE(forms.contains("rows of 32"));
   EXPECT_TRUE(forms.contains("rows of 64"));
+  EXPECT_TRUE(forms.contains("rows of 4608 in turns"));
 }
 
 TEST_F(CudaForms, NeighboursOfAThreadAreReadAtOnce) {

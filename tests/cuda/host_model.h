@@ -415,22 +415,23 @@ static inline void pyc_together_wait() {
   const uint64_t mine = count(block.fibers[block.current]);
   while (!all_there(0, threads_of_block * blocks_together, mine, count)) switch_out();
 }
+#define PYC_SHARED_MORE
 #define PYC_SHARED_EACH(type, name, count)                 \
   static type name##_all[pyc_model::kMostTogether][count]; \
   type* const name = name##_all[pyc_model::rank()]
-// A gate counts bytes.
+// A gate counts bytes; gates are two, side by side.
 static inline void pyc_gate_make(unsigned long long* gate) { *gate = 0; }
 static inline void pyc_gates_made() {}
 static inline void pyc_gate_expect(unsigned long long*, unsigned) {}
-static inline void pyc_gate_pass(unsigned long long* gate, unsigned bytes) {
-  while (*gate < bytes) pyc_model::switch_out();
+static inline void pyc_gate_pass(unsigned long long* gate, unsigned bytes, unsigned turn) {
+  while (*gate < (turn + 1ull) * bytes) pyc_model::switch_out();
 }
 #define PYC_MODEL_TELL(name, type)                                                           \
   static inline void pyc_tell_##name(type* own, int at, int count, unsigned long long* gate, \
                                      int rank, type x) {                                     \
     const int far = rank - (int)pyc_model::rank();                                           \
     own[far * count + at] = x;                                                               \
-    gate[far] += sizeof(type);                                                               \
+    gate[2 * far] += sizeof(type);                                                           \
   }
 PYC_MODEL_TELL(u32, unsigned)
 PYC_MODEL_TELL(u64, unsigned long long)

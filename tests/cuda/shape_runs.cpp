@@ -62,10 +62,11 @@ Result<std::vector<CaseRun>> row_runs() {
 
 Result<std::vector<CaseRun>> norm_runs() {
   std::vector<CaseRun> runs;
-  // Rows that end within a pair, a round and a block; the last are more than start at once.
+  // Rows that end within a pair, a round and a block, more than start at once, of clusters; the
+  // last are those of clusters that have several, one after the other.
   const std::pair<const char*, const char*> shapes[] = {
-      {"3", "768"},  {"2", "95"},   {"3", "100"},   {"2", "1024"}, {"2", "1026"},
-      {"2", "1501"}, {"1", "2048"}, {"1100", "64"}, {"2", "33000"}};
+      {"3", "768"},  {"2", "95"},    {"3", "100"},   {"2", "1024"},  {"2", "1026"},  {"2", "1501"},
+      {"1", "2048"}, {"1100", "64"}, {"2", "33000"}, {"7", "32768"}, {"9", "147456"}};
   for (const auto& [rows, columns] : shapes) {
     for (const char* t : {"f32", "bf16"}) {
       const auto of = [&](const std::string& dims) { return std::string(t) + "[" + dims + "]"; };

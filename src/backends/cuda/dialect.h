@@ -24,7 +24,9 @@
 //              pyc_tell_{u32,u64}(own, at, count, gate, rank, x) writes to the array of
 //              another one, of `count` words, and counts the bytes at its gate; pyc_gate_make, one
 //              thread, then pyc_gates_made; pyc_gate_expect: one thread, so many bytes to come;
-//              pyc_gate_pass(gate, bytes): until they are there
+//              pyc_gate_pass(gate, bytes, turn): until they are there, for the turn-th time from 0;
+//              of a gate's two neighbours one row uses the one, the next row the other
+//   PYC_SHARED_MORE  declares pyc_shared, what the launch gives of shared memory
 //   pyc_wait_for_earlier                                  until the launches before this one are
 //              over and what they wrote is there
 //   pyc_fault(word, value)                                keeps the least value

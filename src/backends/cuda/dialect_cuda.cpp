@@ -176,13 +176,13 @@ PYC_FN void pyc_gate_expect(u64* gate, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                ::"r"(pyc_near_place(gate)), "r"(bytes) : "memory");
 }
-PYC_FN void pyc_gate_pass(u64* gate, u32 bytes) {
+PYC_FN void pyc_gate_pass(u64* gate, u32 bytes, u32 turn) {
   u32 open;
   do {
     asm volatile("{\n.reg .pred p;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
                  "selp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(open) : "r"(pyc_near_place(gate)), "r"(0) : "memory");
+                 : "=r"(open) : "r"(pyc_near_place(gate)), "r"(turn & 1) : "memory");
   } while (open == 0);
 }
 #define PYC_TELL(T, REGISTER) \
@@ -196,6 +196,7 @@ PYC_FN void pyc_gate_pass(u64* gate, u32 bytes) {
   }
 PYC_TELL(u32, "r")
 PYC_TELL(u64, "l")
+#define PYC_SHARED_MORE extern __shared__ __align__(1024) char pyc_shared[];
 #define PYC_SHARED_EACH(type, name, count) __shared__ __align__(16) type name[count]
 #endif
 )";

@@ -37,9 +37,6 @@ constexpr int64_t kMostAsked = 16;
 // What a thread reads of rows before it computes: a store in between would hold up what is read
 // behind it, since it may be to the same place.
 constexpr int64_t kBatchBytes = 64;
-// Of the rows that are on the device together, the part after which the one comes that is fetched
-// ahead.
-constexpr int64_t kShareAhead = 4;
 // Operations of a pass, written out for every element of a thread.
 constexpr int64_t kMostWrittenOut = 8192;
 
@@ -61,13 +58,6 @@ std::vector<loop::Loop> passes_of(const loop::Kernel& kernel) {
 }
 
 }  // namespace
-
-template <class Use>
-void RowEmitter::each_row_load(const loop::Loop& l, Use use) {
-  for (const ExprId e : used_by(l)) {
-    if (const auto load = row_load(l, e)) use(e, *load);
-  }
-}
 
 RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
                        const std::string& symbol, const std::vector<bool>& unaligned)
@@ -95,6 +85,7 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   block_warps_ = (warps_ + together_ - 1) / together_;
   is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0 &&
               block_warps_ * together_ == warps_;
+  in_turns_ = together_ > 1 && resident() == 1 && kernel_.parallel_size() > clusters_at_once();
 }
 
 // Where the thread's first element of a row is, under a name for the rest of the row: the others
@@ -283,6 +274,14 @@ void RowEmitter::keep(const RowLoad& load) {
   kept_bytes_ += bytes;
   const std::string name = fmt::format("x{}", kept_.size());
   kept_[load.key()] = name;
+  if (is_refilled(load)) {
+    refilled_[load.key()] = load;
+    once_ += fmt::format("PYC_ALIGN16 {} {}[{}][{}];\n{}*(pyc_v{}*){}[k] = {};\n}}\n",
+                         memory_type(load.dtype), name, rounds_, kPair, round_head("0", rounds_),
+                         kPair * size, name,
+                         of_point(load, fmt::format("(pyc_block() / {})", together_)));
+    return;
+  }
   std::string move;
   if (lies_in_pairs(load.buffer, load.base)) {
     move = fmt::format("{}*(pyc_v{}*){}[k] = {};\n", in_range(), kPair * size, name, pair_of(load));
@@ -308,6 +307,7 @@ void RowEmitter::take_anew(const RowLoad& load) {
 
 // What the pass takes of rows: kept, or read in front of each batch of rounds.
 RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
+  Batches out;
   std::map<Key, std::string> read;
   std::vector<RowLoad> loads;
   int64_t bytes = 0;
@@ -318,6 +318,16 @@ RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
     if (is_kept(load)) return set_loaded(e, load.dtype, kept_[load.key()] + "[k]");
     if (!lies_in_pairs(load.buffer, load.base)) return;
     std::string& name = read[load.key()];
+    if (const auto held = held_.find(load.key()); held != held_.end()) {
+      if (name.empty()) {
+        name = fmt::format("z{}", stored_++);
+        out.near += fmt::format(
+            "PYC_ALIGN16 {0} {1}[{2}];\n*(pyc_v{3}*){1} = *(PYC_NEAR const pyc_v{3}*){4};\n",
+            memory_type(load.dtype), name, kPair, kPair * dtype_size(load.dtype),
+            own_pair(held->second));
+      }
+      return set_loaded(e, load.dtype, name);
+    }
     if (name.empty()) {
       name = fmt::format("z{}", stored_++);
       // Halves become numbers as they are read.
@@ -334,8 +344,10 @@ RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
       set_loaded(e, n.dtype, buffer_name(buffer) + "[k]");
     }
   }
-  Batches out{.rounds = rounds_, .reads = ""};
-  while (bytes > 0 && (out.rounds * bytes > kBatchBytes || rounds_ % out.rounds != 0)) {
+  out.rounds = rounds_;
+  // What the next row has in registers leaves fewer.
+  const int64_t most = in_turns_ ? kBatchBytes / 2 : kBatchBytes;
+  while (bytes > 0 && (out.rounds * bytes > most || rounds_ % out.rounds != 0)) {
     if (--out.rounds == 1) break;
   }
   std::string moves;
@@ -348,38 +360,6 @@ RowEmitter::Batches RowEmitter::read_loads(const loop::Loop& l) {
   }
   if (!loads.empty()) out.reads += round_head("k0", out.rounds) + moves + "}\n";
   return out;
-}
-
-// Whether the row of the next point begins where this one ends.
-bool RowEmitter::is_row_by_row(const Affine& base) const {
-  int64_t step = extent_;
-  size_t terms = 0;
-  for (auto v = kernel_.parallel.rbegin(); v != kernel_.parallel.rend(); ++v) {
-    const int64_t count = pool_.var_info(*v).extent;
-    if (count > 1 && base.coefficient(pool_.var(*v)) != step) return false;
-    terms += count > 1 ? 1 : 0;
-    step *= count;
-  }
-  return base.terms.size() == terms && base.constant == 0;
-}
-
-// A cluster's blocks wait for each other and compute at the same time, and while they do, memory
-// would rest: so each of them has the cache read its part of a row that is soon begun.
-void RowEmitter::fetch_ahead(const loop::Loop& l) {
-  const int64_t points = kernel_.parallel_size();
-  const int64_t ahead =
-      std::max<int64_t>(kMultiprocessors * resident() / together_ / kShareAhead, 1);
-  // Where a block has its multiprocessor to itself, this is slower.
-  if (together_ == 1 || resident() == 1 || !is_whole_ || ahead >= points) return;
-  std::set<Key> seen;
-  each_row_load(l, [&](ExprId, const RowLoad& load) {
-    const int64_t size = dtype_size(load.dtype);
-    if (!is_row_by_row(load.base) || !lies_in_pairs(load.buffer, load.base)) return;
-    if (extent_ * size % 16 != 0 || !seen.insert(load.key()).second) return;
-    line(fmt::format("if (pyc_thread() == 0 && point < {}) pyc_fetch_ahead({} + {}ll, {}u);",
-                     points - ahead, pointer(load.buffer, load.base), ahead * extent_,
-                     block_warps_ * loop::kTreeBlock * size));
-  });
 }
 
 // In front of the rounds, where all of them know it.
@@ -458,7 +438,7 @@ void RowEmitter::pass(const loop::Loop& l) {
   std::string before;
   std::string after;
   const Batches batches = read_loads(l);
-  if (l.var == passes_[0].var) fetch_ahead(l);
+  fetch_ahead(l);
   for (const loop::Stmt& s : l.body) {
     if (s.kind == StmtKind::kStore) name_pointer(l, kernel_.stores[s.index]);
   }
@@ -472,9 +452,12 @@ void RowEmitter::pass(const loop::Loop& l) {
       is_even_ || is_whole_ ? inner : fmt::format("if (j < {}) {{\n{}}}\n", extent_, inner);
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
   const std::string rounds =
-      round_head(batches.reads.empty() ? "0" : "k0", batches.rounds) + guard + outer + before +
-      fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}",
-                  kPair, var_type(l.var), each, after, is_whole_ ? "" : "}\n");
+      round_head(batches.reads.empty() ? "0" : "k0", batches.rounds) + guard + batches.near +
+      outer + before +
+      fmt::format(
+          "PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}", kPair,
+          var_type(l.var), each, after,
+          (l.var == passes_.back().var ? refills() : std::string()) + (is_whole_ ? "" : "}\n"));
   if (batches.reads.empty()) return line(rounds);
   line(fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}{}\n}}", rounds_,
                    batches.rounds, batches.reads, rounds));
@@ -516,16 +499,19 @@ void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
     return line("pyc_barrier();");
   }
   const std::string gate = name_of(reductions[0]) + "_gate";
-  head_ += fmt::format("PYC_SHARED_EACH(u64, {}, 1);\n", gate);
-  gates_ += fmt::format("if (pyc_thread() == 0) pyc_gate_make({});\n", gate);
-  line(
-      fmt::format("if (pyc_thread() == 0) pyc_gate_expect({}, {});", gate, told_bytes(reductions)));
+  head_ += fmt::format("PYC_SHARED_EACH(u64, {}, 2);\n", gate);
+  gates_ += fmt::format(
+      "if (pyc_thread() == 0) {{\npyc_gate_make({0});\npyc_gate_make({0} + 1);\n}}\n", gate);
+  line(fmt::format("if (pyc_thread() == 0) pyc_gate_expect({} + turn % 2, {});", gate,
+                   told_bytes(reductions)));
   const int64_t count = block_warps_ * together_;
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    head_ += fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name_of(r), count);
-    line(fmt::format("if (lane < {}) pyc_tell_{}({}_parts, warp, {}, {}, lane, {});", together_,
-                     word_type(t), name_of(r), count, gate, as_word(name_of(r), t)));
+    head_ +=
+        fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name_of(r), 2 * count);
+    line(fmt::format(
+        "if (lane < {}) pyc_tell_{}({}_parts, turn % 2 * {} + warp, {}, {} + turn % 2, lane, {});",
+        together_, word_type(t), name_of(r), count, 2 * count, gate, as_word(name_of(r), t)));
   }
 }
 
@@ -544,7 +530,9 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
-    const std::string word = name + "_parts[w]";
+    const std::string word =
+        name + (together_ > 1 ? fmt::format("_parts[turn % 2 * {} + w]", block_warps_ * together_)
+                              : "_parts[w]");
     const std::string part =
         together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
     // The largest is the largest in any order: all threads of the warp look for it.
@@ -562,10 +550,10 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
     joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
   }
   if (together_ == 1) return line(joins);
-  line(
-      fmt::format("if (pyc_thread() < {}) {{\npyc_gate_pass({}_gate, {});\n{}}}\n"
-                  "pyc_barrier();",
-                  dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins));
+  line(fmt::format(
+      "if (pyc_thread() < {}) {{\npyc_gate_pass({}_gate + turn % 2, {}, turn / 2);\n{}}}\n"
+      "pyc_barrier();",
+      dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins));
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     line(fmt::format("{} = {};", name_of(r), from_word(name_of(r) + "_all[0]", t)));
@@ -576,7 +564,8 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
 void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) join_warp(r);
   if (warps_ > 1 && !reductions.empty()) {
-    if (together_ > 1 && gates_.empty()) line("pyc_together_wait();");  // for the others' gates
+    if (together_ > 1 && gates_.empty())
+      line("if (turn == 0) pyc_together_wait();");  // for the others' gates
     tell_parts(reductions);
     join_parts(reductions);
   }
@@ -592,11 +581,16 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
 }
 
 void RowEmitter::whole_rows(bool early) {
+  if (in_turns_) {
+    line(fmt::format("const {} next = point + pyc_blocks() / {};",
+                     counter_type(kernel_.parallel_size()), together_));
+  }
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
     line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype),
                      buffer_name(b), rounds_, kPair));
   }
+  if (in_turns_) hold_weights();
   for (const loop::Loop& l : passes_) {
     if (!early) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {
@@ -612,11 +606,13 @@ void RowEmitter::whole_rows(bool early) {
     }
     end_statement();
   }
+  if (in_turns_) line("++turn;");
   // Before the next row's parts.
   if (together_ == 1 && warps_ > 1) line("pyc_barrier();");
 }
 
 void RowEmitter::one_block() {
+  in_turns_ = false;
   each_row_load(passes_[0], [&](ExprId, const RowLoad& load) { keep(load); });
   pass(passes_[0]);
   for (const loop::Reduction& r : passes_[0].reductions) join_warp(r);

@@ -32,6 +32,12 @@ class RowEmitter : public Emitter {
   int64_t together() const { return together_; }
   int64_t block_warps() const { return block_warps_; }
   int64_t resident() const;
+  // Whether a cluster has one row after the other: then there are more than run at a time.
+  bool in_turns() const { return in_turns_; }
+  int64_t clusters_at_once() const;
+  // Of shared memory, besides what the head declares; and what stands in front of the first row.
+  int64_t shared_bytes() const { return shared_bytes_; }
+  const std::string& once() const { return once_; }
   // Makes the gates by which the blocks of a row hear of each other; "" where they need none.
   const std::string& gates() const { return gates_; }
   const std::string& head() const { return head_; }
@@ -65,11 +71,19 @@ class RowEmitter : public Emitter {
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
   void take_anew(const RowLoad& load);
+  std::string share(DType t, const std::string& name);
+  int64_t told_shared() const;
+  void hold_weights();
+  bool is_refilled(const RowLoad& load) const;
+  std::string of_point(const RowLoad& load, const std::string& point) const;
+  std::string refills();
+  std::string own_pair(const std::string& array) const;
   std::string pair_of(const RowLoad& load);
-  // Rounds of a pass that are read for together, and the text that does so.
+  // Rounds of a pass that are read for together, the text that does so, and what each round reads.
   struct Batches {
     int64_t rounds = 0;
     std::string reads;
+    std::string near;
   };
   Batches read_loads(const loop::Loop& l);
   bool is_row_by_row(const loop::Affine& base) const;
@@ -101,6 +115,11 @@ class RowEmitter : public Emitter {
   int64_t together_ = 1;
   int64_t block_warps_ = 1;
   std::string gates_;
+  bool in_turns_ = false;
+  int64_t shared_bytes_ = 0;
+  std::string once_;
+  std::map<Key, std::string> held_;  // in shared memory, for all rows
+  std::map<Key, RowLoad> refilled_;  // kept, and read for the next row by the last pass
   bool is_even_ = false;
   bool is_whole_ = false;  // no thread is past the end
   int64_t kept_bytes_ = 0;
@@ -112,5 +131,12 @@ class RowEmitter : public Emitter {
   std::set<std::pair<loop::ExprId, int32_t>> checked_;  // once a row, with their codes
   std::string head_;
 };
+
+template <class Use>
+void RowEmitter::each_row_load(const loop::Loop& l, Use use) {
+  for (const loop::ExprId e : used_by(l)) {
+    if (const auto load = row_load(l, e)) use(e, *load);
+  }
+}
 
 }  // namespace pyc::cuda

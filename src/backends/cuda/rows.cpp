@@ -30,9 +30,10 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   const int64_t together = emitter.together();
   const int64_t teams =
       emitter.warps() > 1 ? 1 : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
-  // A cluster has one row; others take them in turn.
+  // A cluster has one row, unless its blocks would be alone; others take them in turn.
+  const int64_t of_clusters = emitter.in_turns() ? emitter.clusters_at_once() : points;
   const int64_t at_once =
-      together > 1 ? points : std::min((points + teams - 1) / teams, kMostBlocks);
+      together > 1 ? of_clusters : std::min((points + teams - 1) / teams, kMostBlocks);
   if (at_once * together > kMostGrid) return std::nullopt;
   emitter.open_scope();
   declare_digits(emitter, "point", type, kernel.parallel, extents);
@@ -41,11 +42,13 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
 
   const int64_t block_threads = emitter.block_warps() * dialect.warp;
   KernelText out{.symbol = symbol,
-                 .form = fmt::format("rows of {}", block_threads * together),
+                 .form = fmt::format("rows of {}{}", block_threads * together,
+                                     emitter.in_turns() ? " in turns" : ""),
                  .text = "",
                  .buffers = parameters_of(kernel)};
   out.threads = static_cast<uint32_t>(block_threads * teams);
   out.blocks = static_cast<uint32_t>(at_once * together);
+  out.shared_bytes = static_cast<uint32_t>(emitter.shared_bytes());
   // Blocks that run together are neighbours.
   const auto of_team = [&](const std::string& number, char sign) {
     return together == 1 ? number : fmt::format("({} {} {})", number, sign, together);
@@ -62,11 +65,13 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
       type, teams, points, body, of_team("pyc_block()", '/'), of_team("pyc_blocks()", '/'));
   // What was computed once for all points stands in the emitter's outermost scope.
   const std::string once = emitter.close_scope();
-  const std::string begin = emitter.gates().empty()
-                                ? ""
-                                : emitter.gates() + "pyc_gates_made();\npyc_together_arrive();\n";
+  std::string begin;
+  if (!emitter.gates().empty()) {
+    begin = emitter.gates() + "pyc_gates_made();\npyc_together_arrive();\n" +
+            (emitter.in_turns() ? "" : "const ") + "u32 turn = 0;\n";
+  }
   out.text = emitter.tables() + kernel_head(out, kernel, true, emitter.resident(), together) +
-             " {\n" + head + emitter.head() + once + begin + loop + "\n}\n";
+             " {\n" + head + emitter.head() + once + begin + emitter.once() + loop + "\n}\n";
   return out;
 }
 
