@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cuda/generators/attention_halves_text.h"
+#include "backends/cuda/generators/wgmma_text.h"
 #include "base/convert.h"
 #include "loop/loop.h"
 
@@ -18,7 +19,6 @@ namespace pyc::cuda {
 std::string attention_halves_obstacle(const lower::Group& group);
 
 inline constexpr int64_t kGroupThreads = 128;
-inline constexpr int64_t kGroupRows = 64;
 inline constexpr int64_t kPart = 64;  // of depth or columns: 128 bytes, as wide as the swizzle
 inline constexpr int64_t kPartBytes = 128;  // of a row
 inline constexpr int64_t kUnitTerms = 16;   // that one instruction multiplies
