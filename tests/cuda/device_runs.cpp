@@ -121,7 +121,7 @@ Result<cuda::FunctionHandle> CaseRunner::function_of(const cuda::KernelText& tex
   const auto found = functions_.find(text.symbol);
   if (found != functions_.end()) return found->second;
   PYC_ASSIGN(const cuda::FunctionHandle function,
-             modules_[kernels_->unit_of(text)].function(text.symbol));
+             modules_[kernels_->unit_of(text)].function(text.symbol, text.shared_bytes));
   functions_[text.symbol] = function;
   return function;
 }
@@ -161,7 +161,7 @@ Status CaseRunner::launch_group(const CaseRun& c, size_t index, uint64_t fault,
       parameters.push_back(memory.at(group.buffer_values[b]).get());
     }
     parameters.insert(parameters.end(), {shared, fault, index});
-    PYC_TRY(stream_.launch(function, {text.blocks, text.threads}, parameters));
+    PYC_TRY(stream_.launch(function, {text.blocks, text.threads, text.shared_bytes}, parameters));
   }
   return {};
 }
