@@ -91,6 +91,20 @@ TEST_F(CudaForms, NormsKeepTheirRows) {
   EXPECT_TRUE(forms.contains("rows of 4608 in turns"));
 }
 
+// Halves that one pass reads are floats in registers: as many of them at a time as floats, or a
+// block has its multiprocessor to itself.
+TEST_F(CudaForms, HalvesAreReadInBatchesOfFloats) {
+  auto run = interpret_graph("halves",
+                             "graph @g(%x: bf16[3,16384], %r: bf16[3,16384]) -> (%y) {\n"
+                             "  %n = softmax(%x)\n  %y = mul(%n, %r)\n}\n");
+  ASSERT_TRUE(run.ok()) << run.status().to_string();
+  const auto kernels = KernelSet::make({*run}, KernelForm::kAny, 8);
+  ASSERT_TRUE(kernels.ok()) << kernels.status().to_string();
+  ASSERT_EQ(kernels->unit_count(), 1U);
+  EXPECT_NE(kernels->unit_source(0).find("u16 z0[8][2]"), std::string::npos);
+  expect_equal({*run}, KernelForm::kAny);
+}
+
 TEST_F(CudaForms, NeighboursOfAThreadAreReadAtOnce) {
   const auto forms = expect_equal(taken(neighbour_runs()), KernelForm::kAny);
   EXPECT_TRUE(forms.contains("flat x8"));
