@@ -216,7 +216,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--alone", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="; ".join(MODELS))
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     if given.do == "table":
         table(given.folder)
