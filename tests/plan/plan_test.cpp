@@ -300,17 +300,24 @@ TEST(Plan, AResultLiesWhereWhatWasPackedLay) {
   EXPECT_EQ(must_build(lowered, needs).host().arena_bytes, 3 * 256);
 }
 
+// Both b and d pack what they read; only what d reads is over then.
 TEST(Plan, WhatIsPackedAndReadLaterIsNotWrittenOver) {
   LoweredBuilder builder;
   const ir::ValueId x = builder.input("x", 256);
   const ir::ValueId a = builder.elementwise({x}, "a");
   const ir::ValueId b = builder.reversed({a}, "b");
+  builder.needs.back().workspace_bytes = 256;
   builder.needs.back().read_first = {0};
-  builder.output(builder.elementwise({a, b}, "y"));
+  const ir::ValueId c = builder.elementwise({a, b}, "c");
+  const ir::ValueId d = builder.reversed({c}, "d");
+  builder.needs.back().workspace_bytes = 512;
+  builder.needs.back().read_first = {0};
+  builder.output(builder.elementwise({d}, "y"));
   const std::vector<lower::KernelNeeds> needs = builder.needs;
   const ExecutionPlan plan = must_build(std::move(builder).finish(), needs);
-  EXPECT_EQ(plan.host().in_place, 0);
-  EXPECT_EQ(plan.host().arena_bytes, 512);
+  EXPECT_TRUE(plan.steps[1].in_place.empty());
+  EXPECT_EQ(plan.steps[3].in_place.size(), 1U);
+  EXPECT_EQ(plan.host().arena_bytes, 768);
 }
 
 TEST(Plan, WhatIsReadLaterIsNotWrittenOver) {
