@@ -22,12 +22,15 @@ Expr tanh_approximation(Expr x) {
   return loop::tanh((x + x * x * x * 0.044715) * scale);
 }
 
+// x·((phi + 1)/2) has the bits of (x/2)·(phi + 1): halves are exact but for the smallest x, where
+// phi adds nothing to 1; and it is an operation less.
 Expr lower_gelu(LowerContext& context, int, std::span<const Expr> index) {
   const Expr x = context.input_compute(0, index);
   const Expr phi = context.attr_string("approximate") == "tanh"
                        ? tanh_approximation(x)
                        : loop::erf(x * (1.0 / std::numbers::sqrt2));
-  return rounded(context, x * 0.5 * (phi + 1.0));
+  const Expr half = loop::like(phi, 0.5);
+  return rounded(context, x * loop::fma(phi, half, half));
 }
 
 ValueId gradient_gelu(Backward& b) {
