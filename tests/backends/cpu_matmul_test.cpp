@@ -313,19 +313,22 @@ TEST(CpuMatmul, OneRowHasTilesForEveryThread) {
   check({.m = 1, .n = 1000, .k = 300, .epilogue = Epilogue::kBias}, {4, 8, 16}, {1, 16});
 }
 
-// Tiles of seven rows have too few accumulators for NEON: two heights are worth their code where
-// most tiles get to have eight.
+// Tiles of seven rows and two vectors have too few accumulators for NEON: two heights are worth
+// their code where most tiles get to have eight, and three vectors where none can.
 TEST(CpuMatmul, HeightsThatFillTheUnit) {
   const auto planned = [](int64_t m, int64_t k = 1024) {
-    const Case c{.m = m, .n = 256, .k = k};
+    const Case c{.m = m, .n = 512, .k = k};
     return plan_matmul(GroupMaker(c).make(), {.b = true}, CodegenTarget::aarch64_neon(), 1);
   };
   EXPECT_EQ(planned(196).tile_rows, 8);
   EXPECT_EQ(planned(196).row_tiles, 25);
   EXPECT_EQ(planned(196).tall_tiles, 21);
-  EXPECT_EQ(planned(196, 64).row_tiles, 28);
+  EXPECT_EQ(planned(196, 32).row_tiles, 28);
   EXPECT_EQ(planned(49).row_tiles, 7);
   EXPECT_EQ(planned(49).tall_tiles, 7);
+  EXPECT_EQ(planned(196).tile_columns, 8);
+  EXPECT_EQ(planned(49).tile_columns, 12);
+  for (const int64_t k : {3, 4, 9, 300, 515}) check({.m = 14, .n = 40, .k = k}, {4, 8}, {1, 2});
   check({.m = 28, .n = 40, .k = 300}, {4}, {1, 2});
 }
 

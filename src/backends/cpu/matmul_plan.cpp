@@ -106,7 +106,7 @@ int64_t batch_strides(const lower::Contraction& c, const Operand& operand, int64
 }
 
 // Most rows a tile of `columns` columns can have without spilling. On aarch64 a row of A takes a
-// register, and B's are there twice (loads run ahead); on x86 rows are broadcast from memory.
+// register; on x86 rows are broadcast from memory.
 int most_rows(const Registers& r, bool by_lanes, int columns) {
   const int vectors = columns / r.native_lanes;
   if (!by_lanes) {
@@ -116,7 +116,7 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
   }
   if (vectors >= r.in_flight) return 1;
   if (vectors >= r.in_flight / 2) return 2;
-  return std::min(r.rows, (r.count - 2 - 2 * vectors) / (vectors + 1));
+  return std::min(r.rows, (r.count - 1 - vectors) / (vectors + 1));
 }
 
 // How many tiles of at most `most` rows, if possible all alike, since code for one kind of tile

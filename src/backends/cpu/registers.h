@@ -22,7 +22,7 @@ struct Registers {
 };
 
 inline Registers registers_of(const CodegenTarget& target) {
-  if (target.is_aarch64()) return {"neon", 4, 32, 4, 16, 8, 15.0, 1.15};
+  if (target.is_aarch64()) return {"neon", 4, 32, 4, 16, 8, 15.5, 1.15};
   if (target.avx512) return {"avx512", std::min(16, target.lanes), 32, 2, 10, 12, 10.0, 0.0};
   return {"avx2", std::min(8, target.lanes), 16, 2, 10, 6, 10.0, 0.0};
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/matmul_split.h"
 #include "backends/cpu/llvm/step.h"
 #include "base/kernel_abi.h"
+#include "base/status.h"
 
 namespace pyc::cpu {
 namespace {
@@ -208,6 +210,7 @@ class RunWriter {
         split_(std::move(split)),
         rows_(rows),
         in_steps_(split_.digit % p_.unroll == 0),
+        aarch64_(source.traits.aarch64),
         alike_(!source.has_low_tiles()),
         b_(&function->getEntryBlock()),
         flow_(b_),
@@ -230,6 +233,8 @@ class RunWriter {
   // Whether the rows of a tile lie a fixed distance apart, so that elements of all of them are
   // evaluated as one vector.
   bool go_together();
+  // Elements between those of neighbours along a variable, where that is one number.
+  std::optional<int64_t> stride_along(loop::VarId var, int width);
   void rows_together();
   // All elements of one run, for all rows.
   void together(Value* to);
@@ -237,6 +242,12 @@ class RunWriter {
 
   // Run by run, so that what lies between the rows of one stays in the first-level cache.
   void by_runs();
+  // Whether the elements of a run are f32 that lie together in memory.
+  bool run_lies_together();
+  // Such a run for all rows, inside of which it is, step by step: what is written lies together.
+  void run_of_rows(Value* high, Value* to);
+  // Binds row i and calls body.
+  void at_row(int i, const std::function<void()>& body);
   // Binds each row; `at` is the first of its elements, in those of a step.
   void each_row(const std::function<void(Value* at)>& body);
   // The row that is bound, to the stack.
@@ -253,6 +264,7 @@ class RunWriter {
   const SplitOperand split_;
   const int rows_;
   const bool in_steps_;
+  const bool aarch64_;
   const bool alike_;  // all tiles have the same number of rows
   llvm::IRBuilder<> b_;
   FlowBuilder flow_;
@@ -303,12 +315,74 @@ void RunWriter::by_runs() {
     return b_.CreateUDiv(b_.CreateMul(i, flow_.index(split_.runs)), parts);
   };
   Value* end = share(b_.CreateAdd(part, flow_.index(1)));
+  // Measured on aarch64, where registers hold the addresses of all rows.
+  const bool beside = aarch64_ && rows_ > 1 && run_lies_together();
   flow_.loop(share(part), end, 1, false, [&](Value* high) {
     Value* run = b_.CreateMul(high, flow_.index(split_.digit * rows_));
     ex_.scoped([&] {
       ex_.bind(split_.high, high);
-      each_row([&](Value* i) { run_at(high, flow_.at(f_->getArg(1), b_.CreateAdd(run, i))); });
+      const auto one_by_one = [&] {
+        each_row([&](Value* i) { run_at(high, flow_.at(f_->getArg(1), b_.CreateAdd(run, i))); });
+      };
+      const auto together = [&] { run_of_rows(high, flow_.at(f_->getArg(1), run)); };
+      if (!beside) return one_by_one();
+      if (split_.guard == kNone) return together();
+      Value* all = b_.getTrue();
+      for (int i = 0; i < rows_; ++i) {
+        at_row(i, [&] {
+          Value* inside = ex_.eval(split_.guard);
+          ex_.here();
+          all = b_.CreateAnd(all, inside);
+        });
+      }
+      flow_.when(all, together, one_by_one);
     });
+  });
+}
+
+void RunWriter::at_row(int i, const std::function<void()>& body) {
+  ex_.scoped([&] {
+    if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(f_->getArg(2), flow_.index(i)));
+    body();
+  });
+}
+
+bool RunWriter::run_lies_together() {
+  const loop::ExprNode& value = split_.kernel.pool.node(split_.value);
+  if (value.op != loop::Op::kLoad || split_.kernel.pool.dtype(split_.value) != DType::kF32) {
+    return false;
+  }
+  // A guard that depends on the low part is none of the run's.
+  if (value.b != kNone && value.b != split_.guard) return false;
+  return stride_along(split_.low, static_cast<int>(split_.digit)) == 1;
+}
+
+void RunWriter::run_of_rows(Value* high, Value* to) {
+  // Where each row's run begins: the address that its first step is loaded from.
+  std::vector<Value*> rows;
+  for (int i = 0; i < rows_; ++i) {
+    at_row(i, [&] {
+      // Bound again, so that what follows from the guard belongs to this scope.
+      ex_.bind(split_.high, high);
+      if (split_.guard != kNone) ex_.assume(split_.guard, true);
+      ex_.bind_lanes(split_.low, flow_.index(0), 0, p_.unroll, p_.unroll);
+      auto* first = llvm::dyn_cast<llvm::LoadInst>(ex_.eval_wide(split_.value));
+      PYC_CHECK(first != nullptr, "a run that lies in memory is not loaded");
+      rows.push_back(first->getPointerOperand());
+      ex_.here();
+    });
+  }
+  auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(p_.unroll));
+  flow_.loop(flow_.index(0), flow_.index(split_.digit), p_.unroll, true, [&](Value* low) {
+    Value* at = flow_.at(to, b_.CreateMul(low, flow_.index(rows_)));
+    std::vector<Value*> elements;
+    for (Value* row : rows) {
+      elements.push_back(b_.CreateAlignedLoad(type, flow_.at(row, low), llvm::Align(4)));
+    }
+    for (Value* x : elements) {
+      b_.CreateAlignedStore(x, at, llvm::Align(4));
+      at = flow_.at(at, p_.unroll);
+    }
   });
 }
 
@@ -318,19 +392,20 @@ bool RunWriter::go_together() {
     return false;
   }
   // Elements that lie together are as fast one row after another.
-  const auto apart = [&](loop::VarId var, int width) {
-    std::optional<int64_t> stride;
-    ex_.scoped([&] {
-      for (const loop::VarId other : {split_.high, split_.low, c_.m_var}) {
-        if (other != var) ex_.bind(other, flow_.index(0));
-      }
-      ex_.bind_lanes(var, flow_.index(0), 0, width, width);
-      stride = ex_.stride_of_load(split_.value);
-    });
-    return stride;
-  };
-  const std::optional<int64_t> along = apart(split_.low, static_cast<int>(split_.digit));
-  return along && *along != 1 && apart(c_.m_var, rows_).value_or(0) > 0;
+  const std::optional<int64_t> along = stride_along(split_.low, static_cast<int>(split_.digit));
+  return along && *along != 1 && stride_along(c_.m_var, rows_).value_or(0) > 0;
+}
+
+std::optional<int64_t> RunWriter::stride_along(loop::VarId var, int width) {
+  std::optional<int64_t> stride;
+  ex_.scoped([&] {
+    for (const loop::VarId other : {split_.high, split_.low, c_.m_var}) {
+      if (other != var && other != kNone) ex_.bind(other, flow_.index(0));
+    }
+    ex_.bind_lanes(var, flow_.index(0), 0, width, width);
+    stride = ex_.stride_of_load(split_.value);
+  });
+  return stride;
 }
 
 void RunWriter::rows_together() {

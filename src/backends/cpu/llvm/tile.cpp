@@ -10,13 +10,23 @@ namespace pyc::cpu {
 
 using llvm::Value;
 
+namespace {
+
+// What a tile takes of the registers that has B's vectors so many times.
+int registers_of(const TileShape& s, int times) {
+  return s.rows * s.columns() / 4 + s.rows + times * s.columns() / 4;
+}
+
+}  // namespace
+
 TileCore::TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
                    std::function<void(Value* b)> before_steps)
     : b_(builder),
       flow_(builder),
       s_(shape),
+      two_columns_(registers_of(shape, 2) <= 30),
       pipelined_(shape.a_by_lanes &&
-                 shape.rows * shape.columns() / 4 + shape.rows + shape.columns() / 2 <= 30),
+                 (two_columns_ || (shape.rows > 2 && registers_of(shape, 1) <= 31))),
       before_steps_(std::move(before_steps)) {}
 
 llvm::Type* TileCore::element_type() {
@@ -197,6 +207,16 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
     const bool load_b = load_next || k + 1 < s_.unroll;
     const bool load_rows = load_next && k + 1 == s_.unroll;
     const std::vector<int> lane(static_cast<size_t>(s_.lanes), k);
+    // Column by column, a vector of B is done with before the next is loaded in its place.
+    for (int v = 0; !two_columns_ && v < s_.vectors; ++v) {
+      for (int i = 0; i < s_.rows; ++i) {
+        Value* x = b_.CreateShuffleVector(rows[i], lane);
+        sums[i * s_.vectors + v] = fma(x, columns[v], sums[i * s_.vectors + v]);
+        if (load_rows && v + 1 == s_.vectors) rows[i] = load_a(a, i);
+      }
+      if (load_b) columns[v] = load_vector(b, (k + 1) * s_.b_k_stride + v * s_.lanes);
+    }
+    if (!two_columns_) continue;
     const State now(columns, columns + s_.vectors);
     for (int i = 0; i < s_.rows; ++i) {
       for (int j = 0; load_b && i < std::min(s_.rows, s_.vectors) && j < s_.vectors; ++j) {

@@ -87,6 +87,7 @@ class TileCore {
   llvm::IRBuilder<>& b_;
   FlowBuilder flow_;
   const TileShape s_;
+  const bool two_columns_;  // registers hold B's vectors of two steps of k
   const bool pipelined_;
   std::function<void(Value* b)> before_steps_;
 };
