@@ -173,6 +173,8 @@ def run(args, sources):
     subject, others, commits = engines(args)
     if args.realtime:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # the workers inherit it
+        for limit in machine.realtime_limits():
+            print(limit)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SCRATCH, prefix="run-") as folder:
         session = Session(machine.Probe(args.probe), os.cpu_count(), of_args(Plan, args), of_args(Rules, args), Path(folder))

@@ -52,6 +52,26 @@ def waited(pid):
     return total * 1e-9
 
 
+SCHEDULER = Path("/proc/sys/kernel")
+
+
+def realtime_limits(settings=SCHEDULER):
+    """What stops real-time processes all the same while others want to run, and how to lift it: a sentence each."""
+    found = []
+    try:
+        period, runtime = (int(Path(settings, f"sched_rt_{name}_us").read_text(encoding="utf-8")) for name in ("period", "runtime"))
+        release = tuple(map(int, Path(settings, "osrelease").read_text(encoding="utf-8").split(".")[:2]))
+    except (OSError, ValueError):
+        return found
+    if 0 <= runtime < period:
+        found.append(f"real-time processes run for {runtime / 1e3:g} of {period / 1e3:g} ms here: long pairs will be dropped for waiting; "
+                     "sysctl kernel.sched_rt_runtime_us=-1 lifts that")
+    if release >= (6, 12):
+        found.append("Linux gives other processes 50 ms after 950 ms without them (/sys/kernel/debug/sched/fair_server): pauses of --settle-ms serve "
+                     "them, and a longer burst is dropped for waiting unless runtime of each cpu is 0 there")
+    return found
+
+
 def _cpu_model():
     try:
         listing = subprocess.run(["lscpu"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}).stdout

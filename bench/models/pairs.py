@@ -79,8 +79,8 @@ class Series:
         return counts
 
 
-def collect(several, measure, wanted, tries):
-    """Measures pairs for each of several series in turn until all keep `wanted` pairs, each with at most `tries`.
+def collect(several, measure, wanted, tries, late=lambda: False):
+    """Measures pairs for each of several series in turn until all keep `wanted` pairs, each with at most `tries`, or it is late.
 
     measure(i, n) returns the n-th pair of series i.
     """
@@ -89,4 +89,6 @@ def collect(several, measure, wanted, tries):
         if not open_ones:
             return
         for i in open_ones:
+            if late():
+                return
             several[i].add(measure(i, n))

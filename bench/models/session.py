@@ -19,7 +19,8 @@ class Plan:
     tries: int = 72
     burst_ms: float = 30.0  # runs of one engine before the other's turn, at least one run
     renew: int = 4  # pairs of the same processes: where one lies in memory changes its speed by percents
-    settle_ms: float = 20.0  # pause after a burst: threads that wait for work spin for a while
+    settle_ms: float = 60.0  # pause after a burst: threads that wait for work spin for a while, and Linux owes other processes 50 ms a second
+    seconds: float = 86400.0  # for the whole run: no pair begins later
 
 
 @dataclass
@@ -73,6 +74,7 @@ class Session:
         self.rules = rules
         self.scratch = scratch
         self.best = {}  # by threads
+        self.end = time.monotonic() + plan.seconds
 
     def _best(self, threads):
         if threads not in self.best:
@@ -127,7 +129,8 @@ class Session:
             order = (subject, other) if n % 2 == 0 else (other, subject)
             return self._pair(team, subject, other, order, runs, threads, round_now)
 
-        collect([row.series for row, _ in running], measure, self.plan.pairs, self.plan.tries)
+        collect([row.series for row, _ in running], measure, self.plan.pairs, self.plan.tries,
+                lambda: time.monotonic() >= self.end)
 
     def _burst(self, worker):
         """Runs that take about burst_ms."""

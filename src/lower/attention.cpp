@@ -192,6 +192,7 @@ void Writer::scores(Expr j) {
       return has_rest_ ? select(key.in_range, s, number(kNothing)) : s;
     };
     a_.product = var_of(product);
+    if (has_rest_) a_.in_range = key.in_range.id;
     a_.score = score(c_.unit() == nullptr ? product : variable(a_.product, "p")).id;
     c_.store(weights_, u, score(product));
   });

@@ -124,6 +124,7 @@ struct Attention {
   loop::VarId key_var = loop::kNone;
   loop::VarId product = loop::kNone;
   loop::ExprId score = loop::kNone;
+  loop::ExprId in_range = loop::kNone;  // whether there is such a key; kNone: always
   // Variables of no loop, for the formulas of one row: an element's place, a score s, the maximum
   // before and after a block, a sum over values and the row's sum.
   loop::VarId lane_var = loop::kNone;

@@ -84,6 +84,16 @@ class Collect(unittest.TestCase):
         _, order = self.run_with([lambda n: 0.0, lambda n: 0.5 if n == 0 else 0.0], 2, 9)
         self.assertEqual(order, [0, 1, 0, 1, 1])
 
+    def test_no_pair_begins_late(self):
+        series, order = Series(Best(80.0, 50.0), Rules()), []
+
+        def measure(i, n):
+            order.append(n)
+            return pair()
+
+        collect([series], measure, 20, 60, lambda: len(order) == 3)
+        self.assertEqual((order, len(series.kept())), ([0, 1, 2], 3))
+
 
 class Machine(unittest.TestCase):
     def test_steal_is_the_eighth_number(self):
@@ -100,6 +110,21 @@ class Machine(unittest.TestCase):
 
     def test_a_process_that_is_gone_has_not_waited(self):
         self.assertEqual(machine.waited(-1), 0.0)
+
+    def limits(self, runtime, release):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("sched_rt_period_us", "1000000"), ("sched_rt_runtime_us", runtime), ("osrelease", release)):
+                Path(folder, name).write_text(text + "\n", encoding="utf-8")
+            return machine.realtime_limits(folder)
+
+    def test_what_stops_real_time_processes_is_said(self):
+        self.assertEqual(self.limits("-1", "6.1.0-13-arm64"), [])
+        (throttled,) = self.limits("950000", "6.1.0")
+        self.assertIn("950 of 1000 ms", throttled)
+        self.assertIn("sched_rt_runtime_us=-1", throttled)
+        (served,) = self.limits("-1", "6.18.44-cloud")
+        self.assertIn("fair_server", served)
+        self.assertEqual(machine.realtime_limits("/nowhere"), [])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@
 namespace pyc::cpu {
 namespace {
 
+// Eight vectors of NEON: what exp waits for between its steps (decision 0082).
+constexpr int kWeightsAtOnce = 32;
 // Queries of a task; fewer where a head has fewer.
 constexpr int kMostRows = 8;
 // What a block of values may span to be read where it lies.
@@ -67,6 +69,7 @@ AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& tar
   p.tile_rows = registers.count < 32 && p.rows % 4 == 0 ? 4 : p.rows;
   if (registers.count < 32 && p.tile_rows > 6) p.tile_rows = 1;
   p.width = std::max(16, unit);
+  p.weights = p.a_by_lanes ? std::max(kWeightsAtOnce, unit) : p.width;
   p.row_tasks = (a.queries + p.rows - 1) / p.rows;
   p.name = fmt::format("f32_attention__{}_{}x{}", registers.isa, p.rows, p.tile_columns);
   if (p.lanes != registers.native_lanes) p.name += fmt::format("_l{}", p.lanes);

@@ -31,6 +31,7 @@ struct AttentionPlan {
   int unroll = 4;
   bool a_by_lanes = false;
   int width = 16;         // elements of a row of scores that are worked on at once
+  int weights = 16;       // and of a row of weights
   int64_t row_tasks = 1;  // per head
   Packing keys;           // [depth][key]
   // Values as the tiles read them: packed too, or where they lie.

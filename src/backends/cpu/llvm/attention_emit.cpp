@@ -83,9 +83,11 @@ class RowsWriter {
   void block(Value* j);
   void key_products(Value* j, Value* keys);
   void value_products(Value* j, Value* keys);
-  void row_of_scores(Value* i);
-  Value* scores_and_maximum(Value* i, Value* row);
-  Value* weights_and_sum(Value* row);
+  void row_of_scores(Value* i, Value* keys);
+  void factors();
+  void row_of_weights(Value* i);
+  Value* scores_and_maximum(Value* i, Value* row, Value* keys);
+  Value* sum_of(Value* row);
   std::pair<Value*, Value*> halves(Value* v);
   void finish();
   TileSteps steps_of(int64_t fewest, int64_t most, Value* count);
@@ -100,13 +102,13 @@ class RowsWriter {
   int64_t rest_ = 0;            // keys of the last block
   int64_t stored_columns_ = 0;  // of a row of results, filled up to whole tiles
   int64_t row_length_ = 0;      // of a row of scores, filled up to the lanes of a sum
-  // On the stack, f32: rows of scores and of results, a number per row, a sum's lanes.
+  // On the stack, f32: rows of scores and of results, and a number per row.
   Value* scores_ = nullptr;
   Value* results_ = nullptr;
   Value* maxima_ = nullptr;
   Value* sums_ = nullptr;
   Value* factors_ = nullptr;
-  Value* lanes_ = nullptr;
+  Value* tops_ = nullptr;  // the maxima with this block's
 };
 
 void RowsWriter::along(int64_t count, int width,
@@ -137,7 +139,7 @@ void RowsWriter::run() {
   maxima_ = floats(p_.rows);
   sums_ = floats(p_.rows);
   factors_ = floats(p_.rows);
-  lanes_ = floats(kLanesOfSum);
+  tops_ = floats(p_.rows);
   ex_.here();
   // Leaves the entry block to the emitter.
   llvm::BasicBlock* body = ex_.new_block("body");
@@ -192,7 +194,9 @@ void RowsWriter::block(Value* j) {
     keys = b_.CreateSelect(last, keys, index(a_.block));
   }
   key_products(j, keys);
-  each_row(index(0), [&](Value* i) { row_of_scores(i); });
+  each_row(index(0), [&](Value* i) { row_of_scores(i, keys); });
+  factors();
+  each_row(index(0), [&](Value* i) { row_of_weights(i); });
   value_products(j, keys);
 }
 
@@ -226,27 +230,54 @@ void RowsWriter::key_products(Value* j, Value* keys) {
   });
 }
 
-void RowsWriter::row_of_scores(Value* i) {
+void RowsWriter::row_of_scores(Value* i, Value* keys) {
   Value* row = flow_.at(scores_, scaled(i, row_length_));
-  Value* before = load(flow_.at(maxima_, i));
-  Value* top = scores_and_maximum(i, row);
+  Value* top = scores_and_maximum(i, row, keys);
   // Beyond a block's keys there is nothing; the last tile may have written there.
   if (any_size() || a_.block != row_length_) {
     Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
     flow_.loop(number(a_.block), index(row_length_), 1, !any_size(),
                [&](Value* u) { store(nothing, flow_.at(row, u)); });
   }
+  Value* before = load(flow_.at(maxima_, i));
+  store(ex_.ops().binary(loop::Op::kMax, DType::kF32, before, top), flow_.at(tops_, i));
+}
+
+// What is kept of the rows' earlier blocks, for several rows at once: it is one function of each.
+void RowsWriter::factors() {
+  int width = 1;
+  while (2 * width <= std::min(p_.rows, p_.width)) width *= 2;
+  along(p_.rows, width, [&](Value* i, int rows) {
+    ex_.scoped([&] {
+      ex_.bind_lanes(a_.lane_var, i, 0, rows, rows);
+      Value* m = load(flow_.at(tops_, i), rows);
+      ex_.bind(a_.m_before, load(flow_.at(maxima_, i), rows));
+      ex_.bind(a_.m, m);
+      Value* factor = ex_.eval_wide(a_.factor);
+      ex_.here();
+      store(b_.CreateFMul(load(flow_.at(sums_, i), rows), factor), flow_.at(sums_, i));
+      store(m, flow_.at(maxima_, i));
+      store(factor, flow_.at(factors_, i));
+    });
+  });
+}
+
+// Scores become weights, which are added to the row's sum.
+void RowsWriter::row_of_weights(Value* i) {
+  Value* row = flow_.at(scores_, scaled(i, row_length_));
   ex_.scoped([&] {
-    Value* m = ex_.ops().binary(loop::Op::kMax, DType::kF32, before, top);
-    bind(a_.m_before, before);
-    bind(a_.m, m);
-    Value* factor = ex_.eval(a_.factor);
-    ex_.here();
-    Value* sum = weights_and_sum(row);
-    Value* kept = b_.CreateFMul(load(flow_.at(sums_, i)), factor);
-    store(b_.CreateFAdd(kept, sum), flow_.at(sums_, i));
-    store(m, flow_.at(maxima_, i));
-    store(factor, flow_.at(factors_, i));
+    bind(a_.m, load(flow_.at(maxima_, i)));
+    flow_.loop(index(0), index(row_length_), p_.weights, true, [&](Value* u) {
+      ex_.scoped([&] {
+        ex_.bind_lanes(a_.lane_var, u, 0, p_.weights, p_.weights);
+        ex_.bind(a_.s, load(flow_.at(row, u), p_.weights));
+        Value* weight = ex_.eval_wide(a_.weight);
+        ex_.here();
+        store(weight, flow_.at(row, u));
+      });
+    });
+    Value* sum = b_.CreateFAdd(load(flow_.at(sums_, i)), sum_of(row));
+    store(sum, flow_.at(sums_, i));
   });
 }
 
@@ -257,21 +288,20 @@ std::pair<Value*, Value*> RowsWriter::halves(Value* v) {
 }
 
 // Products become scores; returns the largest.
-Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
+Value* RowsWriter::scores_and_maximum(Value* i, Value* row, Value* keys) {
   Value* top = nullptr;
   ex_.scoped([&] {
     bind(a_.query_var, b_.CreateAdd(arg(kRow), i));
-    const auto part = [&](Value* from, Value* to, bool empty, int width) {
-      if (empty && !any_size()) return;
-      Value* least = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
-      if (width > 1) least = b_.CreateVectorSplat(static_cast<unsigned>(width), least);
+    const auto part = [&](Value* from, Value* to, bool nonempty, bool is_inside, Value* least) {
+      const int width = ValueOps::width_of(least);
       const State most =
-          flow_.loop(from, to, width, !any_size(), {least}, [&](Value* u, const State& so_far) {
+          flow_.loop(from, to, width, nonempty, {least}, [&](Value* u, const State& so_far) {
             Value* s = nullptr;
             ex_.scoped([&] {
               if (a_.key_var != kNone) {
                 ex_.bind_lanes(a_.key_var, u, 0, width, width);
               }
+              if (is_inside) ex_.assume(a_.in_range, true);
               bind(a_.product, load(flow_.at(row, u), width));
               s = ex_.eval_wide(a_.score);
               ex_.here();
@@ -279,40 +309,42 @@ Value* RowsWriter::scores_and_maximum(Value* i, Value* row) {
             });
             return State{ex_.ops().binary(loop::Op::kMax, DType::kF32, so_far[0], s)};
           });
-      Value* found = most[0];
+      return most[0];
+    };
+    Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
+    const int64_t wide = a_.block / p_.width * p_.width;
+    Value* end = number(a_.block);
+    Value* middle = b_.CreateAnd(end, index(-p_.width));
+    if (wide > 0 || any_size()) {
+      Value* found = b_.CreateVectorSplat(static_cast<unsigned>(p_.width), nothing);
+      Value* inside = index(0);
+      // Only the last vectors of the last block need to ask for each key whether there is one.
+      const bool has_inside = a_.in_range != kNone && a_.key_var != kNone;
+      if (has_inside) {
+        inside = b_.CreateAnd(keys, index(-p_.width));
+        found = part(index(0), inside, false, true, found);
+      }
+      found = part(inside, middle, !has_inside && !any_size(), false, found);
       while (found->getType()->isVectorTy()) {
         const auto [low, high] = halves(found);
         found = ex_.ops().binary(loop::Op::kMax, DType::kF32, low, high);
       }
+      top = found;
+    }
+    if (wide != a_.block || any_size()) {
+      Value* found = part(middle, end, !any_size(), false, nothing);
       top = top == nullptr ? found : ex_.ops().binary(loop::Op::kMax, DType::kF32, top, found);
-    };
-    const int64_t wide = a_.block / p_.width * p_.width;
-    Value* end = number(a_.block);
-    Value* middle = b_.CreateAnd(end, index(-p_.width));
-    part(index(0), middle, wide == 0, p_.width);
-    part(middle, end, wide == a_.block, 1);
+    }
   });
   return top;
 }
 
-// Scores become weights; returns their canonical sum. Lane l has the elements l and l + 64.
-Value* RowsWriter::weights_and_sum(Value* row) {
-  flow_.loop(index(0), index(kLanesOfSum), p_.width, true, [&](Value* u) {
-    Value* sum = nullptr;
-    for (int64_t at = 0; at < row_length_; at += kLanesOfSum) {
-      ex_.scoped([&] {
-        Value* place = flow_.at(row, b_.CreateAdd(u, index(at)));
-        ex_.bind_lanes(a_.lane_var, u, 0, p_.width, p_.width);
-        ex_.bind(a_.s, load(place, p_.width));
-        Value* weight = ex_.eval_wide(a_.weight);
-        ex_.here();
-        store(weight, place);
-        sum = sum == nullptr ? weight : b_.CreateFAdd(sum, weight);
-      });
-    }
-    store(sum, flow_.at(lanes_, u));
-  });
-  Value* sum = load(lanes_, kLanesOfSum);
+// The canonical sum: lane l has the elements l and l + 64.
+Value* RowsWriter::sum_of(Value* row) {
+  Value* sum = load(row, kLanesOfSum);
+  for (int64_t at = kLanesOfSum; at < row_length_; at += kLanesOfSum) {
+    sum = b_.CreateFAdd(sum, load(flow_.at(row, at), kLanesOfSum));
+  }
   while (sum->getType()->isVectorTy()) {
     const auto [low, high] = halves(sum);
     sum = b_.CreateFAdd(low, high);
