@@ -1,8 +1,8 @@
 // f32 matrix products: the generated kernels beside OpenBLAS, weights packed ahead, one and two
 // threads, both measured alternately in one run. Prints a table and, with --json FILE, writes the
 // same numbers as JSON. "of peak" is the share of multiply-adds in registers, probed between the
-// runs since clocks change by the minute, "of bound" that of the larger of these and of reading the
-// operands once from where they lie between runs.
+// runs since clocks change by the minute, "of bound" that of the larger of these and of reading as
+// many bytes as the operands and the result have, which lie where they do between runs.
 //
 //   pyc_bench_matmul [--set networks|forty|thin] [--json FILE] [--shape SUBSTRING] [--seconds S]
 //                    [--quantile Q] [--threads LIST]
@@ -28,6 +28,7 @@
 #include "fma_probe.h"
 #include "loop/builder.h"
 #include "lower/kernel_builder.h"
+#include "read_probe.h"
 #include "runtime/code_module.h"
 
 #ifdef PYC_HAVE_OPENBLAS
@@ -268,37 +269,6 @@ void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
 #endif
 }
 
-// Bytes a nanosecond of one thread that reads so many bytes again and again.
-double read_rate(int64_t count) {
-  using Vector __attribute__((vector_size(64), aligned(16), may_alias)) = float;
-  const AlignedBuffer data = random_floats(std::max<int64_t>(count / 4, 1024), 5);
-  const auto vectors = static_cast<int64_t>(data.size() / sizeof(Vector));
-  const auto* from = reinterpret_cast<const Vector*>(data.data());
-  const int64_t repeats = std::max<int64_t>(1, (int64_t{1} << 22) / std::max<int64_t>(count, 1));
-  Vector s0{};
-  Vector s1{};
-  Vector s2{};
-  Vector s3{};
-  double best = 0.0;
-  for (int round = 0; round < 12; ++round) {
-    const double start = now_s();
-    for (int64_t repeat = 0; repeat < repeats; ++repeat) {
-      for (int64_t i = 0; i + 4 <= vectors; i += 4) {
-        s0 += from[i];
-        s1 += from[i + 1];
-        s2 += from[i + 2];
-        s3 += from[i + 3];
-      }
-    }
-    const double seconds = now_s() - start;
-    best = std::max(best, 1e-9 * static_cast<double>(repeats * vectors * 64) / seconds);
-  }
-  const Vector sum = (s0 + s1) + (s2 + s3);
-  volatile float kept = sum[0];
-  static_cast<void>(kept);
-  return best;
-}
-
 struct Row {
   Shape shape;
   int threads;
@@ -363,7 +333,8 @@ Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Set
   const double theirs_s = quantile(theirs, settings.quantile);
   const double peak = quantile(peaks, 0.5);
   const int64_t moved = 4 * s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
-  const double reading_s = 1e-9 * static_cast<double>(moved) / (read_rate(moved) * threads);
+  const double reading_s =
+      1e-9 * static_cast<double>(moved) / bench::ReadProbe(threads).rate(moved);
   return {s,
           threads,
           ours.plan().name,

@@ -45,10 +45,14 @@ bool is_artifact(std::span<const std::byte> bytes);
 // The file's bytes, in pieces that share the program's weights. The program passes check_program.
 Result<std::vector<SharedBytes>> encode(const Artifact& artifact);
 
+// Whether the digests of a file's sections are still to be checked: a store has checked its own
+// over all of these bytes, and what is long is not read twice.
+enum class Checksums { kCheck, kDone };
+
 // Reads a file; the program's weights stay where the bytes are (moved if these are not aligned to
 // 64). There is a place at least, and every step's exists; who runs it makes sure of the rest
 // (runtime::load_engine). kParseError: no artefact, cut off, damaged or malformed; kUnsupported: of
 // another format or version of PyC. Each message says which.
-Result<Artifact> decode(SharedBytes file);
+Result<Artifact> decode(SharedBytes file, Checksums checksums = Checksums::kCheck);
 
 }  // namespace pyc::artifact

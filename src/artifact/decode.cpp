@@ -11,7 +11,7 @@
 #include "artifact/byte_stream.h"
 #include "artifact/format.h"
 #include "base/aligned_buffer.h"
-#include "base/hash.h"
+#include "base/hash_pieces.h"
 
 namespace pyc::artifact {
 namespace {
@@ -62,8 +62,8 @@ Status check_envelope(Bytes file) {
   return {};
 }
 
-// Cuts the file into its sections and checks their digests.
-Result<Header> read_header(Bytes file) {
+// Cuts the file into its sections and checks their digests, unless that is done.
+Result<Header> read_header(Bytes file, Checksums checksums) {
   PYC_TRY(check_envelope(file));
   Header header;
   header.version = ByteReader(file.subspan(kVersionAt)).fixed(kVersionBytes);
@@ -86,7 +86,7 @@ Result<Header> read_header(Bytes file) {
     }
     header.sections[s] = rest.first(size);
     rest = rest.subspan(size);
-    if (digest != hash128(header.sections[s])) {
+    if (checksums == Checksums::kCheck && digest != hash_pieces(header.sections[s])) {
       return damaged(fmt::format("the checksum of section '{}'", kSectionNames[s]));
     }
   }
@@ -337,7 +337,7 @@ class OpenReader {
 
  private:
   static Result<Artifact> read_part(const SharedBytes& bytes) {
-    PYC_ASSIGN(const Header header, read_header(bytes));
+    PYC_ASSIGN(const Header header, read_header(bytes, Checksums::kCheck));
     if (!header.sections[kOpen].empty()) return damaged("an open model inside of another");
     return decode_program(bytes, header);
   }
@@ -393,9 +393,9 @@ bool is_artifact(std::span<const std::byte> bytes) {
   return bytes.size() >= kMark.size() && std::memcmp(bytes.data(), kMark.data(), kMark.size()) == 0;
 }
 
-Result<Artifact> decode(SharedBytes given) {
+Result<Artifact> decode(SharedBytes given, Checksums checksums) {
   PYC_ASSIGN(const SharedBytes file, aligned(std::move(given)));
-  PYC_ASSIGN(const Header header, read_header(file));
+  PYC_ASSIGN(const Header header, read_header(file, checksums));
   PYC_ASSIGN(Artifact out, decode_program(file, header));
   PYC_TRY(OpenReader(header, file).read(out));
   return out;

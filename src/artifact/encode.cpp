@@ -6,7 +6,7 @@
 #include "artifact/artifact.h"
 #include "artifact/byte_stream.h"
 #include "artifact/format.h"
-#include "base/hash.h"
+#include "base/hash_pieces.h"
 #include "base/numerics.h"
 
 namespace pyc::artifact {
@@ -38,9 +38,8 @@ class Blob {
   uint64_t size() const { return size_; }
   std::vector<SharedBytes>& pieces() { return pieces_; }
   Digest digest() const {
-    Hasher hasher;
-    for (const SharedBytes& piece : pieces_) hasher.update(piece.span());
-    return hasher.finish();
+    const std::vector<std::span<const std::byte>> parts(pieces_.begin(), pieces_.end());
+    return hash_pieces(parts);
   }
 
  private:

@@ -11,7 +11,8 @@
 //   240 digest of bytes 0 … 239
 //   256 the sections, one behind the other, each padded with zeros to a multiple of 64
 //
-// A section's bytes and digest include its padding, so every byte of the file is under a digest.
+// A section's bytes and digest (hash_pieces) include its padding, so every byte of the file is
+// under a digest.
 
 #include <array>
 #include <cstddef>
@@ -22,7 +23,7 @@ namespace pyc::artifact {
 
 // Like PNG's: line-end conversion and text tools destroy it visibly.
 inline constexpr std::string_view kMark = "\x89PYCM\r\n\x1a";
-inline constexpr uint32_t kFormat = 7;
+inline constexpr uint32_t kFormat = 8;
 
 // "open": of a model that is not one program, its graph and where its stored tensors (in "weights")
 // and its programs (artefacts inside of this one, in "code") are; else no bytes.

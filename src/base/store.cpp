@@ -15,7 +15,7 @@
 #include <system_error>
 
 #include "base/files.h"
-#include "base/hash.h"
+#include "base/hash_pieces.h"
 #include "base/mapped_file.h"
 
 namespace pyc {
@@ -26,7 +26,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 
 // Like PNG's: line-end conversion and text tools destroy it visibly.
 constexpr std::string_view kStoreMark = "\x89PYCS\r\n\x1a";
-constexpr uint32_t kStoreFormat = 1;
+constexpr uint32_t kStoreFormat = 2;
 constexpr size_t kStoreAlignment = 64;
 constexpr std::string_view kEntryEnding = ".entry";
 constexpr size_t kHashDigits = 32;
@@ -82,7 +82,7 @@ Result<ReadEntry> read_entry(std::span<const std::byte> file) {
       header.content_bytes != body.size() - header.key_bytes - padding) {
     return unusable("is cut off, or longer than it says");
   }
-  if (header.body != words(hash128(body))) return unusable("is damaged");
+  if (header.body != words(hash_pieces(body))) return unusable("is damaged");
   return ReadEntry{{reinterpret_cast<const char*>(body.data()), header.key_bytes},
                    body.subspan(header.key_bytes + padding)};
 }
@@ -184,9 +184,7 @@ Status Store::put(std::string_view key, std::span<const SharedBytes> pieces) con
     header.content_bytes += piece.size();
     parts.push_back(piece);
   }
-  Hasher body;
-  for (size_t i = 1; i < parts.size(); ++i) body.update(parts[i]);
-  header.body = words(body.finish());
+  header.body = words(hash_pieces(std::span(parts).subspan(1)));
   header.header = header_digest(header);
   PYC_TRY(write_file_atomic(path_of(key), parts));
   return evict();

@@ -8,7 +8,7 @@
 //   0   mark, 8 bytes
 //   8   u32 format, u32 zero
 //   16  u64 bytes of the key, u64 bytes of the content
-//   32  digest of everything behind the header (u64 hi, u64 lo)
+//   32  digest of everything behind the header, in pieces (hash_pieces; u64 hi, u64 lo)
 //   48  digest of bytes 0 … 47
 //   64  the key, padded with zeros to a multiple of 64; then the content
 //

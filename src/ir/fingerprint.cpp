@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/all_cores.h"
 #include "base/hash.h"
 #include "ir/graph.h"
 
@@ -34,15 +36,46 @@ class Digests {
     if (data->bytes.size() < kLarge) return hash128(data->bytes);
     if (const auto found = find(data)) return *found;
     const Digest digest = hash128(data->bytes);  // meanwhile others may look
-    const std::lock_guard lock(mutex_);
-    if (known_.size() >= next_sweep_) sweep();
-    known_.emplace(data, digest);
+    keep(data, digest);
     return digest;
+  }
+
+  // Computes those of the graph that are worth several cores, the longest first, so that none is
+  // left alone at the end.
+  void prepare(const Graph& graph) {
+    std::set<const ConstData*> met;
+    std::vector<std::shared_ptr<const ConstData>> shared;
+    for (const Node& node : graph.nodes) {
+      for (const ValueId id : node.inputs) {
+        if (id >= graph.values.size()) continue;
+        const auto& data = graph.values[id].constant;
+        if (data == nullptr || data->bytes.size() < kShared || !met.insert(data.get()).second) {
+          continue;
+        }
+        if (!find(data)) shared.push_back(data);
+      }
+    }
+    std::stable_sort(shared.begin(), shared.end(), [](const auto& a, const auto& b) {
+      return a->bytes.size() > b->bytes.size();
+    });
+    const Status done = on_all_cores(shared.size(), [&](size_t i) {
+      keep(shared[i], hash128(shared[i]->bytes));
+      return Status();
+    });
+    // What was not computed for want of memory is when it is asked for.
+    static_cast<void>(done);
   }
 
  private:
   static constexpr size_t kLarge = 4096;
+  static constexpr size_t kShared = size_t{1} << 20;
   static constexpr size_t kFirstSweep = 1024;
+
+  void keep(const std::shared_ptr<const ConstData>& data, const Digest& digest) {
+    const std::lock_guard lock(mutex_);
+    if (known_.size() >= next_sweep_) sweep();
+    known_.emplace(data, digest);
+  }
 
   std::optional<Digest> find(const std::shared_ptr<const ConstData>& data) {
     const std::lock_guard lock(mutex_);
@@ -61,9 +94,9 @@ class Digests {
   size_t next_sweep_ = kFirstSweep;
 };
 
-Digest digest_of(const std::shared_ptr<const ConstData>& data) {
-  static Digests digests;
-  return digests.of(data);
+Digests& digests() {
+  static Digests instance;
+  return instance;
 }
 
 class KeyWriter {
@@ -111,7 +144,7 @@ class KeyWriter {
     type(value.type);
     word(value.constant != nullptr ? 1 : 0);
     if (value.constant != nullptr) {
-      const Digest digest = digest_of(value.constant);
+      const Digest digest = digests().of(value.constant);
       word(digest.hi);
       word(digest.lo);
     }
@@ -162,7 +195,10 @@ class KeyWriter {
 
 }  // namespace
 
-std::string fingerprint_key(const Graph& graph) { return KeyWriter(graph).write(); }
+std::string fingerprint_key(const Graph& graph) {
+  digests().prepare(graph);
+  return KeyWriter(graph).write();
+}
 
 Digest fingerprint(const Graph& graph) {
   const std::string key = fingerprint_key(graph);

@@ -38,7 +38,8 @@ Result<Compiled> stored(const Store& store, const std::string& key, int threads)
   std::string problem;
   std::optional<SharedBytes> found = store.get(key, &problem);
   if (!found) return Status(problem.empty() ? Code::kNotFound : Code::kParseError, problem);
-  PYC_ASSIGN(artifact::Artifact artifact, artifact::decode(std::move(*found)));
+  PYC_ASSIGN(artifact::Artifact artifact,
+             artifact::decode(std::move(*found), artifact::Checksums::kDone));
   return from_artifact(std::move(artifact), threads);
 }
 

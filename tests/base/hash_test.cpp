@@ -1,7 +1,8 @@
-#include "base/hash.h"
+#include "base/hash_pieces.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -30,6 +31,28 @@ TEST(Hash, PiecesAreTheSameAsTheWhole) {
       hasher.update(bytes_of(std::string_view(text).substr(at, piece)));
     }
     EXPECT_EQ(hasher.finish(), whole) << piece;
+  }
+}
+
+TEST(Hash, PiecesOfSeveralCoresAreThoseOfOne) {
+  std::string text(2 * kHashPiece + 77, 'x');
+  for (size_t i = 0; i < text.size(); i += 61) text[i] = static_cast<char>(i * 31);
+  const auto all = bytes_of(text);
+  Hasher one_after_the_other;
+  for (size_t at = 0; at < all.size(); at += kHashPiece) {
+    const Digest piece = hash128(all.subspan(at, std::min(kHashPiece, all.size() - at)));
+    one_after_the_other.update(piece.hi).update(piece.lo);
+  }
+  const Digest whole = one_after_the_other.finish();
+  EXPECT_EQ(hash_pieces(all), whole);
+  for (const size_t cut : {size_t{0}, size_t{64}, kHashPiece - 1, kHashPiece, all.size()}) {
+    const std::span<const std::byte> parts[] = {all.first(cut), {}, all.subspan(cut)};
+    EXPECT_EQ(hash_pieces(parts), whole) << cut;
+  }
+  for (const size_t at : {size_t{0}, kHashPiece, text.size() - 1}) {
+    text[at] ^= 1;
+    EXPECT_NE(hash_pieces(all), whole) << at;
+    text[at] ^= 1;
   }
 }
 

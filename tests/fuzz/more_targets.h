@@ -8,7 +8,7 @@
 
 #include "artifact/artifact.h"
 #include "artifact/format.h"
-#include "base/hash.h"
+#include "base/hash_pieces.h"
 #include "fuzz/targets.h"
 #include "import/onnx/rules.h"
 #include "io/named_tensors.h"
@@ -31,8 +31,7 @@ inline SharedBytes as_file(const Bytes& bytes) {
 inline void seal_artifact(Bytes& file) {
   using namespace artifact;
   if (file.size() < kHeaderBytes) return;
-  const auto put = [&](size_t at, size_t from, size_t size) {
-    const Digest d = hash128(std::as_bytes(std::span(file)).subspan(from, size));
+  const auto put = [&](size_t at, const Digest& d) {
     std::memcpy(&file[at], &d.hi, sizeof(d.hi));
     std::memcpy(&file[at + sizeof(d.hi)], &d.lo, sizeof(d.lo));
   };
@@ -44,10 +43,11 @@ inline void seal_artifact(Bytes& file) {
     uint64_t size = 0;
     std::memcpy(&size, &file[entry + kSectionNameBytes], sizeof(size));
     if (size > file.size() - from) return;
-    put(entry + kSectionNameBytes + sizeof(size), from, size);
+    put(entry + kSectionNameBytes + sizeof(size),
+        hash_pieces(std::as_bytes(std::span(file)).subspan(from, size)));
     from += size;
   }
-  put(kHeaderDigestAt, 0, kHeaderDigestAt);
+  put(kHeaderDigestAt, hash128(std::as_bytes(std::span(file)).first(kHeaderDigestAt)));
 }
 
 // Reads a .pycm, as it is and with sound checksums. Its code is not run.
