@@ -119,32 +119,49 @@ TEST(CudaAttentionHalves, LimitsOfKeys) {
   }
 }
 
+constexpr const char* kCuts[] = {"bf16_attention__64x128",        "bf16_attention__128x128",
+                                 "bf16_attention__128x128_turns", "bf16_attention__192x128",
+                                 "bf16_attention__192x128_turns", "bf16_attention__64x128_apart"};
+
+void expect_bits_of_cuts(const std::string& text, std::initializer_list<size_t> cuts) {
+  const TensorBytes expected = run_halves(text, "cpu", Drawn::kNumbers).outputs;
+  for (const size_t kept : cuts) {
+    std::vector<std::string> others{"loop"};
+    for (const char* cut : kCuts) {
+      if (cut != kCuts[kept]) others.emplace_back(cut);
+    }
+    const HalvesRun found = run_halves(text, "cuda", Drawn::kNumbers, others);
+    EXPECT_TRUE(has_kernel(found, kCuts[kept])) << kCuts[kept];
+    EXPECT_TRUE(found.outputs == expected) << "other bits: " << kCuts[kept] << "\n" << text;
+  }
+}
+
 // Every number of queries a block of threads can have, at once and in turns; of the latter the last
 // have none, and others no key.
 TEST(CudaAttentionHalves, EveryCutHasTheSameBits) {
-  constexpr const char* kCuts[] = {"bf16_attention__64x128",        "bf16_attention__128x128",
-                                   "bf16_attention__128x128_turns", "bf16_attention__192x128",
-                                   "bf16_attention__192x128_turns", "bf16_attention__64x128_apart"};
-  const auto check = [&](const std::string& text, std::initializer_list<size_t> cuts) {
-    const TensorBytes expected = run_halves(text, "cpu", Drawn::kNumbers).outputs;
-    for (const size_t kept : cuts) {
-      std::vector<std::string> others{"loop"};
-      for (const char* cut : kCuts) {
-        if (cut != kCuts[kept]) others.emplace_back(cut);
-      }
-      const HalvesRun found = run_halves(text, "cuda", Drawn::kNumbers, others);
-      EXPECT_TRUE(has_kernel(found, kCuts[kept])) << kCuts[kept];
-      EXPECT_TRUE(found.outputs == expected) << "other bits: " << kCuts[kept];
-    }
+  const auto check = [&](const HeadsOfHalves& s, std::initializer_list<size_t> cuts) {
+    expect_bits_of_cuts(halves_text(s), cuts);
   };
-  check(halves_text({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"}), {0, 1, 3, 5});
-  check(halves_text({"bf16", 1, 1, 1, 450, 450, 128, 128, ", causal=true, past=-140"}), {1, 2});
-  check(halves_text({"bf16", 1, 1, 1, 580, 300, 16, 16, ""}), {0, 2, 4});
+  check({"bf16", 1, 2, 1, 200, 400, 64, 64, ", causal=true, past=200"}, {0, 1, 3, 5});
+  check({"bf16", 1, 1, 1, 450, 450, 128, 128, ", causal=true, past=-140"}, {1, 2});
+  check({"bf16", 1, 1, 1, 580, 300, 16, 16, ""}, {0, 2, 4});
   // Whole blocks of keys come by tensor maps.
-  check(halves_text({"bf16", 2, 2, 1, 300, 384, 64, 64, ", causal=true, past=84"}),
-        {0, 1, 2, 3, 5});
-  check(halves_text({"bf16", 1, 1, 1, 580, 256, 64, 64, ""}), {4});
-  check(halves_text({"bf16", 1, 1, 1, 450, 512, 128, 128, ", causal=true, past=-140"}), {2});
+  check({"bf16", 2, 2, 1, 300, 384, 64, 64, ", causal=true, past=84"}, {0, 1, 2, 3, 5});
+  check({"bf16", 1, 1, 1, 580, 256, 64, 64, ""}, {4});
+  check({"bf16", 1, 1, 1, 450, 512, 128, 128, ", causal=true, past=-140"}, {2});
+}
+
+// Three groups in turns have tiles of two heads; the last have none. Where keys have limits, heads
+// are taken by threes, and two or one are left; a tile may have one block of keys, or none.
+TEST(CudaAttentionHalves, TilesOfTwoHeads) {
+  constexpr HeadsOfHalves kShapes[] = {
+      {"bf16", 1, 5, 5, 256, 384, 64, 64, ""},
+      {"bf16", 2, 2, 1, 290, 200, 40, 64, ""},
+      {"bf16", 1, 5, 5, 300, 384, 64, 64, ", causal=true, past=60"},
+      {"bf16", 2, 2, 1, 320, 256, 64, 64, ", causal=true, past=-140"},
+      {"bf16", 1, 3, 3, 390, 512, 64, 64, ", left_window=20, right_window=3, past=100"},
+  };
+  for (const HeadsOfHalves& s : kShapes) expect_bits_of_cuts(halves_text(s), {4});
 }
 
 TEST(CudaAttentionHalves, MasksAndLengths) {

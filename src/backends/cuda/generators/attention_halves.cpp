@@ -30,9 +30,9 @@ constexpr double kSharedClocks = 645.0;       // and for three
 constexpr double kTileEndsClocks = 1450.0;    // before the first block of keys and after the last
 constexpr double kColumnClocks = 9.4;         // the same, a column
 constexpr double kEdgeClocks = 610.0;         // of blocks of keys with a limit in them, a tile
-constexpr double kBesideShare = 0.45;       // of these, where other blocks of threads run meanwhile
-constexpr double kNextTileShare = 0.4;      // and for a further tile in turn
-constexpr double kSharedTurnsShare = 1.01;  // of a block of keys, by three groups in turns
+constexpr double kBesideShare = 0.45;   // of these, where other blocks of threads run meanwhile
+constexpr double kNextTileShare = 0.4;  // and for a further tile in turn
+constexpr double kSharedTurnsShare = 1.025;  // of a block of keys, by three groups in turns
 // A group that copies for others can go on to the next tile while they end one.
 constexpr int64_t kInTurns = 0;  // as many as keep every multiprocessor busy
 constexpr int64_t kFewTurns = 4;
@@ -98,9 +98,17 @@ bool reads_keys(const loop::Pool& pool, const lower::Attention& a, loop::ExprId 
 
 int64_t parts_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// What blocks of threads take one after the other.
+int64_t tiles_of(const lower::Attention& a, const AttentionCut& cut) {
+  const AttentionSizes z(a, cut);
+  const int64_t tiles = a.batch_size() * parts_of(a.queries, z.tile_rows());
+  return z.mixed ? parts_of(tiles, kMixedGroups) : tiles;
+}
+
 // Tiles that each multiprocessor takes; a few where there is not one for each.
-int64_t turns_of(const lower::Attention& a, int64_t rows) {
-  const int64_t tiles = a.batch_size() * parts_of(a.queries, rows);
+int64_t turns_of(const lower::Attention& a, AttentionCut cut) {
+  cut.turns = kFewTurns;
+  const int64_t tiles = tiles_of(a, cut);
   return std::max(parts_of(tiles, kMultiprocessors), std::min(tiles, kFewTurns));
 }
 
@@ -108,7 +116,7 @@ int64_t turns_of(const lower::Attention& a, int64_t rows) {
 // launch lasts as long as its longest tile at least.
 double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_t resident,
                       bool limited) {
-  const int64_t parts = parts_of(a.batch_size() * parts_of(a.queries, cut.rows()), cut.turns);
+  const int64_t parts = parts_of(tiles_of(a, cut), cut.turns);
   const int64_t together = std::min(resident, parts_of(parts, kMultiprocessors));
   const auto groups = static_cast<double>(cut.groups);
   const auto beside = static_cast<double>(together);
@@ -128,7 +136,7 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
   const double edges = limited ? turns * beside * groups * kEdgeClocks : 0.0;
   const double ends = first + (turns - 1.0) * next + edges;
   // Tiles of 192 queries end within a block of keys, every other one.
-  const double past = cut.groups == 3 ? groups : 1.0;
+  const double past = cut.groups == 3 && cut.turns == 1 ? groups : 1.0;
   const double longest = ends + turns * blocks * block;
   const double waves =
       static_cast<double>(parts) / (beside * static_cast<double>(kMultiprocessors));
@@ -159,7 +167,7 @@ class AttentionHalves final : public KernelGenerator {
     const bool limited = attention_halves_limited(group);
     for (AttentionCut cut : kCuts) {
       const bool in_turns = cut.turns == kInTurns;
-      if (in_turns) cut.turns = turns_of(*group.attention, cut.rows());
+      if (in_turns) cut.turns = turns_of(*group.attention, cut);
       const int64_t resident = attention_halves_resident(group, cut);
       if (resident < 1 || (in_turns && cut.turns == 1)) continue;
       backends::Candidate& c = out.emplace_back();
@@ -188,6 +196,8 @@ bool attention_halves_limited(const lower::Group& group) {
 int64_t attention_halves_resident(const lower::Group& group, const AttentionCut& cut) {
   const lower::Attention& a = *group.attention;
   const AttentionSizes z(a, cut);
+  // Three tiles side by side are of two heads at most.
+  if (z.mixed && a.queries <= kGroupRows) return 0;
   // What scores read, a number for each of the thread's keys, is in registers for a while. In a
   // loop without copies the compiler finds room, if it is no more and the score has little else.
   const AttentionFormulas formulas(group, "");

@@ -92,57 +92,43 @@ std::string HalvesWriter::bring_box(char operand, const std::string& to, const s
   return text;
 }
 
-std::string HalvesWriter::bring_keys(const char* j, const char* stage) const {
+std::string HalvesWriter::bring(char operand, const char* j, const char* stage) const {
+  const bool keys = operand == 'k';
+  const std::string to =
+      in(keys ? "{K_AT}u + " : "{V_AT}u + ") + stage + in(keys ? " * {K_BYTES}u" : " * {V_BYTES}u");
+  const std::string gate = in(keys ? "{K_FULL}u + " : "{V_FULL}u + ") + stage + " * 8u";
   if (!maps_.empty()) {
-    const std::string gate = in("{K_FULL}u + ") + stage + " * 8u";
-    return fmt::format("pyc_gate_expect_bytes({}, {}u + (j == begin ? {}u : 0u));\n", gate,
-                       z_.key_bytes(), z_.rows * z_.depth * 2) +
-           bring_box('k', in("{K_AT}u + ") + stage + in(" * {K_BYTES}u"), gate,
-                     fmt::format("({}) * {}", j, a_.block));
+    return fmt::format("pyc_gate_expect_bytes({}, {}u{});\n", gate,
+                       keys ? z_.key_bytes() : z_.value_bytes(), keys ? " + with_keys" : "") +
+           bring_box(operand, to, gate, fmt::format("({}) * {}", j, a_.block));
   }
   return fmt::format("{{\nconst i32 row0 = ({}) * {};\n", j, a_.block) +
-         copied({.name = "k",
+         copied({.name = keys ? "k" : "v",
                  .first = "row0",
                  .last = a_.keys,
                  .inside = a_.keys % z_.keys == 0,
                  .rows = z_.keys,
-                 .width = z_.depth,
-                 .columns = a_.depth,
-                 .row_stride = a_.k->row_stride,
-                 .to = in("{K_AT}u + ") + stage + in(" * {K_BYTES}u")}) +
-         in("pyc_gate_arrive_copied({K_FULL}u + ") + stage + " * 8u);\n}\n";
-}
-
-std::string HalvesWriter::bring_values(const char* j, const char* stage) const {
-  if (!maps_.empty()) {
-    const std::string gate = in("{V_FULL}u + ") + stage + " * 8u";
-    return fmt::format("pyc_gate_expect_bytes({}, {}u);\n", gate, z_.value_bytes()) +
-           bring_box('v', in("{V_AT}u + ") + stage + in(" * {V_BYTES}u"), gate,
-                     fmt::format("({}) * {}", j, a_.block));
-  }
-  return fmt::format("{{\nconst i32 row0 = ({}) * {};\n", j, a_.block) +
-         copied({.name = "v",
-                 .first = "row0",
-                 .last = a_.keys,
-                 .inside = a_.keys % z_.keys == 0,
-                 .rows = z_.keys,
-                 .width = z_.columns,
-                 .columns = a_.columns,
-                 .row_stride = a_.v->row_stride,
-                 .to = in("{V_AT}u + ") + stage + in(" * {V_BYTES}u")}) +
-         in("pyc_gate_arrive_copied({V_FULL}u + ") + stage + " * 8u);\n}\n";
+                 .width = keys ? z_.depth : z_.columns,
+                 .columns = keys ? a_.depth : a_.columns,
+                 .row_stride = (keys ? a_.k : a_.v)->row_stride,
+                 .to = to}) +
+         "pyc_gate_arrive_copied(" + gate + ");\n}\n";
 }
 
 // The queries of group g; they have arrived when the tile's first keys have.
 std::string HalvesWriter::bring_queries() const {
   const std::string to = fmt::format("(u32)(g * {})", kGroupRows * z_.depth * 2) +
                          in(z_.turns == 1 ? "" : " + slot * {Q_BYTES}u");
-  if (!maps_.empty()) return bring_box('q', to, in("{K_FULL}u + stage * 8u"), "first + g * 64");
-  return "{\nconst i32 row0 = first + g * 64;\n" +
+  const char* const row = z_.mixed ? "(firsts[g] < {QUERIES} ? firsts[g] : 0)" : "first + g * 64";
+  if (!maps_.empty()) {
+    return bring_box('q', to, in("{K_FULL}u + stage * 8u"), in(row)) +
+           fmt::format("with_keys += {}u;\n", kGroupRows * z_.depth * 2);
+  }
+  return "{\nconst i32 row0 = " + in(row) + ";\n" +
          copied({.name = "q",
                  .first = "row0",
                  .last = a_.queries,
-                 .inside = a_.queries % z_.rows == 0,
+                 .inside = a_.queries % z_.tile_rows() == 0,
                  .rows = kGroupRows,
                  .width = z_.depth,
                  .columns = a_.depth,
@@ -154,8 +140,8 @@ std::string HalvesWriter::bring_queries() const {
 // Where a group copies for itself: the queries with the first keys, the first values and the
 // second keys.
 std::string HalvesWriter::bring_first() const {
-  return "if (begin < end) {\nconst i32 g = 0;\n" + bring_queries() + bring_keys("begin", "0u") +
-         bring_values("begin", "0u") + "if (begin + 1 < end) {\n" + bring_keys("begin + 1", "1u") +
+  return "if (begin < end) {\nconst i32 g = 0;\n" + bring_queries() + bring('k', "begin", "0u") +
+         bring('v', "begin", "0u") + "if (begin + 1 < end) {\n" + bring('k', "begin + 1", "1u") +
          "}\n}\n";
 }
 
@@ -170,23 +156,27 @@ std::string HalvesWriter::copied_tiles() const {
   u32 stage = 0u, parity = 0u;
 )") + in(values_apart() ? "u32 v_stage = 0u, v_parity = 0u;\n" : "") +
          in("for (i32 turn = 0; turn < {TURNS}; ++turn) {{\n") + tile("turn") +
-         in(R"(for (i32 j = begin; j < end; ++j) {{
-  if (done >= {STAGES}) pyc_gate_wait({K_FREE}u + stage * 8u, parity ^ 1u);
+         in("for (i32 j = begin; j < end; ++j) {{\n") +
+         in(z_.mixed ? "for (i32 side = 0; side < sides; ++side) {{\n"
+                       "const i32 head = side == 0 ? heads[0] : heads[2];\n"
+                     : "") +
+         (z_.mixed ? place_in_batch() : "") + (maps_.empty() ? "" : "u32 with_keys = 0u;\n") +
+         in(R"(if (done >= {STAGES}) pyc_gate_wait({K_FREE}u + stage * 8u, parity ^ 1u);
   if (j == begin) {{
   const u32 slot = (u32)tiles % {SLOTS}u;
-  for (i32 g = 0; g < {COMPUTING} / 128; ++g) {{
-  if (tiles >= {SLOTS}) {{
+)") + in(z_.mixed ? "PYC_UNROLL " : "") +
+         in("for (i32 g = 0; g < {COMPUTING} / 128; ++g) {{\n") +
+         in(z_.mixed ? "if (heads[g] != head) continue;\n" : "") + in(R"(if (tiles >= {SLOTS}) {{
   pyc_gate_wait({Q_FREE}u + (slot * {COMPUTING}u / 128u + (u32)g) * 8u,
                 ((u32)tiles / {SLOTS}u + 1u) % 2u);
   }}
 )") + bring_queries() +
-         R"(}
-  tiles += 1;
-  }
-)" + bring_keys("j", "stage") +
+         in(z_.mixed ? "}}\nif (side + 1 == sides) tiles += 1;\n}}\n" : "}}\ntiles += 1;\n}}\n") +
+         bring('k', "j", "stage") +
          in("if (done >= {V_STAGES}) pyc_gate_wait({V_FREE}u + {V_STAGE} * 8u, {V_PARITY} ^ "
             "1u);\n") +
-         bring_values("j", v_stage()) + "done += 1;\n" + next_stages() + in(R"(}}
+         bring('v', "j", v_stage()) + "done += 1;\n" + next_stages() + in(z_.mixed ? "}}\n" : "") +
+         in(R"(}}
   }}
   if (done > 0) {{
   parity ^= stage == 0u ? 1u : 0u;
@@ -221,11 +211,11 @@ std::string HalvesWriter::bring_next() const {
   const u32 after = next + 1u == {STAGES}u ? 0u : next + 1u;
   const u32 before_parity = after == 0u ? next_parity : next_parity ^ 1u;
   if (j + 2 - begin >= {STAGES}) pyc_gate_wait({K_FREE}u + after * 8u, before_parity);
-)") + bring_keys("j + 2", "after") +
+)") + bring('k', "j + 2", "after") +
          in(R"(}}
   if (j + 1 < end) {{
   if (j + 1 - begin >= {STAGES}) pyc_gate_wait({V_FREE}u + next * 8u, next_parity ^ 1u);
-)") + bring_values("j + 1", "next") +
+)") + bring('v', "j + 1", "next") +
          "}\n";
 }
 

@@ -40,9 +40,16 @@ struct AttentionSizes {
         keys(up_to(a.block, kUnitTerms)),
         depth(up_to(a.depth, kPart)),
         columns(up_to(a.columns, kPart)),
-        stages(copies_apart ? 3 : 2),
-        turns(cut.turns) {}
+        stages(mixes(cut)     ? 5
+               : copies_apart ? 3
+                              : 2),
+        turns(cut.turns),
+        mixed(mixes(cut)) {}
 
+  // Three groups in turns take tiles of 64 queries, which may be of two heads.
+  static bool mixes(const AttentionCut& cut) { return cut.groups == 3 && cut.turns > 1; }
+
+  int64_t tile_rows() const { return mixed ? kGroupRows : rows; }
   // In turns, the next tile's queries are there before the last product with this one's.
   int64_t query_slots() const { return turns > 1 ? 2 : 1; }
   int64_t query_bytes() const { return query_slots() * rows * depth * 2; }
@@ -82,7 +89,10 @@ struct AttentionSizes {
   int64_t columns;
   int64_t stages;  // of keys, and of values; one more where groups would else wait for each other
   int64_t turns;
+  bool mixed;
 };
+
+inline constexpr int64_t kMixedGroups = 3;
 
 // All that the expressions are made of.
 inline std::vector<loop::ExprId> reached(const loop::Pool& pool, std::vector<loop::ExprId> open) {

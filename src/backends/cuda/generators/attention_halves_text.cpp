@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
@@ -63,6 +64,8 @@ HalvesWriter::HalvesWriter(const lower::Group& group, const AttentionCut& cut,
   name("ALL_TILES", all_tiles());
   name("PARTS", parts());
   name("HEADS", std::max<int64_t>(parts() / tiles(), 1));  // of a turn
+  name("BATCH", a_.batch_size());
+  name("MOVED_ON", z_.mixed ? moved_on() : 0);
   name("TURNS", z_.turns);
   name("K_AT", z_.keys_at());
   name("K_BYTES", z_.key_bytes());
@@ -105,6 +108,7 @@ KernelText HalvesWriter::text() {
                          z_.moves_registers() ? z_.registers_to_copy() : 0,
                          z_.moves_registers() ? z_.registers_to_compute() : 0}) +
       (maps_.empty() ? "" : map_prelude()) + tables.tables() + std::string(kQuotient) +
+      (z_.mixed ? mixed_places() : "") +
       (maps_.empty() ? "" : fmt::format("PYC_MAPPED({}, {})\n", out.symbol, out.maps.size())) +
       kernel_head(out, kernel, true, resident_) + " {\n" + head() + tiles_of_queries() + "}\n";
   return out;
@@ -205,10 +209,14 @@ std::string HalvesWriter::head() const {
 // Blocks of threads take tiles side by side: what heads they have in a turn, the second-level cache
 // holds.
 std::string HalvesWriter::place_of_head() const {
-  std::string text =
+  const std::string text =
       in(are_even() ? "const i32 head = work / {TILES};\n"
-                    : "const i32 head = work < {ALL_TILES} ? work / {TILES} : 0;\n") +
-      formulas_.place_of("head");
+                    : "const i32 head = work < {ALL_TILES} ? work / {TILES} : 0;\n");
+  return text + place_in_batch();
+}
+
+std::string HalvesWriter::place_in_batch() const {
+  std::string text = formulas_.place_of("head");
   if (!maps_.empty()) return text;
   for (const auto& [name, x] : {std::pair("q", &a_.q), {"k", &a_.k}, {"v", &a_.v}}) {
     text += formulas_.operand(name, **x);
@@ -219,6 +227,7 @@ std::string HalvesWriter::place_of_head() const {
 // The tile of a turn and its blocks of keys. Those with the most keys come first, and a block of
 // threads with many in one turn has few in the next.
 std::string HalvesWriter::tile(const char* turn) const {
+  if (z_.mixed) return mixed_tile(turn);
   std::string text;
   if (z_.turns > 1) {
     text = fmt::format("const i32 in_turn = {};\n", turn) +
@@ -240,6 +249,89 @@ std::string HalvesWriter::tile(const char* turn) const {
             live_blocks(limits_, a_, "low", "high") + "}\n";
   }
   return text + (are_even() ? "" : in("if (work >= {ALL_TILES}) end = begin;\n"));
+}
+
+// Mixed tiles: each group has one of 64 queries, three in a row, so that no group is without where
+// the number of a head's is no multiple of three. Every other head is taken from its other end:
+// where keys have limits, tiles side by side have about as many of them.
+std::string HalvesWriter::mixed_places() const {
+  return in(R"(PYC_FN void pyc_mixed_tile(i32 number, i32& head, i32& first) {{
+  const i32 n = number < {BATCH} * {TILES} ? number : {BATCH} * {TILES} - 1;
+  head = n / {TILES};
+  first = (head % 2 == 0 ? {TILES} - 1 - n % {TILES} : n % {TILES}) * 64;
+  if (number != n) first = {QUERIES};
+}}
+)");
+}
+
+// By how many blocks of threads the tiles of a turn are moved on from those of the turn before, so
+// that each has long and short ones, where keys have limits. Those with later queries count as
+// longer; a few turns tell.
+int64_t HalvesWriter::moved_on() const {
+  constexpr int64_t kTurnsSeen = 64;
+  if (limits_.all.empty()) return 0;
+  const auto length = [&](int64_t work) {
+    const int64_t n = work * kMixedGroups;
+    const int64_t tile = n / tiles() % 2 == 0 ? tiles() - 1 - n % tiles() : n % tiles();
+    return work < all_tiles() ? tile + 1 : 0;
+  };
+  int64_t best = 0;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> sums(static_cast<size_t>(parts()));
+  for (int64_t by = 0; by < parts(); ++by) {
+    std::ranges::fill(sums, 0);
+    for (int64_t turn = 0; turn < std::min(z_.turns, kTurnsSeen); ++turn) {
+      for (int64_t block = 0; block < parts(); ++block) {
+        sums[static_cast<size_t>(block)] += length(turn * parts() + (block + turn * by) % parts());
+      }
+    }
+    const int64_t longest = std::ranges::max(sums);
+    if (longest < least) best = by;
+    least = std::min(least, longest);
+  }
+  return best;
+}
+
+std::string HalvesWriter::mixed_tile(const char* turn) const {
+  std::string text =
+      fmt::format("const i32 in_turn = {};\n", turn) +
+      in(R"(const i32 work = in_turn * {PARTS} + (pyc_block() + in_turn * {MOVED_ON}) % {PARTS};
+  i32 heads[3], firsts[3];
+  PYC_UNROLL for (i32 g = 0; g < 3; ++g) pyc_mixed_tile(work * 3 + g, heads[g], firsts[g]);
+  const i32 sides = heads[0] == heads[2] ? 1 : 2;
+  i32 begin = 0, end = {BLOCKS};
+)");
+  if (!limits_.all.empty()) {
+    text += in(R"({{
+  i32 low = firsts[0], high = firsts[0];
+  PYC_UNROLL for (i32 g = 1; g < 3; ++g) {{
+  low = firsts[g] < low ? firsts[g] : low;
+  high = firsts[g] > high ? firsts[g] : high;
+  }}
+  high = high + 64 < {QUERIES} ? high + 63 : {QUERIES} - 1;
+)") + live_blocks(limits_, a_, "low", "high") +
+            "}\n";
+  }
+  return text + (are_even() ? "" : in("if (work >= {ALL_TILES}) end = begin;\n"));
+}
+
+// Of mixed tiles, this group's. It may leave out the last block of keys, where all three are of one
+// head; of further ones it would not be known that their stages come.
+std::string HalvesWriter::own_tile() const {
+  std::string text = R"(const i32 head = group == 0 ? heads[0] : group == 1 ? heads[1] : heads[2];
+  const i32 first = group == 0 ? firsts[0] : group == 1 ? firsts[1] : firsts[2];
+  const i32 side = head == heads[0] ? 0 : 1;
+  i32 own_end = end;
+)";
+  if (!limits_.all.empty()) {
+    text += in(R"(if (sides == 1) {{
+  const i32 least = begin + 1 < end ? end - 1 : end;
+  const i32 low = first, high = first + 64 < {QUERIES} ? first + 63 : {QUERIES} - 1;
+  i32 begin = 0, end = {BLOCKS};
+)") + live_blocks(limits_, a_, "low", "high") +
+            "own_end = end > least ? own_end : least;\n}\n";
+  }
+  return text + place_in_batch();
 }
 
 std::string HalvesWriter::tiles_of_queries() const {
@@ -272,14 +364,18 @@ std::string HalvesWriter::tiles_of_queries() const {
   l[h] = 0x0p+0f;
   }}
 )") + tile("turn") +
-         (z_.turns == 1 ? "" : reads_of_head()) + (z_.copies_apart ? "" : bring_first()) +
-         in("const i32 own = first + group * 64 + in_group / 32 * 16 + lane / 4;\n") +
-         in(limits_.all.empty() ? "" : R"(const i32 group_low = first + group * 64;
-  const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;
+         (z_.mixed ? own_tile() : "") + (z_.turns == 1 ? "" : reads_of_head()) +
+         (z_.copies_apart ? "" : bring_first()) +
+         in(z_.mixed ? "const i32 group_low = first;\n"
+                     : "const i32 group_low = first + group * 64;\n") +
+         in("const i32 own = group_low + in_group / 32 * 16 + lane / 4;\n") +
+         in(limits_.all.empty()
+                ? ""
+                : R"(  const i32 group_high = group_low + 64 < {QUERIES} ? group_low + 63 : {QUERIES} - 1;
 )") + blocks_of_keys() +
          in(R"(pyc_wgmma_values_done(o);
   if (lane == 0 && begin < end) pyc_gate_arrive({V_FREE}u + before * 8u);
-)") + in(z_.turns == 1 ? "" : R"(begun = begin < end && fetched == end;
+)") + in(z_.turns == 1 ? "" : R"(begun = begin < end && follows;
   if (begin < end) slot ^= 1u;
 )") + results() +
          "}\n}\n";
@@ -452,52 +548,91 @@ std::string HalvesWriter::whole_sums() const {
 // waiting for the sums before them: the instruction that waits names no register.
 //
 // What a group copies for itself, it copies while it waits for the next scores.
+//
+// In turns only the last block is unlike: what that changes is in variables, not asked in each.
 std::string HalvesWriter::blocks_of_keys() const {
   const bool turns = z_.turns > 1;
+  const char* const end = z_.mixed ? "own_end" : "end";
   return next_tile() + in(turns ? "if (begin < end && !begun) {{\n" : "if (begin < end) {{\n") +
+         (z_.mixed ? "if (side != 0) {\n" + pass_over("stage", "parity") + next_stages() + "}\n"
+                   : "") +
          in(R"(pyc_gate_wait({K_FULL}u + stage * 8u, parity);
   {FENCE}
 )") + products_of_keys("q_view", "stage") +
-         in(R"(pyc_wgmma_wait_0();
-  }}
-  for (i32 j = begin; j < end; ++j) {{
-  const u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
-  const u32 next_parity = next == 0u ? parity ^ 1u : parity;
-  if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);
-)") +
-         in(turns ? R"(if (lane == 0 && j + 1 == end) {{
-  pyc_gate_arrive({Q_FREE}u + (slot * {COMPUTING}u / 128u + (u32)group) * 8u);
-  }}
-)"
-                  : "") +
-         scores() + weights() +
-         in(turns ? "if (j < fetched) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);\n"
-                  : "if (j + 1 < end) pyc_gate_wait({K_FULL}u + next * 8u, next_parity);\n") +
-         in(R"(pyc_gate_wait({V_FULL}u + {V_STAGE} * 8u, {V_PARITY});
+         fmt::format("pyc_wgmma_wait_0();\n}}\nfor (i32 j = begin; j < {}; ++j) {{\n", end) +
+         in("if (lane == 0) pyc_gate_arrive({K_FREE}u + stage * 8u);\n") +
+         (turns ? fmt::format("if (j + 1 == {}) {{\n", end) + behind_last() + "}\n" : "") +
+         scores() + weights() + in(R"(u32 next = stage + 1u == {STAGES}u ? 0u : stage + 1u;
+  u32 next_parity = next == 0u ? parity ^ 1u : parity;
+)") + (z_.mixed ? passed_over() : "") +
+         in(turns ? "if (waits) " : "if (j + 1 < end) ") +
+         in(R"(pyc_gate_wait({K_FULL}u + next * 8u, next_parity);
+  pyc_gate_wait({V_FULL}u + {V_STAGE} * 8u, {V_PARITY});
   pyc_wgmma_values_done(o);
   if (lane == 0 && j > begin) pyc_gate_arrive({V_FREE}u + before * 8u);
   PYC_UNROLL for (i32 i = 0; i < {WEIGHTS}; ++i) w[i] = pyc_halves(s[i * 2], s[i * 2 + 1]);
   {FENCE}
-)") + (turns ? "const u64 q_now = q_view + (u64)(i64)(j + 1 < end ? 0 : q_step);\n" : "") +
-         products_of_keys(turns ? "q_now" : "q_view", "next") +
+)") + products_of_keys("q_view", "next") +
          in(R"(if (kept[0] != 0x1p+0f || kept[1] != 0x1p+0f) {{
   PYC_UNROLL for (i32 i = 0; i < {SUMS}; ++i) o[i] = pyc_mul_f32(o[i], kept[i / 2 % 2]);
   }}
 )") + products_of_values() +
          (z_.copies_apart ? "" : bring_next()) + whole_sums() +
-         in("pyc_wgmma_scores_done(s);\nbefore = {V_STAGE};\n") + next_stages() + "}\n";
+         in("pyc_wgmma_scores_done(s);\nbefore = {V_STAGE};\n") +
+         (z_.mixed ? "stage = next;\nparity = next_parity;\n" : next_stages()) + "}\n";
 }
 
-// Where this tile's queries are and, in turns, those that the product behind its last block is of.
+// The product behind the last block is the next tile's first, if one follows.
+std::string HalvesWriter::behind_last() const {
+  return in(R"(if (lane == 0) {{
+  pyc_gate_arrive({Q_FREE}u + (slot * {COMPUTING}u / 128u + (u32)group) * 8u);
+  }}
+  waits = follows;
+  if (follows) q_view = )") +
+         place_of_queries("(slot ^ 1u)") + ";\n" + (z_.mixed ? "passed = passed_last;\n" : "");
+}
+
+std::string HalvesWriter::place_of_queries(const char* slot) const {
+  const std::string of_group = fmt::format("group * {}", kGroupRows * z_.depth * 2);
+  if (z_.turns == 1) return "pyc_wgmma_place((u32)(" + of_group + "), 16u, 1024u)";
+  return fmt::format("pyc_wgmma_place((u32)({}) + {} * {}u, 16u, 1024u)", of_group, slot,
+                     z_.rows * z_.depth * 2);
+}
+
+// A stage of the other head's keys and values: it is free once it was full. (Of a gate that nobody
+// looks at, the state could be taken for the one after the next.)
+std::string HalvesWriter::pass_over(const char* stage, const char* parity) const {
+  std::string text;
+  for (const char* full : {"{K_FULL}", "{V_FULL}"}) {
+    text += fmt::format("pyc_gate_wait({}u + {} * 8u, {});\n", in(full), stage, parity);
+  }
+  text += "if (lane == 0) {\n";
+  for (const char* free : {"{K_FREE}", "{V_FREE}"}) {
+    text += fmt::format("pyc_gate_arrive({}u + {} * 8u);\n", in(free), stage);
+  }
+  return text + "}\n";
+}
+
+// What lies between this stage and the next of this group. There are five, since a group that waits
+// for the keys three further on has not yet left the values of two before.
+std::string HalvesWriter::passed_over() const {
+  return "for (i32 i = 0; i < passed; ++i) {\n" + pass_over("next", "next_parity") +
+         in(R"(next = next + 1u == {STAGES}u ? 0u : next + 1u;
+  next_parity ^= next == 0u ? 1u : 0u;
+}}
+)");
+}
+
+// Where this tile's queries are and, in turns, what lies behind its last block of keys.
 std::string HalvesWriter::next_tile() const {
-  const std::string view =
-      fmt::format("pyc_wgmma_place((u32)(group * {}), 16u, 1024u)", kGroupRows * z_.depth * 2);
-  if (z_.turns == 1) return "const u64 q_view = " + view + ";\n";
-  return in("i32 fetched = end - 1;\nif (turn + 1 < {TURNS}) {{\nconst i32 this_end = end;\n") +
-         tile("turn + 1") + "if (begin < end) fetched = this_end;\n}\n" +
-         fmt::format("const u64 q_view = {} + slot * {}u;\n", view, z_.rows * z_.depth / 8) +
-         in("const i32 q_step = fetched < end ? 0 : slot == 0u ? {Q_BYTES} / 16 : -{Q_BYTES} / "
-            "16;\n");
+  if (z_.turns == 1) return "const u64 q_view = " + place_of_queries("") + ";\n";
+  return in(z_.mixed ? "i32 passed = sides - 1, passed_last = sides == 1 ? end - own_end : 1 - "
+                       "side;\n"
+                     : "") +
+         in("bool follows = false;\nif (turn + 1 < {TURNS}) {{\n") + tile("turn + 1") +
+         (z_.mixed ? own_tile() + "if (begin < end) passed_last += side;\n" : "") +
+         "follows = begin < end;\n}\nbool waits = true;\nu64 q_view = " + place_of_queries("slot") +
+         ";\n";
 }
 
 KernelText attention_halves_text(const lower::Group& group, const AttentionCut& cut,

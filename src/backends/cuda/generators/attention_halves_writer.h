@@ -26,8 +26,12 @@ class HalvesWriter {
   KernelText text();
 
  private:
-  int64_t tiles() const { return (a_.queries + z_.rows - 1) / z_.rows; }
-  int64_t all_tiles() const { return a_.batch_size() * tiles(); }
+  int64_t tiles() const { return (a_.queries + z_.tile_rows() - 1) / z_.tile_rows(); }
+  // Of a block of threads.
+  int64_t all_tiles() const {
+    const int64_t all = a_.batch_size() * tiles();
+    return z_.mixed ? (all + kMixedGroups - 1) / kMixedGroups : all;
+  }
   int64_t parts() const { return (all_tiles() + z_.turns - 1) / z_.turns; }
   int64_t blocks() const { return (a_.keys + a_.block - 1) / a_.block; }
   bool values_apart() const { return z_.value_stages() != z_.stages; }
@@ -45,7 +49,14 @@ class HalvesWriter {
   std::string head() const;
   std::string reads_of_head() const;
   std::string place_of_head() const;
+  std::string place_in_batch() const;
   std::string tile(const char* turn) const;
+  int64_t moved_on() const;
+  std::string mixed_places() const;
+  std::string mixed_tile(const char* turn) const;
+  std::string own_tile() const;
+  std::string passed_over() const;
+  std::string pass_over(const char* stage, const char* parity) const;
   std::string bring_queries() const;
   std::string bring_box(char operand, const std::string& to, const std::string& gate,
                         const std::string& row) const;
@@ -56,6 +67,8 @@ class HalvesWriter {
   std::string next_tile() const;
   std::string next_stages() const;
   std::string blocks_of_keys() const;
+  std::string behind_last() const;
+  std::string place_of_queries(const char* slot) const;
   std::string products_of_keys(const char* view, const char* stage) const;
   std::string products_of_values() const;
   std::string scores() const;
@@ -91,9 +104,8 @@ class HalvesWriter {
   };
   std::optional<Mapped> mapped(const lower::Attention::Operand& x, int64_t rows, int64_t width,
                                int64_t box_rows) const;
-  // Block `j` of keys or of values (texts) into a stage of theirs.
-  std::string bring_keys(const char* j, const char* stage) const;
-  std::string bring_values(const char* j, const char* stage) const;
+  // Block `j` of keys or of values ('k', 'v') into a stage of theirs (texts).
+  std::string bring(char operand, const char* j, const char* stage) const;
 
   const lower::Attention& a_;
   // The compiler is told: left to choose registers itself, it takes as many and interleaves less.
