@@ -294,22 +294,11 @@ bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
          p.k >= kLongRow && p.tile_rows > 2 && p.panels >= kPanelsForRows;
 }
 
-// Whether rows can be packed by each task, a segment at a time: B is packed likewise when the model
-// is compiled, and all segments are whole.
-bool can_go_by_segment(const MatmulPlan& p) {
-  return !p.of_bytes() && p.rows == MatmulPlan::Rows::kInPlace &&
-         p.weights == MatmulPlan::Weights::kPackedAhead && p.k % kMatmulSegment == 0;
-}
-
+// Whether they are packed by each task, a segment at a time: B is packed likewise when the model is
+// compiled, and all segments are whole.
 bool goes_by_segment(const CodegenTarget& target, const MatmulPlan& p) {
-  return has_long_rows(target, p) && can_go_by_segment(p);
-}
-
-// On x86 rows of this length on may gain where they are packed, in either way.
-constexpr int64_t kMiddleRow = 768;
-bool has_middle_rows(const CodegenTarget& target, const MatmulPlan& p) {
-  return !target.is_aarch64() && !p.of_bytes() && p.rows == MatmulPlan::Rows::kInPlace &&
-         p.k >= kMiddleRow && p.tile_rows > 2 && p.panels >= kPanelsForRows;
+  return has_long_rows(target, p) && p.weights == MatmulPlan::Weights::kPackedAhead &&
+         p.k % kMatmulSegment == 0;
 }
 
 // Whether rows that lie in memory are packed in a step of their own: long ones, and those whose k
@@ -463,9 +452,8 @@ class Planner {
   }
 
   // `gather`: rows that are evaluated are so once, into the workspace, not by every task.
-  // `pack_rows` off: no rows have a workspace. `middle`: how rows of a middle length are read.
-  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool gather, bool pack_rows = true,
-                  MatmulPlan::Rows middle = MatmulPlan::Rows::kInPlace) const {
+  // `pack_rows` off: no rows have a workspace.
+  MatmulPlan plan(const Tile& tile, int64_t block_bytes, bool gather, bool pack_rows = true) const {
     const lower::Contraction& c = *group_.contraction;
     MatmulPlan p = sizes_;
     take_tile(target_, tile, p);
@@ -474,7 +462,6 @@ class Planner {
     // One thread is faster by 6 to 12 % with packed rows, two are not (decision 0068).
     const bool lean = threads_ > 1 || !pack_rows;
     if (lean && goes_by_segment(target_, p)) p.rows = MatmulPlan::Rows::kBySegment;
-    if (has_middle_rows(target_, p)) pack_middle(middle, p);
     if (pack_rows && rows_are_gathered(target_, p)) gather_rows(group_, p);
     if (pack_rows && gather && gathers_computed()) {
       gather_rows(group_, p);
@@ -496,16 +483,6 @@ class Planner {
   }
 
  private:
-  void pack_middle(MatmulPlan::Rows rows, MatmulPlan& p) const {
-    if (rows == MatmulPlan::Rows::kBySegment && can_go_by_segment(p)) {
-      p.rows = rows;
-      p.name += "_segments";
-    } else if (rows == MatmulPlan::Rows::kPackedAtRun) {
-      gather_rows(group_, p);
-      p.name += "_packed";
-    }
-  }
-
   const lower::Group& group_;
   MatmulConstants constants_;
   bool bytes_;
@@ -534,12 +511,6 @@ std::vector<MatmulPlan> likely_matmuls(const lower::Group& group, MatmulConstant
   }
   if (planner.gathers_computed()) {
     out.push_back(planner.plan(tiles.front(), kBlockBytes, !gather));
-  }
-  for (size_t i = 0; i < std::min<size_t>(tiles.size(), 2); ++i) {
-    for (const auto rows : {MatmulPlan::Rows::kBySegment, MatmulPlan::Rows::kPackedAtRun}) {
-      MatmulPlan p = planner.plan(tiles[i], kBlockBytes, gather, true, rows);
-      if (p.rows == rows && p.rows != out[i].rows) out.push_back(std::move(p));
-    }
   }
   for (const int64_t bytes : {kBlockBytes / 2, 2 * kBlockBytes}) {
     MatmulPlan p = planner.plan(tiles.front(), bytes, gather);

@@ -167,11 +167,9 @@ void TileWriter::plan_fetches() {
   const int64_t lines = p_.unroll * p_.b_k_stride / kLineElements;
   const int64_t tiles = p_.row_tiles / p_.m_blocks;
   fetch_lines_ = (lines + tiles - 1) / tiles;
-  // The panels to come lie behind those of this task, or a segment further.
+  // The panels to come lie behind those of this task.
   Value* columns = b_.CreateSub(column_end(), column_begin());
-  Value* block = p_.by_segment()
-                     ? flow_.index(p_.panels * p_.b_panel_stride)
-                     : b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
+  Value* block = b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
   Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.number(tiles));
   Value* line = b_.CreateMul(tile, flow_.index(fetch_lines_));
   Value* distance = b_.CreateAdd(block, b_.CreateMul(line, flow_.index(kLineElements)));
