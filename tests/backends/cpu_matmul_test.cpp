@@ -331,6 +331,38 @@ TEST(CpuMatmul, HeightsThatFillTheUnit) {
   check({.m = 28, .n = 40, .k = 300}, {4}, {1, 2});
 }
 
+// One row reads a large B in streams; the last panel has whole streams of padding, and a part of
+// one.
+TEST(CpuMatmul, OneRowReadsALargeBInStreams) {
+  for (const int64_t n : {520, 535, 576}) {
+    check({.m = 1, .n = n, .k = 263}, {4, 8}, {1, 2});
+    check({.m = 1, .n = n, .k = 600, .epilogue = Epilogue::kBiasRelu}, {4}, {1, 2});
+  }
+  check({.m = 2, .n = 535, .k = 263}, {4}, {1, 2});
+  const auto streams = [](const CodegenTarget& target, const Case& c) {
+    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1).b_streams;
+  };
+  EXPECT_EQ(streams(CodegenTarget::aarch64_neon(), {.m = 1, .n = 576, .k = 263}), 4);
+  EXPECT_EQ(streams(CodegenTarget::aarch64_neon(), {.m = 2, .n = 576, .k = 263}), 1);
+  EXPECT_EQ(streams(CodegenTarget::aarch64_neon(), {.m = 1, .n = 64, .k = 263}), 1);
+  EXPECT_EQ(streams(CodegenTarget::x86_avx512(), {.m = 1, .n = 576, .k = 263}), 1);
+}
+
+// Rows of few panels are fetched a tile ahead, the last tile's from beyond A; depths that leave
+// every rest, with and without whole steps before it.
+TEST(CpuMatmul, RowsOfFewPanelsAreFetched) {
+  for (const int64_t k : {1, 2, 3, 6, 7, 9, 27, 300}) {
+    check({.m = 41, .n = 4, .k = k}, {4}, {1, 2});
+    check({.m = 19, .n = 22, .k = k}, {4, 8}, {1});
+  }
+  const auto fetched = [](const CodegenTarget& target, const Case& c) {
+    return plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1).fetch_a;
+  };
+  EXPECT_TRUE(fetched(CodegenTarget::aarch64_neon(), {.m = 41, .n = 4, .k = 300}));
+  EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), {.m = 41, .n = 40, .k = 300}));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 41, .n = 4, .k = 300}));
+}
+
 // Tiles that share out the fetching, one after another and in blocks; the last fetches beyond B.
 TEST(CpuMatmul, ALargeBIsFetched) {
   for (const int64_t m : {10, 31, 150}) {

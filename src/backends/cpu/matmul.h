@@ -109,10 +109,15 @@ struct MatmulPlan {
   int64_t b_matrices = 1;      // distinct ones
   int64_t b_panel_stride = 0;  // in elements, of B as the tiles read it; by segment, of one
   int64_t b_k_stride = 0;
+  // A panel's columns are cut into so many streams, each with all of k: what has one use comes from
+  // far memory faster that way.
+  int b_streams = 1;
   std::vector<int64_t> b_batch_strides;
 
   // The block of B to come is fetched into the second-level cache while the tiles use this one.
   bool fetch_b = false;
+  // A tile's rows, one behind the other, are fetched while the tile before is computed.
+  bool fetch_a = false;
 
   int64_t packed_bytes = 0;   // of B, with padding; 0 when read in place
   int64_t scratch_bytes = 0;  // of a thread: one tile's rows, then the task's block of B
@@ -173,10 +178,10 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads);
 
 // A constant operand in the plan's layout, from the bytes of its buffer. B: panels of tile_columns
-// columns, each [k][tile_columns], by segment those of each segment one after another (of bytes
-// [step][tile_columns][column_elements] and the sums), columns beyond n zero; requires weights ==
-// kPackedAhead. A: see a_packed; requires rows == kPackedAhead. Data is null when there is no
-// memory.
+// columns, each [b_streams][k][tile_columns / b_streams], by segment those of each segment one
+// after another (of bytes [step][tile_columns][column_elements] and the sums), columns beyond n
+// zero; requires weights == kPackedAhead. A: see a_packed; requires rows == kPackedAhead. Data is
+// null when there is no memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data);
 runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& contraction,

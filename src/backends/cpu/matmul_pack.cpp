@@ -97,11 +97,14 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
     const int64_t depth = plan.by_segment() ? kMatmulSegment : plan.k;
     for (int64_t from = 0; from < plan.k; from += depth) {
       for (int64_t panel = 0; panel < plan.panels; ++panel) {
-        const int64_t column = panel * plan.tile_columns;
-        const int64_t columns = std::min<int64_t>(plan.tile_columns, plan.n - column);
-        for (int64_t k = from; k < from + depth; ++k, out += plan.tile_columns) {
-          source.row_at(matrix, column, columns, k, out);
-          std::fill(out + columns, out + plan.tile_columns, 0.0f);
+        const int64_t width = plan.tile_columns / plan.b_streams;
+        for (int64_t stream = 0; stream < plan.b_streams; ++stream) {
+          const int64_t column = panel * plan.tile_columns + stream * width;
+          const int64_t columns = std::clamp<int64_t>(plan.n - column, 0, width);
+          for (int64_t k = from; k < from + depth; ++k, out += width) {
+            source.row_at(matrix, column, columns, k, out);
+            std::fill(out + columns, out + width, 0.0f);
+          }
         }
       }
     }

@@ -20,6 +20,7 @@ constexpr int kInlineEpilogue = 12;
 
 constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
 constexpr uint32_t kFetchLevel = 2;    // llvm.prefetch's locality
+constexpr uint32_t kFetchNear = 3;     // of the first-level cache
 
 // Operations that the stores evaluate per element, index arithmetic left out.
 int epilogue_cost(const loop::Kernel& kernel) {
@@ -47,7 +48,7 @@ class TileWriter {
         vectors_(p_.tile_columns / p_.lanes),
         b_(function->getContext()),
         flow_(b_, source.traits.numbers),
-        core_(b_, shape_of(source, rows), [this](Value* b) { fetch_ahead(b); }),
+        core_(b_, shape_of(source, rows), [this](Value* a, Value* b) { fetch_ahead(a, b); }),
         ex_(source.kernel(), source.traits, b_, function),
         f_(function) {}
 
@@ -76,6 +77,10 @@ class TileWriter {
             .a_row_stride = s.a_row_stride(rows),
             .a_step = s.a_step(rows),
             .b_k_stride = p.b_k_stride,
+            .b_streams = p.b_streams,
+            .b_stream_stride = p.k * p.b_k_stride,
+            .a_padded = p.a_packed(),
+            .from_product = s.traits.aarch64,
             .unit = p.unit,
             .a_unsigned = p.a_form.is_unsigned,
             .b_unsigned = p.b_form.is_unsigned,
@@ -92,7 +97,7 @@ class TileWriter {
 
   // Where in the block of B to come this tile fetches: the task's tiles share it out.
   void plan_fetches();
-  void fetch_ahead(Value* b);
+  void fetch_ahead(Value* a, Value* b);
 
   // Of bytes: the sum of the products without the zero points. `width` columns from `j` of the
   // panel on, of row i of the tile; row and columns are bound.
@@ -178,13 +183,25 @@ void TileWriter::plan_fetches() {
       b_.CreateSelect(b_.CreateICmpSLT(line, flow_.index(lines)), distance, flow_.index(0));
 }
 
-void TileWriter::fetch_ahead(Value* b) {
+void TileWriter::fetch_ahead(Value* a, Value* b) {
+  const auto fetch = [&](Value* at, uint32_t locality) {
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {at, b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
+  };
+  if (p_.fetch_a) {
+    // The next tile's rows lie behind this one's; they come while these are used, as much a step.
+    Value* done = b_.CreatePtrDiff(b_.getFloatTy(), a, a_rows());
+    Value* at = b_.CreateMul(b_.CreateAdd(done, flow_.index(p_.k)), flow_.index(rows_));
+    for (int64_t line = 0; line < rows_ * p_.unroll; line += kLineElements) {
+      fetch(b_.CreateGEP(b_.getFloatTy(), a_rows(), b_.CreateAdd(at, flow_.index(line))),
+            kFetchNear);
+    }
+  }
   for (int64_t i = 0; i < fetch_lines_; ++i) {
     // May lie beyond B, so that it must not be called in bounds.
     Value* from = b_.CreateAdd(fetch_distance_, flow_.index(i * kLineElements));
     Value* at = b_.CreateGEP(b_.getFloatTy(), b, from);
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {at, b_.getInt32(0), b_.getInt32(kFetchLevel), b_.getInt32(1)});
+    fetch(at, kFetchLevel);
   }
 }
 
@@ -254,6 +271,7 @@ TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps) {
   // Only the last segment has a rest; its steps are fewer than a whole segment's.
   s.rest = flow_.index(p_.k % p_.unroll);
   s.always_rest = p_.segments == 1;
+  if (s.always_rest && !p_.of_bytes()) s.fixed_rest = static_cast<int>(p_.k % p_.unroll);
   if (p_.segments > 1) {
     Value* whole = b_.CreateICmpEQ(steps, flow_.index(kMatmulSegment / p_.unroll));
     s.rest = b_.CreateSelect(whole, flow_.index(0), s.rest);

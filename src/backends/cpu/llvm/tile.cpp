@@ -20,7 +20,7 @@ int registers_of(const TileShape& s, int times) {
 }  // namespace
 
 TileCore::TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
-                   std::function<void(Value* b)> before_steps)
+                   std::function<void(Value* a, Value* b)> before_steps)
     : b_(builder),
       flow_(builder),
       s_(shape),
@@ -47,6 +47,12 @@ Value* TileCore::load_a(Value* a, int row) {
   // Or LLVM would load two rows at once, away from where the order below has them.
   load->setVolatile(pipelined_ && packed_rows());
   return load;
+}
+
+Value* TileCore::load_columns(Value* b, int64_t step, int vector) {
+  const int together = s_.vectors / s_.b_streams;
+  return load_vector(b, step * s_.b_k_stride + vector / together * s_.b_stream_stride +
+                            vector % together * s_.lanes);
 }
 
 // The same number, of which LLVM does not know that: where A and B go on by the same step, it would
@@ -89,6 +95,7 @@ Value* TileCore::fma(Value* a, Value* b, Value* c) {
       return b_.CreateAdd(c, call(id, {}, {as(a, 16), as(b, 16)}));
     }
     default:
+      if (s_.from_product && c == zero()) return b_.CreateFMul(a, b);
       return b_.CreateIntrinsic(intrinsic::fma, {c->getType()}, {a, b, c});
   }
 }
@@ -149,17 +156,18 @@ TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps) {
   state.push_back(a);
   state.push_back(b);
   if (pipelined_ && steps.fewest > 0) {
-    state = k_loop_ahead(steps.whole, steps.fewest, state);
+    state = k_loop_ahead(steps, state);
   } else if (pipelined_ && steps.most > 0) {
     Value* any = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, steps.whole, flow_.index(1));
-    state = flow_.loop(flow_.index(0), any, 1, false, state, [&](Value*, const State& now) {
-      return k_loop_ahead(steps.whole, steps.fewest, now);
-    });
+    state = flow_.loop(flow_.index(0), any, 1, false, state,
+                       [&](Value*, const State& now) { return k_loop_ahead(steps, now); });
   } else if (steps.most > 0) {
     state = flow_.loop(flow_.index(0), steps.whole, 1, steps.fewest > 0, state,
                        [&](Value*, const State& now) { return k_steps(now); });
   }
-  if (steps.rest != nullptr) {
+  if (steps.fixed_rest > 0 && s_.a_by_lanes) {
+    state = rest_steps(std::move(state), steps.fixed_rest, steps.fewest > 0);
+  } else if (steps.rest != nullptr) {
     state = flow_.loop(flow_.index(0), steps.rest, 1, steps.always_rest, state,
                        [&](Value*, const State& now) {
                          State next = now;
@@ -173,20 +181,58 @@ TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps) {
   return state;
 }
 
-TileCore::State TileCore::k_loop_ahead(Value* steps, int64_t fewest, State state) {
+TileCore::State TileCore::rest_steps(State state, int rest, bool begun) {
+  Value* a = state.end()[-2];
+  Value* b = state.back();
+  // In place nothing beyond the row is read: what was read before is again, or two at a time.
+  const bool again = !s_.a_padded && begun;
+  const int together = s_.a_padded || begun ? s_.unroll : 2;
+  const int first = again ? s_.unroll - rest : 0;
+  auto* type = llvm::FixedVectorType::get(element_type(), static_cast<unsigned>(together));
+  std::vector<Value*> rows;
+  for (int i = 0; i < s_.rows && rest > 1; ++i) {
+    Value* at = flow_.at(a, i * s_.a_row_stride - first);
+    rows.push_back(b_.CreateAlignedLoad(type, at, llvm::Align(4)));
+  }
+  for (int k = 0; k < rest; ++k) {
+    if (rest == 1 || first + k >= together) {
+      k_step(flow_.at(a, k), flow_.at(b, k * s_.b_k_stride), state);
+      continue;
+    }
+    const std::vector<int> lane(static_cast<size_t>(s_.lanes), first + k);
+    std::vector<Value*> columns;
+    for (int v = 0; v < s_.vectors; ++v) {
+      columns.push_back(load_columns(b, k, v));
+    }
+    for (int i = 0; i < s_.rows; ++i) {
+      Value* x = b_.CreateShuffleVector(rows[static_cast<size_t>(i)], lane);
+      for (int v = 0; v < s_.vectors; ++v) {
+        Value*& sum = state[accumulator_at(i, s_.vectors, v)];
+        sum = fma(x, columns[static_cast<size_t>(v)], sum);
+      }
+    }
+  }
+  return state;
+}
+
+TileCore::State TileCore::k_loop_ahead(const TileSteps& steps, State state) {
   Value* b = state.back();
   state.pop_back();
   Value* a = state.back();
   state.pop_back();
   for (int i = 0; i < s_.rows; ++i) state.push_back(load_a(a, i));
-  for (int v = 0; v < s_.vectors; ++v) state.push_back(load_vector(b, v * s_.lanes));
+  for (int v = 0; v < s_.vectors; ++v) state.push_back(load_columns(b, 0, v));
   // An integer, so that LLVM's strength reduction leaves the rows' offsets in the instructions; a
   // pointer of its own for some rows cost 5 %.
   state.push_back(b_.CreatePtrToInt(a, b_.getInt64Ty()));
   state.push_back(b);
-  Value* ahead = b_.CreateSub(steps, flow_.index(1));
-  state = flow_.loop(flow_.index(0), ahead, 1, fewest > 1, state,
-                     [&](Value*, const State& now) { return k_steps_ahead(now, true); });
+  if (steps.fewest == 2 && steps.most == 2) {
+    state = k_steps_ahead(state, true);
+  } else if (steps.most > 1) {
+    Value* ahead = b_.CreateSub(steps.whole, flow_.index(1));
+    state = flow_.loop(flow_.index(0), ahead, 1, steps.fewest > 1, state,
+                       [&](Value*, const State& now) { return k_steps_ahead(now, true); });
+  }
   state = k_steps_ahead(state, false);
   state.erase(state.begin() + s_.rows * s_.vectors, state.end() - 2);
   state.end()[-2] = b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy());
@@ -199,6 +245,9 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
   const auto sums = state.begin();
   const auto rows = sums + s_.rows * s_.vectors;
   const auto columns = rows + s_.rows;
+  if (before_steps_ && load_next) {
+    before_steps_(b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy()), state.back());
+  }
   Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step * 4));
   if (load_next && packed_rows()) next_a = unknown(next_a);
   Value* a = b_.CreateIntToPtr(next_a, b_.getPtrTy());
@@ -221,7 +270,7 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
     for (int i = 0; i < s_.rows; ++i) {
       for (int j = 0; load_b && i < std::min(s_.rows, s_.vectors) && j < s_.vectors; ++j) {
         if (j * std::min(s_.rows, s_.vectors) / s_.vectors != i) continue;
-        columns[j] = load_vector(b, (k + 1) * s_.b_k_stride + j * s_.lanes);
+        columns[j] = load_columns(b, k + 1, j);
       }
       Value* x = b_.CreateShuffleVector(rows[i], lane);
       for (int v = 0; v < s_.vectors; ++v) {
@@ -238,7 +287,7 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
 TileCore::State TileCore::k_steps(State state) {
   Value* a = state.end()[-2];
   Value* b = state.back();
-  if (before_steps_) before_steps_(b);
+  if (before_steps_) before_steps_(a, b);
   std::vector<Value*> rows;
   for (int i = 0; s_.a_by_lanes && i < s_.rows; ++i) rows.push_back(load_a(a, i));
   for (int k = 0; k < s_.unroll; ++k) {
@@ -248,7 +297,7 @@ TileCore::State TileCore::k_steps(State state) {
     }
     std::vector<Value*> columns;
     for (int v = 0; v < s_.vectors; ++v) {
-      columns.push_back(load_vector(b, k * s_.b_k_stride + v * s_.lanes));
+      columns.push_back(load_columns(b, k, v));
     }
     const std::vector<int> lane(static_cast<size_t>(s_.lanes), k);
     for (int i = 0; i < s_.rows; ++i) {
@@ -266,7 +315,7 @@ TileCore::State TileCore::k_steps(State state) {
 
 void TileCore::k_step(Value* a, Value* b, State& acc) {
   std::vector<Value*> columns;
-  for (int v = 0; v < s_.vectors; ++v) columns.push_back(load_vector(b, v * s_.lanes));
+  for (int v = 0; v < s_.vectors; ++v) columns.push_back(load_columns(b, 0, v));
   for (int i = 0; i < s_.rows; ++i) {
     Value* x =
         b_.CreateAlignedLoad(element_type(), flow_.at(a, i * s_.a_row_stride), llvm::Align(4));

@@ -26,6 +26,13 @@ struct TileShape {
   int64_t a_row_stride = 0;  // elements between two rows of A
   int64_t a_step = 0;        // and between two groups of `unroll` k
   int64_t b_k_stride = 0;    // elements between two steps of k in B
+  int b_streams = 1;         // in which the vectors of a row lie, so many elements apart
+  int64_t b_stream_stride = 0;
+  // A has whole groups of `unroll` k, whatever the last of them holds beyond the end.
+  bool a_padded = false;
+  // Who adds +0 to the result, or adds the result to a total that began so, cannot tell a chain
+  // that begins with a product from one that begins by adding it to +0: only −0 would differ.
+  bool from_product = false;
   // Of bytes: what multiplies them, their signs, and whether it takes B's before A's. kMmla: both
   // are packed, and there is no rest of k.
   ByteUnit unit = ByteUnit::kNone;
@@ -43,6 +50,7 @@ struct TileSteps {
   int64_t most = 0;
   llvm::Value* rest = nullptr;  // null: none
   bool always_rest = false;
+  int fixed_rest = 0;  // what `rest` is, where it is always the same
 };
 
 class TileCore {
@@ -50,9 +58,9 @@ class TileCore {
   using Value = llvm::Value;
   using State = FlowBuilder::State;
 
-  // `before_steps` is called with B's pointer before each iteration that is not pipelined.
+  // `before_steps` is called with A's and B's pointers before each `unroll` steps of a loop.
   TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
-           std::function<void(Value* b)> before_steps = {});
+           std::function<void(Value* a, Value* b)> before_steps = {});
 
   // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0.
   State chain(Value* a, Value* b, const TileSteps& steps);
@@ -66,6 +74,7 @@ class TileCore {
  private:
   // States are the accumulators and at the end the pointers into A and B.
   Value* load_a(Value* a, int row);
+  Value* load_columns(Value* b, int64_t step, int vector);
   Value* unknown(Value* number);
   bool packed_rows() const { return s_.rows > 1 && s_.a_row_stride == s_.unroll; }
   // a·b + c in every lane, of f32 or of the bytes of its element.
@@ -76,12 +85,14 @@ class TileCore {
   State chain_in_twos(Value* a, Value* b, const TileSteps& steps);
   // `unroll` steps of k.
   State k_steps(State state);
+  // The last steps of k, fewer than `unroll`; `begun`: there are others before them.
+  State rest_steps(State state, int rest, bool begun);
   // One step of k; changes the accumulators.
   void k_step(Value* a, Value* b, State& state);
   // All steps, with loads ahead of the arithmetic: what the first fmas of an iteration need was
   // loaded in the one before. The last iteration stands by itself, so that nothing beyond the end
   // is read. Between accumulators and pointers the states have A's and B's vectors.
-  State k_loop_ahead(Value* steps, int64_t fewest, State state);
+  State k_loop_ahead(const TileSteps& steps, State state);
   State k_steps_ahead(State state, bool load_next);
 
   llvm::IRBuilder<>& b_;
@@ -89,7 +100,7 @@ class TileCore {
   const TileShape s_;
   const bool two_columns_;  // registers hold B's vectors of two steps of k
   const bool pipelined_;
-  std::function<void(Value* b)> before_steps_;
+  std::function<void(Value* a, Value* b)> before_steps_;
 };
 
 }  // namespace pyc::cpu
