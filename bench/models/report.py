@@ -38,13 +38,17 @@ def row_of(row, mode, limit):
         return figures
     numbers = dict.fromkeys(pair.group for pair in kept)
     ratios = [[_rounded(pair.ratio) for pair in kept if pair.group == number] for number in numbers]
-    estimate = median_of(ratios)
     figures |= {"a_ms": _rounded(statistics.median(pair.a_ns for pair in kept) * 1e-6),
-                "b_ms": _rounded(statistics.median(pair.b_ns for pair in kept) * 1e-6),
-                "ratios": ratios, "ratio_stdev": _rounded(statistics.pstdev(flat(ratios))), **_estimate(estimate)}
-    if len(kept) >= MINIMUM_PAIRS:
-        figures["verdict"] = _verdict(mode, estimate, limit)
-    return figures
+                "b_ms": _rounded(statistics.median(pair.b_ns for pair in kept) * 1e-6)}
+    return judged(figures, ratios, mode, limit)
+
+
+def judged(figures, ratios, mode, limit):
+    """The figures with what the ratios of their kept pairs, in groups, say."""
+    estimate = median_of(ratios)
+    enough = len(flat(ratios)) >= MINIMUM_PAIRS
+    return {**figures, "ratios": ratios, "ratio_stdev": _rounded(statistics.pstdev(flat(ratios))), **_estimate(estimate),
+            "verdict": _verdict(mode, estimate, limit) if enough else "inconclusive"}
 
 
 def means_of(rows, mode, limit):

@@ -17,6 +17,7 @@ sys.path.insert(0, str(MODELS))
 import chart
 import check_baseline
 import intervals
+import join
 import report
 from pairs import Best, Pair, Rules, Series
 from session import Row
@@ -42,6 +43,23 @@ def document(*rows, mode="rivals"):
     return {"format": report.FORMAT, "mode": mode, "date": "2026-01-02T03:04:05Z", "commit": "abc", "machine": machine,
             "load_average": 0.1, "settings": settings, "engines": {"PyC": {"version": "0.1.0"}}, "rows": figures,
             "means": report.means_of(figures, mode, 1.03)}
+
+
+class Joined(unittest.TestCase):
+    def test_pairs_of_short_runs_decide_together(self):
+        halves = [document(row(count=12, seed=seed)) for seed in (1, 2)]
+        self.assertEqual([half["rows"][0]["verdict"] for half in halves], ["inconclusive"] * 2)
+        halves[1]["commit"] = "def"
+        whole = join.join(halves)
+        (found,) = whole["rows"]
+        self.assertEqual((found["kept"], found["tries"], found["verdict"], len(found["ratios"])), (24, 24, "faster", 6))
+        self.assertEqual((whole["commit"], report.problems(whole), whole["means"][0]["verdict"]), ("abc, def", [], "faster"))
+
+    def test_models_of_one_run_are_kept_and_machines_never_mixed(self):
+        one, other = document(row(model="mlp")), document(row(model="bert"))
+        self.assertEqual([each["model"] for each in join.join([one, other])["rows"]], ["bert", "mlp"])
+        other["machine"] = {**other["machine"], "cores": 4}
+        self.assertRaises(ValueError, join.join, [one, other])
 
 
 class Rows(unittest.TestCase):
