@@ -159,6 +159,7 @@ TEST(CudaAttentionHalves, TilesOfTwoHeads) {
       {"bf16", 2, 2, 1, 290, 200, 40, 64, ""},
       {"bf16", 1, 5, 5, 300, 384, 64, 64, ", causal=true, past=60"},
       {"bf16", 2, 2, 1, 320, 256, 64, 64, ", causal=true, past=-140"},
+      {"bf16", 1, 4, 4, 512, 256, 64, 64, ", causal=true, past=-256"},
       {"bf16", 1, 3, 3, 390, 512, 64, 64, ", left_window=20, right_window=3, past=100"},
   };
   for (const HeadsOfHalves& s : kShapes) expect_bits_of_cuts(halves_text(s), {4});

@@ -32,7 +32,6 @@ constexpr double kColumnClocks = 9.4;         // the same, a column
 constexpr double kEdgeClocks = 610.0;         // of blocks of keys with a limit in them, a tile
 constexpr double kBesideShare = 0.45;   // of these, where other blocks of threads run meanwhile
 constexpr double kNextTileShare = 0.4;  // and for a further tile in turn
-constexpr double kSharedTurnsShare = 1.025;  // of a block of keys, by three groups in turns
 // A group that copies for others can go on to the next tile while they end one.
 constexpr int64_t kInTurns = 0;  // as many as keep every multiprocessor busy
 constexpr int64_t kFewTurns = 4;
@@ -126,9 +125,8 @@ double halves_cost_ns(const lower::Attention& a, const AttentionCut& cut, int64_
                        : cut.groups == 2 ? kApartClocks
                                          : kSharedClocks;
   const double alone = cut.apart ? kAloneApartClocks : kAloneClocks;
-  const double in_turns = cut.turns > 1 && cut.groups == 3 ? kSharedTurnsShare : 1.0;
   const double block =
-      in_turns * std::max(beside * groups > 1.0 ? 0.0 : alone, beside * groups * (unit + issue));
+      std::max(beside * groups > 1.0 ? 0.0 : alone, beside * groups * (unit + issue));
   const double first = groups * (kTileEndsClocks + kColumnClocks * static_cast<double>(a.columns)) *
                        (together == 1 ? 1.0 : beside * kBesideShare);
   const double next = first * kNextTileShare;

@@ -9,6 +9,9 @@
 // registers left to them. Scores stay in the registers the unit leaves them in: the 64 lanes of a
 // row's sum are additions of one thread, then of its four neighbours. As weights they are the
 // unit's operand for the values.
+//
+// Three groups in turns have tiles of 64 queries each, one after the other through all heads. Where
+// the three are of two heads, stages of both come in turn, and a group passes over the other's.
 
 #include <cstdint>
 #include <string>
