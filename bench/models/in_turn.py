@@ -2,11 +2,13 @@
 """PyC and ONNX Runtime with one model in one process, run in turn on the same cores: what other programs on the machine take
 from one they take from the other too.
 
-  bench/models/in_turn.py LIBPYC.so MODEL.onnx [--threads N] [--seconds S] [--least-pairs N] [--most-pairs N]
+  bench/models/in_turn.py LIBPYC.so MODEL.onnx [--threads N] [--seconds S] [--least-pairs N] [--most-pairs N] [--warm S] [--cores 0,2]
 
 Prints one line of JSON: the median of the ratios of adjacent timings (above 1 where PyC is faster) with its interval, medians and
-least times in ms, the pairs, the cores, and how far the outputs lie apart as a part of the largest magnitude. Threads get a core
-each where there are that many: the second hyperthread of a core is taken only after the last core.
+least times in ms, the pairs, the cores, and how far the outputs lie apart as a part of the largest magnitude. A timing is the
+median of --warm seconds of runs after as long a time of runs that do not count; 0: the second run after a rest. Threads get a core
+each where there are that many: the second hyperthread of a core is taken only after the last core. --cores names them where the
+system does not know which are hyperthreads of one core, as in some virtual machines.
 """
 
 import argparse
@@ -27,7 +29,6 @@ LOOK_S = 0.001
 QUIET = 0.2  # of a core
 MOST_LOOKS = 100
 LONG_S = 0.02  # a run beside which the first microseconds do not count
-BLOCK_S = 0.002
 
 
 def siblings(cpu):
@@ -82,13 +83,15 @@ def settle():
             return
 
 
-def block(run, usual, threads):
+def block(run, usual, threads, warm):
     """The median of a few runs, after the other engine's threads have gone to sleep and this one's are awake."""
     if threads > 1:
         settle()
-    if usual < LONG_S:
-        once(run)
-    return statistics.median(once(run) for _ in range(max(1, int(BLOCK_S / usual))))
+    runs = max(1, int(warm / usual))
+    if usual < LONG_S or threads > 1:
+        for _ in range(runs):
+            run()
+    return statistics.median(once(run) for _ in range(runs))
 
 
 def apart(a, b):
@@ -108,8 +111,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--least-pairs", type=int, default=6)
     parser.add_argument("--most-pairs", type=int, default=60)
+    parser.add_argument("--warm", type=float, default=0.02)
+    parser.add_argument("--cores")
     options = parser.parse_args()
-    cores = cores_for(options.threads)
+    cores = [int(core) for core in options.cores.split(",")] if options.cores else cores_for(options.threads)
     inputs = inputs_of(options.model)
     os.sched_setaffinity(0, cores)
     command = {"library": options.library, "model": options.model, "threads": options.threads}
@@ -121,7 +126,7 @@ def main():
         order = (0, 1) if len(pairs) % 2 == 0 else (1, 0)
         times = [0.0, 0.0]
         for i in order:
-            times[i] = block(engines[i].run, usual[i], options.threads)
+            times[i] = block(engines[i].run, usual[i], options.threads, options.warm)
         pairs.append(times)
     ratio = intervals.median_of([[b / a for a, b in pairs]])
     ours, theirs = zip(*pairs)
