@@ -40,21 +40,6 @@ void spin_until(Done done, int64_t spin_ns) {
   } while (now_ns() < deadline);
 }
 
-struct Range {
-  int64_t begin;
-  int64_t end;
-};
-
-// Part i of `parts` contiguous ones, of which the first have one more where they cannot be equal.
-Range share_of(Range all, int64_t parts, int64_t i) {
-  const int64_t length = (all.end - all.begin) / parts;
-  const int64_t longer = (all.end - all.begin) % parts;
-  const int64_t begin = all.begin + length * i + std::min(i, longer);
-  return {begin, begin + length + (i < longer ? 1 : 0)};
-}
-
-int64_t pieces_of(Range part) { return std::min(part.end - part.begin, ThreadPool::kPieces); }
-
 Status refused(int threads, int error) noexcept {
   try {
     return {Code::kOutOfMemory, fmt::format("thread pool: cannot start {} threads: {}", threads,
@@ -67,29 +52,19 @@ Status refused(int threads, int error) noexcept {
 }  // namespace
 
 struct alignas(64) ThreadPool::Worker {
-  // Begins a piece of this worker's part of job `number`: how many were left with it, 0 if none.
-  // Also 0 for a job that is over: all its pieces were begun. Looks before it asks for the line, as
-  // looks at many workers overlap.
-  uint32_t take(uint32_t number) {
-    uint64_t seen = left.load(std::memory_order_relaxed);
-    while (seen >> 32 == number && static_cast<uint32_t>(seen) != 0) {
-      if (left.compare_exchange_weak(seen, seen - 1)) return static_cast<uint32_t>(seen);
-    }
-    return 0;
+  // Whether this call is the one to run the part of job `number`. False for a job that is over: the
+  // part of every job is claimed, one after another.
+  bool claim(uint32_t number) {
+    uint32_t before = number - 1;
+    return claimed.compare_exchange_strong(before, number);
   }
-  // By the holder of busy_, who alone writes them. Stores, which unlike additions do not wait for
-  // the line.
-  void give_pieces(uint32_t number, int64_t pieces) {
-    left.store(uint64_t{number} << 32 | static_cast<uint32_t>(pieces), std::memory_order_relaxed);
-  }
-  void give_ticket(uint32_t number) { ticket.store(number, std::memory_order_release); }
 
-  std::atomic<uint32_t> ticket{0};  // the last job that this worker has a part of
+  std::atomic<uint32_t> ticket{0};   // counts the jobs given to this worker
+  std::atomic<uint32_t> claimed{0};  // the last whose part was begun, by it or by the caller
   std::atomic<bool> parked{false};
-  std::atomic<uint64_t> left{0};  // a job's number, and how many pieces of the part are not begun
-  std::atomic<int> core{-1};      // where it parked or woke up last
-  bool waits = false;             // of the holder of busy_: whether it must be woken
-  int start = -1;                 // of the same: and where
+  std::atomic<int> core{-1};  // where it parked or woke up last
+  bool waits = false;         // of the holder of busy_: whether it must be woken
+  int start = -1;             // of the same: and where
   std::thread thread;
 };
 
@@ -97,7 +72,7 @@ struct alignas(64) ThreadPool::Worker {
 ThreadPool::ThreadPool(int threads)
     : threads_(threads),
       spin_ns_(threads <= core_count() ? kSpinNs : 0),
-      workers_(std::make_unique<Worker[]>(static_cast<size_t>(threads))) {}
+      workers_(std::make_unique<Worker[]>(static_cast<size_t>(threads - 1))) {}
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
@@ -118,14 +93,14 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
 
 void ThreadPool::start() {
   for (int t = 1; t < threads_; ++t) {
-    workers_[t].thread = std::thread([this, t] { worker_loop(t); });
+    workers_[t - 1].thread = std::thread([this, t] { worker_loop(t); });
   }
 }
 
 ThreadPool::~ThreadPool() {
   stopping_ = true;
   for (int t = 1; t < threads_; ++t) {
-    Worker& worker = workers_[t];
+    Worker& worker = workers_[t - 1];
     if (!worker.thread.joinable()) continue;  // start() failed before it
     worker.ticket.fetch_add(1);
     worker.ticket.notify_one();
@@ -136,44 +111,37 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::parallel_for(int64_t n, Task task, void* ctx) {
   if (n <= 0) return;
   const int parts = static_cast<int>(std::min<int64_t>(n, threads_));
+  const Job job = {task, ctx, n, current_core()};
   if (parts == 1 || busy_.exchange(true, std::memory_order_acquire)) {
-    for (int t = 0; t < parts; ++t) {
-      const Range part = share_of({0, n}, threads_, t);
-      task(ctx, t, part.begin, part.end);
-    }
+    for (int t = 0; t < parts; ++t) run_part(job, t);
     return;
   }
-  job_ = {task, ctx, n, current_core()};
-  const uint32_t number = ++number_;
-  int64_t all = 0;
-  for (int t = 0; t < parts; ++t) {
-    const int64_t pieces = pieces_of(share_of({0, n}, threads_, t));
-    workers_[t].give_pieces(number, pieces);
-    all += pieces;
-  }
-  pending_.store(static_cast<int>(all), std::memory_order_relaxed);
+  job_ = job;
+  pending_.store(parts - 1, std::memory_order_relaxed);
   wake(parts);
-  pending_.fetch_sub(work(0, number, false));
+  run_part(job, 0);
+  run_unclaimed(job, parts);
   spin_until([this] { return pending_.load(std::memory_order_relaxed) == 0; }, spin_ns_);
   for (int left = pending_.load(); left != 0; left = pending_.load()) pending_.wait(left);
   busy_.store(false, std::memory_order_release);
 }
 
-int ThreadPool::work(int thread, uint32_t number, bool woken) {
-  int done = 0;
-  for (int i = 0; i < threads_; ++i) {
-    const int t = thread + i < threads_ ? thread + i : thread + i - threads_;
-    // Whoever begins a piece keeps its job alive: nothing of job_ may be read before.
-    while (const int64_t left = workers_[t].take(number)) {
-      if (woken && done == 0 && spin_ns_ != 0) look_around(thread);
-      const Range part = share_of({0, job_.n}, threads_, t);
-      const int64_t pieces = pieces_of(part);
-      const Range piece = share_of(part, pieces, pieces - left);
-      job_.task(job_.ctx, thread, piece.begin, piece.end);
-      ++done;
-    }
+// A worker may take long to get a core: other programs run too.
+void ThreadPool::run_unclaimed(const Job& job, int parts) {
+  for (int t = 1; t < parts; ++t) {
+    Worker& worker = workers_[t - 1];
+    if (!worker.claim(worker.ticket.load(std::memory_order_relaxed))) continue;
+    run_part(job, t);
+    pending_.fetch_sub(1);
   }
-  return done;
+}
+
+void ThreadPool::run_part(const Job& job, int thread) const {
+  const int64_t length = job.n / threads_;
+  const int64_t longer = job.n % threads_;  // that many parts, the first ones, have one more
+  const int64_t begin = length * thread + std::min<int64_t>(thread, longer);
+  const int64_t end = begin + length + (thread < longer ? 1 : 0);
+  job.task(job.ctx, thread, begin, end);
 }
 
 // A woken thread is often put on the core of the one that wakes it, and where the system takes
@@ -182,15 +150,12 @@ int ThreadPool::work(int thread, uint32_t number, bool woken) {
 // one they parked on, unless another thread is there.
 void ThreadPool::wake(int parts) {
   const auto each = [&](const auto& visit) {
-    for (int t = 1; t < parts; ++t) visit(workers_[t]);
+    for (int t = 1; t < parts; ++t) visit(workers_[t - 1]);
   };
-  const auto give = [number = number_](Worker& worker) { worker.give_ticket(number); };
   if (!crowded_.load(std::memory_order_relaxed)) {
-    each(give);
-    // Either a worker is seen to be parked here, or it sees its ticket before it sleeps.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
     each([](Worker& worker) {
-      if (worker.parked.load(std::memory_order_relaxed)) worker.ticket.notify_one();
+      worker.ticket.fetch_add(1);
+      worker.ticket.notify_one();
     });
     return;
   }
@@ -207,11 +172,10 @@ void ThreadPool::wake(int parts) {
     worker.start = free ? core : -1;
     take_core(taken, worker.start);
   });
-  each(give);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   each([&](Worker& worker) {
+    worker.ticket.fetch_add(1);
     if (!worker.waits) {
-      if (worker.parked.load(std::memory_order_relaxed)) worker.ticket.notify_one();
+      worker.ticket.notify_one();
       return;
     }
     const StartOnCore start(worker.thread.native_handle(), worker.start, taken);
@@ -223,17 +187,17 @@ void ThreadPool::wake(int parts) {
 void ThreadPool::look_around(int thread) {
   const int here = current_core();
   bool crowded = here == job_.core;
-  workers_[thread].core.store(here, std::memory_order_relaxed);
+  workers_[thread - 1].core.store(here, std::memory_order_relaxed);
   if (crowded_.load(std::memory_order_relaxed)) return;
   for (int t = 1; t < threads_; ++t) {
-    crowded |= t != thread && workers_[t].core.load(std::memory_order_relaxed) == here;
+    crowded |= t != thread && workers_[t - 1].core.load(std::memory_order_relaxed) == here;
   }
   if (crowded) crowded_.store(true, std::memory_order_relaxed);
 }
 
 void ThreadPool::worker_loop(int thread) {
   const FpStateGuard fp_state;
-  Worker& worker = workers_[thread];
+  Worker& worker = workers_[thread - 1];
   const std::atomic<uint32_t>& ticket = worker.ticket;
   for (uint32_t seen = 0;;) {
     spin_until([&] { return ticket.load(std::memory_order_relaxed) != seen; }, spin_ns_);
@@ -246,9 +210,12 @@ void ThreadPool::worker_loop(int thread) {
     }
     seen = ticket.load();
     if (stopping_) return;
-    const int done = work(thread, seen, park);
+    // Whoever claims a part keeps its job alive: nothing of job_ may be read before.
+    if (!worker.claim(seen)) continue;
+    if (park && spin_ns_ != 0) look_around(thread);
+    run_part(job_, thread);
     // The last one wakes the caller; the others leave it asleep.
-    if (done != 0 && pending_.fetch_sub(done) == done) pending_.notify_one();
+    if (pending_.fetch_sub(1) == 1) pending_.notify_one();
   }
 }
 

@@ -4,18 +4,11 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/fp_state.h"
@@ -30,25 +23,24 @@ std::unique_ptr<ThreadPool> make_pool(int threads) {
   return std::move(pool).value();
 }
 
-// What one parallel_for did, piece by piece.
+// What one parallel_for did. Each thread writes its own part only.
 struct Record {
-  struct Piece {
+  struct Part {
     int64_t begin = 0;
     int64_t end = 0;
-    int thread = 0;
+    int calls = 0;
     std::thread::id id;
   };
-  std::mutex mutex;
-  std::vector<Piece> pieces;
+  std::vector<Part> parts;
+
+  explicit Record(int threads) : parts(static_cast<size_t>(threads)) {}
 
   static void task(void* ctx, int thread, int64_t begin, int64_t end) {
-    auto& record = *static_cast<Record*>(ctx);
-    const std::lock_guard lock(record.mutex);
-    record.pieces.push_back({begin, end, thread, std::this_thread::get_id()});
-  }
-  void sort() {
-    std::sort(pieces.begin(), pieces.end(),
-              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    Part& part = static_cast<Record*>(ctx)->parts.at(static_cast<size_t>(thread));
+    part.begin = begin;
+    part.end = end;
+    part.id = std::this_thread::get_id();
+    ++part.calls;
   }
 };
 
@@ -67,31 +59,18 @@ class Meeting {
   std::atomic<int> missing_;
 };
 
-// `parts` lengths that differ by at most one, longer ones first.
-std::vector<int64_t> lengths_of(int64_t n, int64_t parts) {
-  std::vector<int64_t> out;
-  for (int64_t i = 0; i < parts; ++i) out.push_back(n / parts + (i < n % parts ? 1 : 0));
-  return out;
-}
-
-// Without gaps; each thread's part in pieces, nothing called for empty ones. `whole`: the caller
-// ran its parts itself.
-void expect_partition(Record& record, int64_t n, int threads, bool whole = false) {
-  record.sort();
-  std::vector<int64_t> wanted;
-  for (const int64_t part : lengths_of(n, threads)) {
-    if (part == 0) continue;
-    const int64_t pieces = whole ? 1 : std::min(part, ThreadPool::kPieces);
-    for (const int64_t piece : lengths_of(part, pieces)) wanted.push_back(piece);
-  }
-  ASSERT_EQ(record.pieces.size(), wanted.size()) << n;
+// In order, without gaps, longer parts first, nothing called for empty parts.
+void expect_partition(const Record& record, int64_t n) {
+  const int64_t threads = static_cast<int64_t>(record.parts.size());
   int64_t next = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    ASSERT_EQ(record.pieces[i].begin, next);
-    next += wanted[i];
-    ASSERT_EQ(record.pieces[i].end, next);
-    ASSERT_GE(record.pieces[i].thread, 0);
-    ASSERT_LT(record.pieces[i].thread, threads);
+  for (int64_t t = 0; t < threads; ++t) {
+    const Record::Part& part = record.parts[static_cast<size_t>(t)];
+    const int64_t length = n / threads + (t < n % threads ? 1 : 0);
+    ASSERT_EQ(part.calls, length > 0 ? 1 : 0) << "part " << t << " of " << n;
+    if (length == 0) continue;
+    ASSERT_EQ(part.begin, next);
+    ASSERT_EQ(part.end, next + length);
+    next = part.end;
   }
   ASSERT_EQ(next, n);
 }
@@ -101,26 +80,26 @@ TEST(ThreadPool, PartitionCoversEveryIterationOnce) {
     const std::unique_ptr<ThreadPool> pool = make_pool(threads);
     EXPECT_EQ(pool->threads(), threads);
     for (const int64_t n : {0, 1, 2, 3, 6, 7, 8, 13, 14, 15, 100, 1000, 1 << 20}) {
-      Record record;
+      Record record(threads);
       pool->parallel_for(n, Record::task, &record);
-      expect_partition(record, n, threads, threads == 1);
+      expect_partition(record, n);
     }
-    Record huge;
+    Record huge(threads);
     pool->parallel_for(std::numeric_limits<int64_t>::max(), Record::task, &huge);
-    expect_partition(huge, std::numeric_limits<int64_t>::max(), threads, threads == 1);
+    expect_partition(huge, std::numeric_limits<int64_t>::max());
   }
 }
 
 TEST(ThreadPool, NegativeLengthRunsNothing) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Record record;
+  Record record(2);
   pool->parallel_for(-5, Record::task, &record);
-  EXPECT_TRUE(record.pieces.empty());
+  EXPECT_EQ(record.parts[0].calls + record.parts[1].calls, 0);
 }
 
-TEST(ThreadPool, ThreadsHaveIdsOfTheirOwnAndTheCallerHasTheFirst) {
+TEST(ThreadPool, PartZeroRunsOnTheCallerAndTheOthersElsewhere) {
   struct Met {
-    Record record;
+    Record record{3};
     Meeting meeting{3};
     static void task(void* ctx, int thread, int64_t begin, int64_t end) {
       auto* self = static_cast<Met*>(ctx);
@@ -129,81 +108,55 @@ TEST(ThreadPool, ThreadsHaveIdsOfTheirOwnAndTheCallerHasTheFirst) {
     }
   };
   const std::unique_ptr<ThreadPool> pool = make_pool(3);
-  std::map<int, std::thread::id> ids;
-  for (int loop = 0; loop < 20; ++loop) {
-    Met met;
-    pool->parallel_for(3, Met::task, &met);
-    std::set<int> here;
-    for (const Record::Piece& piece : met.record.pieces) {
-      EXPECT_EQ(ids.try_emplace(piece.thread, piece.id).first->second, piece.id);
-      here.insert(piece.thread);
-    }
-    EXPECT_EQ(here.size(), 3U);
-  }
-  EXPECT_EQ(ids.at(0), std::this_thread::get_id());
-}
-
-// A thread that does not get on with its first piece is left only that one.
-TEST(ThreadPool, OthersRunThePiecesOfAThreadThatIsHeldUp) {
-  struct Held {
-    Record record;
-    std::atomic<int64_t> others{0};
-    static void task(void* ctx, int thread, int64_t begin, int64_t end) {
-      auto* self = static_cast<Held*>(ctx);
-      Record::task(&self->record, thread, begin, end);
-      if (begin != 0) {
-        self->others += end - begin;
-        return;
-      }
-      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-      while (self->others < 28 && std::chrono::steady_clock::now() < deadline) sched_yield();
-    }
-  };
-  const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Held held;
-  pool->parallel_for(32, Held::task, &held);
-  // The first piece is [0, 4): nobody but its thread runs it, and all others come to an end first.
-  EXPECT_EQ(held.others, 28);
-  expect_partition(held.record, 32, 2);
+  Met one;
+  Met two;
+  pool->parallel_for(3, Met::task, &one);
+  pool->parallel_for(300, Met::task, &two);
+  const Record& first = one.record;
+  const Record& second = two.record;
+  EXPECT_EQ(first.parts[0].id, std::this_thread::get_id());
+  EXPECT_NE(first.parts[1].id, first.parts[0].id);
+  EXPECT_NE(first.parts[2].id, first.parts[1].id);
+  for (int t = 0; t < 3; ++t) EXPECT_EQ(first.parts[t].id, second.parts[t].id) << t;
 }
 
 // A worker that sleeps takes longer to begin than a caller to do nothing.
-TEST(ThreadPool, PiecesThatNobodyBeganRunOnTheCaller) {
+TEST(ThreadPool, PartsThatNobodyBeganRunOnTheCaller) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
   int on_caller = 0;
   for (int loop = 0; loop < 1000 && on_caller == 0; ++loop) {
-    Record record;
+    Record record(2);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it parks
     pool->parallel_for(10, Record::task, &record);
-    expect_partition(record, 10, 2);
-    on_caller += record.pieces.back().id == std::this_thread::get_id() ? 1 : 0;
+    expect_partition(record, 10);
+    on_caller += record.parts[1].id == std::this_thread::get_id() ? 1 : 0;
   }
   EXPECT_GT(on_caller, 0);
 }
 
 TEST(ThreadPool, OneIterationRunsInline) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Record record;
+  Record record(2);
   pool->parallel_for(1, Record::task, &record);
-  ASSERT_EQ(record.pieces.size(), 1U);
-  EXPECT_EQ(record.pieces[0].id, std::this_thread::get_id());
-  EXPECT_EQ(record.pieces[0].thread, 0);
+  EXPECT_EQ(record.parts[0].id, std::this_thread::get_id());
+  EXPECT_EQ(record.parts[1].calls, 0);
 }
 
 struct Sum {
   std::vector<int64_t> values;
-  int64_t partial[8] = {};  // by thread, as scratch is
+  int64_t partial[8] = {};
 
   static void task(void* ctx, int thread, int64_t begin, int64_t end) {
     Sum& sum = *static_cast<Sum*>(ctx);
+    sum.partial[thread] = 0;
     for (int64_t i = begin; i < end; ++i) {
       sum.values[static_cast<size_t>(i)] += i;
       sum.partial[thread] += sum.values[static_cast<size_t>(i)];
     }
   }
-  int64_t take_total() {
+  int64_t total() const {
     int64_t all = 0;
-    for (int64_t& p : partial) all += std::exchange(p, 0);
+    for (const int64_t p : partial) all += p;
     return all;
   }
 };
@@ -218,7 +171,7 @@ TEST(ThreadPool, ManyShortLoops) {
     sum.values.assign(kLength, 0);
     for (int64_t loop = 1; loop <= loops; ++loop) {
       pool->parallel_for(kLength, Sum::task, &sum);
-      ASSERT_EQ(sum.take_total(), loop * kLength * (kLength - 1) / 2);
+      ASSERT_EQ(sum.total(), loop * kLength * (kLength - 1) / 2);
     }
   }
 }
@@ -232,7 +185,7 @@ TEST(ThreadPool, ConcurrentCallersGetTheSameParts) {
       Sum sum;
       sum.values.assign(static_cast<size_t>(n), 0);
       pool->parallel_for(n, Sum::task, &sum);
-      if (sum.take_total() != n * (n - 1) / 2) ++wrong;
+      if (sum.total() != n * (n - 1) / 2) ++wrong;
     }
   };
   std::vector<std::thread> callers;
@@ -243,21 +196,22 @@ TEST(ThreadPool, ConcurrentCallersGetTheSameParts) {
 
 struct Nested {
   ThreadPool* pool;
-  std::array<Record, 2> records;
+  std::vector<Record> records;
 
-  static void task(void* ctx, int /*thread*/, int64_t begin, int64_t /*end*/) {
+  static void task(void* ctx, int thread, int64_t, int64_t) {
     Nested& nested = *static_cast<Nested*>(ctx);
-    nested.pool->parallel_for(10, Record::task, &nested.records[static_cast<size_t>(begin)]);
+    Record& record = nested.records[static_cast<size_t>(thread)];
+    nested.pool->parallel_for(10, Record::task, &record);
   }
 };
 
 TEST(ThreadPool, LoopInsideATaskRunsOnItsThreadUnderAllIds) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Nested nested = {pool.get(), {}};
+  Nested nested = {pool.get(), {Record(2), Record(2)}};
   pool->parallel_for(2, Nested::task, &nested);
-  for (Record& record : nested.records) {
-    expect_partition(record, 10, 2, true);
-    EXPECT_EQ(record.pieces[0].id, record.pieces[1].id);
+  for (const Record& record : nested.records) {
+    expect_partition(record, 10);
+    EXPECT_EQ(record.parts[0].id, record.parts[1].id);
   }
 }
 
