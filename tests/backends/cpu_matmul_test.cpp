@@ -385,6 +385,19 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));
 }
 
+// What a product is added to is fetched while its terms are summed (measured on aarch64).
+TEST(CpuMatmul, WhatAnEpilogueAddsIsFetched) {
+  const auto fetched = [](const CodegenTarget& target, Epilogue e) {
+    const Case c{.m = 20, .n = 40, .k = 64, .epilogue = e};
+    const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), {.b = true}, target, 1);
+    const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
+    return text->find("call void @llvm.prefetch") != std::string::npos;
+  };
+  EXPECT_TRUE(fetched(CodegenTarget::aarch64_neon(), Epilogue::kResidual));
+  EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), Epilogue::kBias));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), Epilogue::kResidual));
+}
+
 // Long rows are copied to the stack a segment at a time, where B is packed when the model is
 // compiled and segments are whole, else packed by a step of their own. Tiles of two heights,
 // several blocks of rows and columns, a rest of k, batches that share A and that do not.

@@ -38,6 +38,33 @@ int epilogue_cost(const loop::Kernel& kernel) {
   return count;
 }
 
+// A place that the epilogue reads.
+struct Place {
+  uint32_t buffer;
+  ExprId offset;
+};
+
+// Those that are an element's own, as what a product is added to has.
+std::vector<Place> own_places(const lower::Contraction& c) {
+  std::vector<Place> places;
+  if (c.m_var == kNone) return places;
+  const loop::Pool& pool = c.kernel->pool;
+  std::unordered_set<ExprId> seen;
+  const std::function<void(ExprId)> visit = [&](ExprId id) {
+    if (id == kNone || !seen.insert(id).second) return;
+    const loop::ExprNode& n = pool.node(id);
+    if (n.op != loop::Op::kLoad) {
+      for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
+      return;
+    }
+    const bool own = n.b == kNone && loop::depends_on(pool, n.a, c.m_var) &&
+                     loop::depends_on(pool, n.a, c.n_var);
+    if (own) places.push_back({static_cast<uint32_t>(n.imm), n.a});
+  };
+  for (const loop::Store& s : c.kernel->stores) visit(s.value);
+  return places;
+}
+
 class TileWriter {
  public:
   TileWriter(const MatmulSource& source, llvm::Function* function, int rows)
@@ -88,6 +115,9 @@ class TileWriter {
   }
 
   void panel(Value* column, Value* b);
+  // Fetches what the epilogue of a panel will read while its products are summed: rows lie too far
+  // apart for the machine to see it coming. What it writes was tried too and gains nothing more.
+  void fetch_epilogue(Value* column);
   // Adds segment `number` to the totals and, after the last one, is done with the tile.
   void add_segment(Value* number, Value* column, Value* a, Value* b);
   // The tile's accumulators after one segment, row by row.
@@ -214,7 +244,27 @@ void TileWriter::each_vector(const State& acc,
   }
 }
 
+void TileWriter::fetch_epilogue(Value* column) {
+  if (!s_.traits.aarch64) return;
+  const std::vector<Place> places = own_places(c_);
+  for (int i = 0; !places.empty() && i < rows_; ++i) {
+    ex_.scoped([&] {
+      ex_.bind(c_.m_var, b_.CreateAdd(row(), flow_.index(i)));
+      ex_.bind(c_.n_var, column);
+      for (const Place& place : places) {
+        Value* at = ex_.eval(place.offset);
+        ex_.here();
+        llvm::Type* type = ex_.ops().memory_type(s_.kernel().buffers[place.buffer].dtype, 1);
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                           {b_.CreateGEP(type, ex_.buffer(place.buffer), at), b_.getInt32(0),
+                            b_.getInt32(kFetchNear), b_.getInt32(1)});
+      }
+    });
+  }
+}
+
 void TileWriter::panel(Value* column, Value* b) {
+  fetch_epilogue(column);
   if (p_.segments == 1) {
     State done;
     each_vector(segment(a_rows(), b, flow_.index(p_.k / p_.unroll)), [&](Value* acc, int64_t) {
