@@ -333,6 +333,7 @@ Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Set
   const double theirs_s = quantile(theirs, settings.quantile);
   const double peak = quantile(peaks, 0.5);
   const int64_t moved = 4 * s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
+  if (threads > 1) usleep(kQuietUs);
   const double reading_s =
       1e-9 * static_cast<double>(moved) / bench::ReadProbe(threads).rate(moved);
   return {s,
