@@ -2,7 +2,7 @@
 """join.py OUT RESULT.json...: results of several short runs on one machine as one, in OUT.json, OUT.md and OUT.svg.
 
 Rows of the same model, threads and engines become one: the pairs of each run are groups of their own, as other processes took
-them. What a pair was dropped for was decided in its own run. The stamps are those of the first run; commits that differ are all named.
+them. What a pair was dropped for was decided in its own run. The stamps are those of the first run; the page names all runs.
 """
 
 import json
@@ -33,6 +33,22 @@ def joined_row(rows, mode, limit):
     return report.judged(out, [group for row in kept for group in row["ratios"]], mode, limit)
 
 
+def said_of(document, first):
+    """A run in one line: what it measured, and which settings the first one does not have."""
+    what = ", ".join(f"{model} ({'/'.join(sorted(threads))})" for model, threads in models_of(document).items())
+    others = [f"{name} {value}" for name, value in document["settings"].items() if value != first["settings"].get(name)]
+    return (f"{document['date']}, commit {document['commit']}, load {document['load_average']:.1f}: {what}"
+            + (f"; {', '.join(others)}" if others else ""))
+
+
+def models_of(document):
+    """The numbers of threads by model."""
+    found = {}
+    for row in document["rows"]:
+        found.setdefault(row["model"], set()).add(str(row["threads"]))
+    return found
+
+
 def join(documents):
     first = documents[0]
     for document in documents[1:]:
@@ -50,7 +66,7 @@ def join(documents):
             versions.setdefault(label, {})[facts["version"]] = None  # in their order, each once
     return {**first, "commit": ", ".join(dict.fromkeys(document["commit"] for document in documents)),
             "engines": {label: {"version": ", ".join(names)} for label, names in versions.items()},
-            "rows": rows, "means": report.means_of(rows, mode, limit)}
+            "runs": [said_of(document, first) for document in documents], "rows": rows, "means": report.means_of(rows, mode, limit)}
 
 
 def main():

@@ -130,6 +130,9 @@ def markdown(document):
     meaning = f"below 1: {document['rows'][0]['b']} is faster; at most {s['limit']:g} is wanted" if before_after else "above 1: PyC is faster"
     lines += [f"Ratio: median of the pairs' time of b over time of a, 95 % bootstrap interval ({meaning}). Fewer than "
               f"{MINIMUM_PAIRS} kept pairs decide nothing.", ""]
+    if "runs" in document:
+        lines += ["Joined from these runs, with the settings of the first unless said (model and threads):", "",
+                  *(f"- {run}" for run in document["runs"]), ""]
     lines += ["| model | threads | a | b | a, ms | b, ms | ratio | kept of tries (dropped) | verdict |", "|---|---|---|---|---|---|---|---|---|"]
     for row in document["rows"]:
         head = f"| {row['model']} | {row['threads']} | {row['a']} | {row['b']} | "

@@ -50,10 +50,12 @@ class Joined(unittest.TestCase):
         halves = [document(row(count=12, seed=seed)) for seed in (1, 2)]
         self.assertEqual([half["rows"][0]["verdict"] for half in halves], ["inconclusive"] * 2)
         halves[1]["commit"] = "def"
+        halves[1]["settings"] = {**halves[1]["settings"], "copy_floor": 0.7}
         whole = join.join(halves)
         (found,) = whole["rows"]
         self.assertEqual((found["kept"], found["tries"], found["verdict"], len(found["ratios"])), (24, 24, "faster", 6))
         self.assertEqual((whole["commit"], report.problems(whole), whole["means"][0]["verdict"]), ("abc, def", [], "faster"))
+        self.assertIn("- 2026-01-02T03:04:05Z, commit def, load 0.1: mlp (1); copy_floor 0.7\n", report.markdown(whole))
 
     def test_models_of_one_run_are_kept_and_machines_never_mixed(self):
         one, other = document(row(model="mlp")), document(row(model="bert"))
