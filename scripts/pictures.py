@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """pictures.py PYC: writes the pictures of the README into docs/pictures: models.svg, the figures of
-bench/results/models_neoverse_v1_all.md, and report.png, what a headless Chromium shows of a report that the program PYC writes.
-pictures.py --check: whether models.svg has the figures of that page.
+bench/results/models_neoverse_v1.json, and report.png, what a headless Chromium shows of a report that the program PYC writes.
+pictures.py --check: whether models.svg has the figures of that file.
 """
 
-import re
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FIGURES = "bench/results/models_neoverse_v1_all.md"
+FIGURES = "bench/results/models_neoverse_v1.json"
 PICTURES = ROOT / "docs" / "pictures"
 MODEL = ROOT / "tests" / "models" / "transformer_block.ir"
 sys.path[:0] = [str(ROOT / "bench" / "models"), str(ROOT / "tests" / "report")]
@@ -19,26 +19,11 @@ sys.path[:0] = [str(ROOT / "bench" / "models"), str(ROOT / "tests" / "report")]
 import browser  # noqa: E402
 import chart  # noqa: E402
 
-CELL = re.compile(r"([\d.]+) \(([\d.]+)–([\d.]+), \d+\)")
-
 
 def document():
-    """The page's table as the benchmark's runner has its figures."""
-    rows, means = [], []
-    for line in (ROOT / FIGURES).read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) != 3 or cells[0] in ("model", "---"):
-            continue
-        for threads, cell in enumerate(cells[1:], 1):
-            same = {"threads": threads, "a": "PyC", "b": "ONNX Runtime", "verdict": "inconclusive"}
-            if cells[0] == "geometric mean":
-                means.append({**same, "median": float(cell), "low": float(cell), "high": float(cell)})
-            else:
-                median, low, high = map(float, CELL.fullmatch(cell).groups())
-                rows.append({**same, "model": cells[0], "median": median, "low": low, "high": high})
-    machine = {"architecture": "aarch64", "cpu": "Neoverse-V1", "cores": 2, "kernel": "", "memory_gib": "", "features": []}
-    return {"mode": "rivals", "date": FIGURES, "commit": "few pairs", "machine": machine,
-            "engines": {"ONNX Runtime": {"version": "1.31.1"}}, "rows": rows, "means": means}
+    """What the benchmark's runner saw with two threads."""
+    whole = json.loads((ROOT / FIGURES).read_text(encoding="utf-8"))
+    return {**whole, **{part: [row for row in whole[part] if row["threads"] == 2] for part in ("rows", "means")}}
 
 
 def take_report(pyc):
