@@ -353,7 +353,7 @@ int cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, size_t bytes, Strea
   if (!is_allocated(to, bytes)) return kErrorInvalidValue;
   s.sent += static_cast<int64_t>(bytes);
   return enqueue(stream, [=] {
-    memcpy(reinterpret_cast<void*>(to), from, bytes);
+    if (bytes > 0) memcpy(reinterpret_cast<void*>(to), from, bytes);
     return int{kSuccess};
   });
 }
