@@ -2,7 +2,8 @@
 """join.py OUT RESULT.json...: results of several short runs on one machine as one, in OUT.json, OUT.md and OUT.svg.
 
 Rows of the same model, threads and engines become one: the pairs of each run are groups of their own, as other processes took
-them. What a pair was dropped for was decided in its own run. The stamps are those of the first run; the page names all runs.
+them. What a pair was dropped for was decided in its own run. The stamps are those of the first run; the page names all runs, also
+those of a RESULT that was joined before (give it first, since the others are described by how they differ from the first).
 """
 
 import json
@@ -64,9 +65,10 @@ def join(documents):
     for document in documents:
         for label, facts in document["engines"].items():
             versions.setdefault(label, {})[facts["version"]] = None  # in their order, each once
+    runs = [line for document in documents for line in document.get("runs") or [said_of(document, first)]]
     return {**first, "commit": ", ".join(dict.fromkeys(document["commit"] for document in documents)),
             "engines": {label: {"version": ", ".join(names)} for label, names in versions.items()},
-            "runs": [said_of(document, first) for document in documents], "rows": rows, "means": report.means_of(rows, mode, limit)}
+            "runs": runs, "rows": rows, "means": report.means_of(rows, mode, limit)}
 
 
 def main():

@@ -57,6 +57,11 @@ class Joined(unittest.TestCase):
         self.assertEqual((whole["commit"], report.problems(whole), whole["means"][0]["verdict"]), ("abc, def", [], "faster"))
         self.assertIn("- 2026-01-02T03:04:05Z, commit def, load 0.1: mlp (1); copy_floor 0.7\n", report.markdown(whole))
 
+    def test_what_was_joined_before_keeps_its_runs(self):
+        before = join.join([document(row(seed=1)), document(row(seed=2))])
+        after = join.join([before, document(row(model="bert"))])
+        self.assertEqual((len(before["runs"]), after["runs"][:2], len(after["runs"])), (2, before["runs"], 3))
+
     def test_models_of_one_run_are_kept_and_machines_never_mixed(self):
         one, other = document(row(model="mlp")), document(row(model="bert"))
         self.assertEqual([each["model"] for each in join.join([one, other])["rows"]], ["bert", "mlp"])
