@@ -27,6 +27,7 @@ struct Progress::Impl {
   std::string how_far;
   std::mutex mutex;
   std::condition_variable changed;
+  bool waits = false;
   bool over = false;
   std::atomic<double> done = 0.0;
   std::atomic<double> all = 0.0;
@@ -54,6 +55,8 @@ struct Progress::Impl {
 
   void show(bool terminal) {
     std::unique_lock lock(mutex);
+    waits = true;
+    changed.notify_one();
     const seconds step = terminal ? kOnTerminal : kInLog;
     int elapsed = 0;
     while (!changed.wait_for(lock, step, [this] { return over; })) {
@@ -77,6 +80,9 @@ Progress::Progress(const Command& command, std::string what) {
   impl_->what = std::move(what);
   const bool terminal = isatty(STDERR_FILENO) != 0;
   impl_->thread = std::thread([impl = impl_.get(), terminal] { impl->show(terminal); });
+  // Commands fork: a child would keep for ever what a thread that is just starting has locked.
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [this] { return impl_->waits; });
 }
 
 void Progress::part(double done, double all) {

@@ -29,7 +29,7 @@ struct Ended {
 };
 
 // Runs `body`, which returns an exit code, in a process of its own: it may crash or hang. This
-// process starts no threads before, so that the child may do anything.
+// process starts no threads before but that of Progress, which waits: the child may do anything.
 Ended in_child(int64_t time_limit, const std::function<int()>& body) {
   std::fflush(nullptr);
   const pid_t pid = ::fork();
