@@ -46,6 +46,25 @@ std::byte* map_with_guard(size_t usable) {
   return nullptr;
 }
 
+// Memory of several megabytes is read much faster from large pages: weights that no cache holds at
+// up to twice the rate in a virtual machine, where each page is looked up twice (decision 0091).
+constexpr size_t kLargePage = size_t{2} << 20;
+
+// `bytes` bytes, or null. The system is asked for large pages where a whole one fits, so that they
+// never take more memory than small ones.
+std::byte* allocate(size_t bytes) {
+  const bool is_large = bytes >= kLargePage;
+  void* made = nullptr;
+  if (posix_memalign(&made, is_large ? kLargePage : AlignedBuffer::kAlignment, bytes) != 0) {
+    return nullptr;
+  }
+#ifdef MADV_HUGEPAGE
+  // Refused where the system has none: nothing else depends on it.
+  if (is_large) madvise(made, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+  return static_cast<std::byte*>(made);
+}
+
 bool all_canary(const std::byte* begin, const std::byte* end) {
   return std::all_of(begin, end, [](std::byte b) { return b == AlignedBuffer::kCanary; });
 }
@@ -59,7 +78,7 @@ Result<AlignedBuffer> AlignedBuffer::create(size_t bytes, Mode mode) {
   if (bytes <= kMaxBytes) {
     const size_t capacity = handed_out(bytes);
     if (mode == Mode::kPlain) {
-      buffer.data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, capacity));
+      buffer.data_ = allocate(capacity);
     } else {
       buffer.map_size_ = round_up(capacity, page_size());
       buffer.map_ = map_with_guard(buffer.map_size_);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -20,7 +21,7 @@ using pyc::faults::Kind;
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __real_malloc(size_t size);
-void* __real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void** block, size_t alignment, size_t size);
 void __real_free(void* block);
 int __real_open(const char* path, int flags, mode_t mode);
 int __real_openat(int folder, const char* path, int flags, mode_t mode);
@@ -38,7 +39,7 @@ int __real_munmap(void* at, size_t size);
 int __real_mprotect(void* at, size_t size, int protection);
 
 void* __wrap_malloc(size_t size);
-void* __wrap_aligned_alloc(size_t alignment, size_t size);
+int __wrap_posix_memalign(void** block, size_t alignment, size_t size);
 void __wrap_free(void* block);
 int __wrap_open(const char* path, int flags, mode_t mode);
 int __wrap_openat(int folder, const char* path, int flags, mode_t mode);
@@ -86,7 +87,7 @@ void* plain(size_t size) {
 void* aligned(size_t size, std::align_val_t alignment) {
   if (refused(Kind::kNew, ENOMEM)) return nullptr;
   const auto unit = static_cast<size_t>(alignment);
-  void* block = __real_aligned_alloc(unit, (size + unit) / unit * unit);
+  void* block = std::aligned_alloc(unit, (size + unit) / unit * unit);
   pyc::faults::add_block(block);
   return block;
 }
@@ -137,11 +138,11 @@ void* __wrap_malloc(size_t size) {
   return block;
 }
 
-void* __wrap_aligned_alloc(size_t alignment, size_t size) {
-  if (refused(Kind::kMalloc, ENOMEM)) return nullptr;
-  void* block = __real_aligned_alloc(alignment, size);
-  pyc::faults::add_block(block);
-  return block;
+int __wrap_posix_memalign(void** block, size_t alignment, size_t size) {
+  if (pyc::faults::refused(Kind::kMalloc)) return ENOMEM;
+  const int error = __real_posix_memalign(block, alignment, size);
+  if (error == 0) pyc::faults::add_block(*block);
+  return error;
 }
 
 void __wrap_free(void* block) {

@@ -159,8 +159,9 @@ class TileWriter {
   llvm::Function* f_;
   Value* tile_ = nullptr;   // rows × tile_columns totals, on the stack or the caller's
   Value* panel_ = nullptr;  // of B, that is used
-  // From B as it is used to B as it is fetched, and how many lines per `unroll` steps of k.
-  Value* fetch_distance_ = nullptr;
+  // Where this tile's share of the block of B to come begins, and how many of its lines are fetched
+  // per `unroll` steps of k.
+  Value* fetched_ = nullptr;
   int64_t fetch_lines_ = 0;
 };
 
@@ -202,15 +203,15 @@ void TileWriter::plan_fetches() {
   const int64_t lines = p_.unroll * p_.b_k_stride / kLineElements;
   const int64_t tiles = p_.row_tiles / p_.m_blocks;
   fetch_lines_ = (lines + tiles - 1) / tiles;
-  // The panels to come lie behind those of this task.
+  // The panels to come lie behind those of this task. Each tile fetches a share that lies together,
+  // line after line, as the machine itself looks ahead; the share may end in the next one's.
   Value* columns = b_.CreateSub(column_end(), column_begin());
   Value* block = b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
   Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.number(tiles));
-  Value* line = b_.CreateMul(tile, flow_.index(fetch_lines_));
-  Value* distance = b_.CreateAdd(block, b_.CreateMul(line, flow_.index(kLineElements)));
-  // A tile with no share left asks for what it has.
-  fetch_distance_ =
-      b_.CreateSelect(b_.CreateICmpSLT(line, flow_.index(lines)), distance, flow_.index(0));
+  Value* share = b_.CreateUDiv(block, b_.CreateMul(flow_.number(tiles), flow_.index(kLineElements)));
+  Value* from = b_.CreateMul(b_.CreateMul(share, tile), flow_.index(kLineElements));
+  // May lie beyond B, so that it must not be called in bounds.
+  fetched_ = b_.CreateGEP(b_.getFloatTy(), b_panels(), b_.CreateAdd(block, from));
 }
 
 void TileWriter::fetch_ahead(Value* a, Value* b) {
@@ -227,11 +228,13 @@ void TileWriter::fetch_ahead(Value* a, Value* b) {
             kFetchNear);
     }
   }
+  if (fetch_lines_ == 0) return;
+  Value* done = b_.CreatePtrDiff(b_.getFloatTy(), b, b_panels());
+  Value* steps = b_.CreateExactUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
+  Value* at = b_.CreateMul(steps, flow_.index(fetch_lines_ * kLineElements));
   for (int64_t i = 0; i < fetch_lines_; ++i) {
-    // May lie beyond B, so that it must not be called in bounds.
-    Value* from = b_.CreateAdd(fetch_distance_, flow_.index(i * kLineElements));
-    Value* at = b_.CreateGEP(b_.getFloatTy(), b, from);
-    fetch(at, kFetchLevel);
+    Value* line = b_.CreateAdd(at, flow_.index(i * kLineElements));
+    fetch(b_.CreateGEP(b_.getFloatTy(), fetched_, line), kFetchLevel);
   }
 }
 
