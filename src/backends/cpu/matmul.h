@@ -129,12 +129,25 @@ struct MatmulPlan {
   int column_elements() const { return unit == ByteUnit::kMmla ? 2 : 1; }
   // As packed for a tile of so many rows: the unit may take them in twos.
   int packed_rows(int tile) const { return unit == ByteUnit::kMmla ? (tile + 1) / 2 * 2 : tile; }
-  // From one tile's packed rows of A to the next; f32's may lie closer.
+  // A as the tiles read it, tile after tile: [step of `unroll` elements][row][unroll]; of f32 that
+  // is broadcast from memory each row by itself, which takes fewer instructions to write.
+  bool a_packed() const { return rows != Rows::kInPlace; }
+  bool rows_apart() const { return a_packed() && !a_by_lanes && !of_bytes(); }
+  // What a packed row of f32 takes. Rows a multiple of a page apart would fall into one set of the
+  // cache.
+  int64_t row_room() const {
+    constexpr int64_t kPageElements = 1024;
+    const bool spread = rows_apart() && padded_k() % kPageElements == 0;
+    return padded_k() + (spread ? kLine / 4 : 0);
+  }
+  // In a packed tile of so many rows: from a row to the next, and from a step of k to the next.
+  int64_t a_row_stride() const { return rows_apart() ? row_room() : unroll; }
+  int64_t a_k_stride(int tile) const { return rows_apart() ? 1 : packed_rows(tile); }
+  // From one tile's packed rows to the next; f32's may lie closer.
   int64_t a_tile_elements() const {
+    if (!of_bytes()) return tile_rows * row_room();
     return packed_rows(tile_rows) * (padded_k() + (a_form.sums ? 1 : 0));
   }
-  // A as the tiles read it: [step of `unroll` elements][row][unroll], tile after tile.
-  bool a_packed() const { return rows != Rows::kInPlace; }
   bool by_segment() const { return rows == Rows::kBySegment; }
   int64_t tile_elements() const { return int64_t{tile_rows} * tile_columns; }
   // The most tiles of rows, and panels, that a task has.

@@ -127,13 +127,14 @@ runtime::Parameter pack_a(const MatmulPlan& plan, const lower::Contraction& cont
       const int64_t rows = tile < plan.tall_tiles ? plan.tile_rows : plan.tile_rows - 1;
       for (int64_t k = 0; k < plan.k; ++k) {
         source.row_at(matrix, row, rows, k, column.data());
-        float* step = out + (k / plan.unroll) * plan.unroll * rows + k % plan.unroll;
+        const int64_t step = k / plan.unroll * plan.unroll;
+        float* at = out + step * plan.a_k_stride(static_cast<int>(rows)) + k % plan.unroll;
         for (int64_t i = 0; i < rows; ++i) {
-          step[i * plan.unroll] = column[static_cast<size_t>(i)];
+          at[i * plan.a_row_stride()] = column[static_cast<size_t>(i)];
         }
       }
       row += rows;
-      out += rows * plan.padded_k();
+      out += rows * plan.row_room();
     }
   }
   return parameter_of(std::move(buffer));

@@ -275,7 +275,7 @@ void place_weights(const lower::Contraction& c, MatmulPlan& p) {
 
 void place_rows(const lower::Contraction& c, MatmulPlan& p) {
   if (!p.a_placed()) return;
-  const int64_t matrix = p.of_bytes() ? p.row_tiles * p.a_tile_elements() : p.m * p.padded_k();
+  const int64_t matrix = p.of_bytes() ? p.row_tiles * p.a_tile_elements() : p.m * p.row_room();
   p.a_matrices = batch_strides(c, c.a, matrix, p.a_batch_strides);
   p.a_bytes = p.a_matrices * matrix * 4;
   const bool beside_b =
@@ -568,8 +568,9 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   if (plan.rows == MatmulPlan::Rows::kPackedAhead) {
     needs.packed.push_back(
         {group.buffer_values[c.a.buffer], MatmulPlan::in_lines(plan.a_bytes),
-         fmt::format("{} tiles, {} of {} rows, by {} of {}", byte_form_text(plan, plan.a_form),
-                     plan.tall_tiles, plan.tile_rows, plan.unroll,
+         fmt::format("{} tiles, {} of {} rows, {} apart, by {} of {}",
+                     byte_form_text(plan, plan.a_form), plan.tall_tiles, plan.tile_rows,
+                     plan.a_row_stride(), plan.unroll,
                      operand_text(group, c.a, c.m_var, plan.m))});
   }
   return needs;
@@ -669,9 +670,10 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 }
 
 std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text) {
-  return fmt::format("{} {}x{} blocks {} {} pack {} in {} {}\n{}", plan.name, plan.row_tiles,
+  return fmt::format("{} {}x{} blocks {} {} pack {}{} in {} {}\n{}", plan.name, plan.row_tiles,
                      plan.panels, plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
-                     plan.a_parts, static_cast<int>(plan.weights), kernel_text);
+                     plan.rows_apart() ? " apart" : "", plan.a_parts,
+                     static_cast<int>(plan.weights), kernel_text);
 }
 
 }  // namespace pyc::cpu

@@ -166,7 +166,7 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row
     case MatmulPlan::Rows::kPackedAhead:
     case MatmulPlan::Rows::kPackedAtRun:
       if (p_.of_bytes()) return flow_.at(task.a, scaled(tile, p_.a_tile_elements()));
-      return flow_.at(task.a, scaled(row, p_.padded_k()));
+      return flow_.at(task.a, scaled(row, p_.row_room()));
     case MatmulPlan::Rows::kInPlace:
       return flow_.at(task.a, scaled(row, c_.a.row_stride));
     case MatmulPlan::Rows::kCopied:

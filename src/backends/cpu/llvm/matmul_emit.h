@@ -26,14 +26,15 @@ struct MatmulSource {
   bool linear_rows() const { return contraction().a.form == lower::Contraction::Form::kLinear; }
   // Elements between two rows and between two steps of `unroll` k, as the tiles read A.
   int64_t a_row_stride(int rows) const {
-    return plan.a_packed() ? plan.unroll : (rows > 1 ? contraction().a.row_stride : 0);
+    if (plan.a_packed()) return plan.a_row_stride();
+    return rows > 1 ? contraction().a.row_stride : 0;
   }
   // Whether there are tiles with one row less; at some number of rows, where that is an argument.
   bool has_low_tiles() const {
     return plan.tall_tiles < plan.row_tiles || (traits.numbers != nullptr && plan.tile_rows > 1);
   }
   int64_t a_step(int rows) const {
-    return plan.a_packed() ? plan.unroll * plan.packed_rows(rows) : plan.unroll;
+    return plan.unroll * (plan.a_packed() ? plan.a_k_stride(rows) : 1);
   }
 };
 

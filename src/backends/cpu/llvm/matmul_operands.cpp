@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 
 #include "backends/cpu/llvm/matmul_emit.h"
@@ -187,6 +188,23 @@ Value* turned(llvm::IRBuilder<>& b, std::vector<Value*> columns, int rows) {
   return columns[0];
 }
 
+// `count` elements of each row, [row][k], as a packed tile has them; `unroll` where rows are not
+// apart.
+void store_turned(llvm::IRBuilder<>& b, const MatmulPlan& p, Value* step, int rows, int count,
+                  Value* to) {
+  if (!p.rows_apart()) {
+    b.CreateAlignedStore(step, to, llvm::Align(4));
+    return;
+  }
+  FlowBuilder flow(b);
+  for (int i = 0; i < rows; ++i) {
+    std::vector<int> lanes(static_cast<size_t>(count));
+    std::iota(lanes.begin(), lanes.end(), i * count);
+    Value* row = b.CreateShuffleVector(step, lanes);
+    b.CreateAlignedStore(row, flow.at(to, i * p.a_row_stride()), llvm::Align(4));
+  }
+}
+
 // Rows that are not cut into parts are all packed with the first.
 void only_first_part(const lower::Contraction& c, llvm::Function* f, llvm::IRBuilder<>& b,
                      ExprEmitter& ex) {
@@ -209,6 +227,8 @@ class RunWriter {
         c_(source.contraction()),
         split_(std::move(split)),
         rows_(rows),
+        row_stride_(p_.a_row_stride()),
+        k_stride_(p_.a_k_stride(rows)),
         in_steps_(split_.digit % p_.unroll == 0),
         aarch64_(source.traits.aarch64),
         alike_(!source.has_low_tiles()),
@@ -248,10 +268,10 @@ class RunWriter {
   void run_of_rows(Value* high, Value* to);
   // Binds row i and calls body.
   void at_row(int i, const std::function<void()>& body);
-  // Binds each row; `at` is the first of its elements, in those of a step.
+  // Binds each row; `at` is where its first element lies in the tile.
   void each_row(const std::function<void(Value* at)>& body);
-  // The row that is bound, to the stack.
-  void row();
+  // The row that is bound, its elements side by side.
+  void row(Value* to);
   void run_at(Value* high, Value* to);
   // One run at `to`: its elements, or +0 where the guard is known to be false.
   void steps(Value* to, bool inside);
@@ -263,6 +283,8 @@ class RunWriter {
   const lower::Contraction& c_;
   const SplitOperand split_;
   const int rows_;
+  const int64_t row_stride_;  // in the packed tile
+  const int64_t k_stride_;
   const bool in_steps_;
   const bool aarch64_;
   const bool alike_;  // all tiles have the same number of rows
@@ -292,8 +314,9 @@ void RunWriter::run() {
     by_runs();
   } else {
     each_row([&](Value* i) {
-      row();
-      spread(flow_.at(f_->getArg(1), i));
+      Value* to = flow_.at(f_->getArg(1), i);
+      row(p_.rows_apart() ? to : stack_);
+      if (!p_.rows_apart()) spread(to);
     });
   }
   b_.CreateRetVoid();
@@ -303,7 +326,7 @@ void RunWriter::each_row(const std::function<void(Value* at)>& body) {
   flow_.loop(flow_.index(0), flow_.index(rows_), 1, true, [&](Value* i) {
     ex_.scoped([&] {
       if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(f_->getArg(2), i));
-      body(b_.CreateMul(i, flow_.index(p_.unroll)));
+      body(b_.CreateMul(i, flow_.index(row_stride_)));
     });
   });
 }
@@ -318,7 +341,7 @@ void RunWriter::by_runs() {
   // Measured on aarch64, where registers hold the addresses of all rows.
   const bool beside = aarch64_ && rows_ > 1 && run_lies_together();
   flow_.loop(share(part), end, 1, false, [&](Value* high) {
-    Value* run = b_.CreateMul(high, flow_.index(split_.digit * rows_));
+    Value* run = b_.CreateMul(high, flow_.index(split_.digit * k_stride_));
     ex_.scoped([&] {
       ex_.bind(split_.high, high);
       const auto one_by_one = [&] {
@@ -429,32 +452,34 @@ void RunWriter::together(Value* to) {
 }
 
 void RunWriter::turn(Value* to) {
-  const int64_t whole = p_.k / p_.unroll * p_.unroll;
+  constexpr int kEight = 8;  // a row of them is one store
+  const int at_once = p_.rows_apart() ? kEight : p_.unroll;
+  const int64_t whole = p_.k / at_once * at_once;
   auto* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(rows_));
   const auto load = [&](Value* k, int64_t add) {
     Value* at = flow_.at(stack_, b_.CreateMul(k, flow_.index(rows_)));
     return b_.CreateAlignedLoad(type, flow_.at(at, add * rows_), llvm::Align(4));
   };
   if (whole > 0) {
-    flow_.loop(flow_.index(0), flow_.index(whole), p_.unroll, true, [&](Value* k) {
+    flow_.loop(flow_.index(0), flow_.index(whole), at_once, true, [&](Value* k) {
       std::vector<Value*> columns;
-      for (int i = 0; i < p_.unroll; ++i) columns.push_back(load(k, i));
-      Value* at = flow_.at(to, b_.CreateMul(k, flow_.index(rows_)));
-      b_.CreateAlignedStore(turned(b_, std::move(columns), rows_), at, llvm::Align(4));
+      for (int i = 0; i < at_once; ++i) columns.push_back(load(k, i));
+      Value* at = flow_.at(to, b_.CreateMul(k, flow_.index(k_stride_)));
+      store_turned(b_, p_, turned(b_, std::move(columns), rows_), rows_, at_once, at);
     });
   }
   for (int64_t k = whole; k < p_.k; ++k) {
     Value* x = load(flow_.index(k), 0);
     for (int i = 0; i < rows_; ++i) {
-      Value* at = flow_.at(to, whole * rows_ + i * p_.unroll + k - whole);
+      Value* at = flow_.at(to, whole * k_stride_ + i * row_stride_ + k - whole);
       b_.CreateAlignedStore(b_.CreateExtractElement(x, static_cast<uint64_t>(i)), at,
                             llvm::Align(4));
     }
   }
 }
 
-void RunWriter::row() {
-  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {stack_},
+void RunWriter::row(Value* to) {
+  flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
              [&](Value* high, const FlowBuilder::State& at) {
                ex_.scoped([&] {
                  ex_.bind(split_.high, high);
@@ -509,26 +534,27 @@ void RunWriter::spread(Value* to) {
 }
 
 void RunWriter::steps(Value* to, bool inside) {
-  const int64_t at_once = p_.unroll * kStepsAtOnce;
+  const bool wide = p_.rows_apart() && split_.digit % p_.lanes == 0;
+  const int width = wide ? p_.lanes : p_.unroll;
+  const int64_t at_once = int64_t{width} * kStepsAtOnce;
   const int64_t whole = split_.digit / at_once * at_once;
-  llvm::Type* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(p_.unroll));
+  llvm::Type* type = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(width));
   const auto over = [&](int64_t from, int64_t end, int64_t step) {
     if (from == end) return;
     flow_.loop(flow_.index(from), flow_.index(end), step, true, [&](Value* low) {
-      // From one step of `unroll` to the next lie all rows.
-      Value* at = flow_.at(to, b_.CreateMul(low, flow_.index(rows_)));
-      for (int64_t add = 0; add < step; add += p_.unroll) {
+      Value* at = flow_.at(to, b_.CreateMul(low, flow_.index(k_stride_)));
+      for (int64_t add = 0; add < step; add += width) {
         ex_.scoped([&] {
-          ex_.bind_lanes(split_.low, low, add, p_.unroll, p_.unroll);
+          ex_.bind_lanes(split_.low, low, add, width, width);
           Value* x = inside ? ex_.eval_wide(split_.value) : llvm::Constant::getNullValue(type);
           ex_.here();
-          b_.CreateAlignedStore(x, flow_.at(at, add * rows_), llvm::Align(4));
+          b_.CreateAlignedStore(x, flow_.at(at, add * k_stride_), llvm::Align(4));
         });
       }
     });
   };
   over(0, whole, at_once);
-  over(whole, split_.digit, p_.unroll);
+  over(whole, split_.digit, width);
 }
 
 }  // namespace
@@ -548,12 +574,13 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   begin_packer(c, f, 3, b, ex);
   only_first_part(c, f, b, ex);
   const int64_t whole = p.k / p.unroll * p.unroll;
+  const int64_t k_stride = p.a_k_stride(rows);
   flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
     Value* row = b.CreateAdd(f->getArg(2), i);
-    Value* to = flow.at(f->getArg(1), b.CreateMul(i, flow.index(p.unroll)));
+    Value* to = flow.at(f->getArg(1), b.CreateMul(i, flow.index(p.a_row_stride())));
     ex.scoped([&] {
       if (c.m_var != kNone) ex.bind(c.m_var, row);
-      // Elements [k, k + width) of the row; from one step of `unroll` to the next lie all rows.
+      // Elements [k, k + width) of the row.
       const auto over = [&](int64_t from, int64_t end, int width, Value* target, int64_t stride) {
         if (from == end) return;
         flow.loop(flow.index(from), flow.index(end), width, true, [&](Value* k) {
@@ -567,8 +594,8 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
           });
         });
       };
-      over(0, whole, p.unroll, to, rows);
-      over(whole, p.k, 1, flow.at(to, whole * rows), 1);
+      over(0, whole, p.unroll, to, k_stride);
+      over(whole, p.k, 1, flow.at(to, whole * k_stride), 1);
     });
   });
   b.CreateRetVoid();
@@ -590,7 +617,7 @@ void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, V
       for (int k = 0; k < p.unroll; ++k) {
         columns.push_back(load(rows, flow.at(source_at, k * a.k_stride)));
       }
-      b.CreateAlignedStore(turned(b, std::move(columns), rows), target, llvm::Align(4));
+      store_turned(b, p, turned(b, std::move(columns), rows), rows, p.unroll, target);
       return;
     }
     for (int i = 0; i < rows; ++i) {
@@ -598,23 +625,24 @@ void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, V
       const int together = a.k_stride == 1 ? p.unroll : 1;
       for (int k = 0; k < p.unroll; k += together) {
         b.CreateAlignedStore(load(together, flow.at(row, k * a.k_stride)),
-                             flow.at(target, i * p.unroll + k), llvm::Align(4));
+                             flow.at(target, i * p.a_row_stride() + k), llvm::Align(4));
       }
     }
   };
   const auto ends = flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
                               [&](Value*, const FlowBuilder::State& at) {
                                 step(at[0], at[1]);
-                                return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
-                                                          flow.at(at[1], p.unroll * rows)};
+                                return FlowBuilder::State{
+                                    flow.at(at[0], p.unroll * a.k_stride),
+                                    flow.at(at[1], p.unroll * p.a_k_stride(rows))};
                               });
   if (p.k % p.unroll == 0) return;
   flow.loop(flow.index(0), flow.index(p.k % p.unroll), 1, true, [&](Value* k) {
     for (int i = 0; i < rows; ++i) {
       Value* along = b.CreateMul(k, flow.index(a.k_stride));
       Value* at = flow.at(ends[0], b.CreateAdd(along, flow.index(i * a.row_stride)));
-      b.CreateAlignedStore(load(1, at), flow.at(ends[1], b.CreateAdd(k, flow.index(i * p.unroll))),
-                           llvm::Align(4));
+      Value* to_k = b.CreateAdd(k, flow.index(i * p.a_row_stride()));
+      b.CreateAlignedStore(load(1, at), flow.at(ends[1], to_k), llvm::Align(4));
     }
   });
 }
@@ -666,7 +694,7 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
     Value* row = b.CreateSub(b.CreateMul(tile, flow.index(p.tile_rows)),
                              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow.index(0)));
     Value* place = b.CreateAdd(b.CreateMul(matrix, flow.number(p.m)), row);
-    Value* to = flow.at(workspace, b.CreateMul(place, flow.index(p.padded_k())));
+    Value* to = flow.at(workspace, b.CreateMul(place, flow.index(p.row_room())));
     std::vector<Value*> batch(c.batch.size(), flow.index(0));
     for (size_t i = c.batch.size(); i-- > 0;) {
       if (p.a_batch_strides[i] == 0) continue;

@@ -248,7 +248,6 @@ void TileWriter::each_vector(const State& acc,
 }
 
 void TileWriter::fetch_epilogue(Value* column) {
-  if (!s_.traits.aarch64) return;
   const std::vector<Place> places = own_places(c_);
   for (int i = 0; !places.empty() && i < rows_; ++i) {
     ex_.scoped([&] {
@@ -258,9 +257,14 @@ void TileWriter::fetch_epilogue(Value* column) {
         Value* at = ex_.eval(place.offset);
         ex_.here();
         llvm::Type* type = ex_.ops().memory_type(s_.kernel().buffers[place.buffer].dtype, 1);
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                           {b_.CreateGEP(type, ex_.buffer(place.buffer), at), b_.getInt32(0),
-                            b_.getInt32(kFetchNear), b_.getInt32(1)});
+        // On aarch64 further lines of a row gained nothing.
+        const int end = s_.traits.aarch64 ? 1 : p_.tile_columns;
+        for (int j = 0; j < end; j += kLineElements) {
+          Value* line = b_.CreateAdd(at, flow_.index(j));
+          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                             {b_.CreateGEP(type, ex_.buffer(place.buffer), line), b_.getInt32(0),
+                              b_.getInt32(kFetchNear), b_.getInt32(1)});
+        }
       }
     });
   }
