@@ -91,6 +91,10 @@ struct CompiledStep {
   std::string launch;                         // bytes that the loader's engine starts it with
   std::vector<Operand> operands;
   bool prepares = false;  // packs an operand for a later step, which has the group's arithmetic
+  // In the object, a function that does the same from the last point to the first; "": there is
+  // none. Every second of the steps that read one packed constant takes it, and so begins with what
+  // the step before left of that constant in the cache.
+  std::string backwards = {};
 };
 
 struct CompiledGroup {

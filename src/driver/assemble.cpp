@@ -88,6 +88,7 @@ class Assembler {
       for (const backends::CompiledStep& s : compiled.steps) {
         program.steps.push_back(make_step(step, compiled, s));
         program.steps.back().again = again[i];
+        choose_direction(s, program.steps.back().kernel());
       }
     }
     return {};
@@ -235,6 +236,21 @@ class Assembler {
     return out;
   }
 
+  // Every second step that reads a packed constant goes backwards (CompiledStep::backwards).
+  void choose_direction(const backends::CompiledStep& s, runtime::Kernel& kernel) {
+    if (s.backwards.empty()) return;
+    const auto packed =
+        std::ranges::find(s.operands, backends::Operand::Kind::kPacked, &backends::Operand::kind);
+    if (packed == s.operands.end()) return;
+    const runtime::BufferRef& ref =
+        kernel.buffers[static_cast<size_t>(packed - s.operands.begin())];
+    // Elsewhere it lies in a copy made for this step.
+    if (ref.where != runtime::Where::kParameter) return;
+    backwards_.resize(std::max<size_t>(backwards_.size(), ref.index + 1));
+    if (backwards_[ref.index]) kernel.symbol = s.backwards;
+    backwards_[ref.index] = !backwards_[ref.index];
+  }
+
   runtime::Step make_step(const plan::Step& step, const backends::CompiledGroup& compiled,
                           const backends::CompiledStep& s) const {
     runtime::Step out = step_of(*lowered_.graph, lowered_.groups[step.group], s);
@@ -248,6 +264,7 @@ class Assembler {
   const plan::ExecutionPlan& plan_;
   std::span<const backends::CompiledGroup> groups_;
   std::vector<bool> states_written_;
+  std::vector<bool> backwards_;  // by parameter: the next step that reads it goes backwards
 };
 
 // Of a step that packs: it reads its values and writes about as much.

@@ -118,6 +118,8 @@ struct MatmulPlan {
   bool fetch_b = false;
   // A tile's rows, one behind the other, are fetched while the tile before is computed.
   bool fetch_a = false;
+  // There is also a function that takes the tasks from the last to the first.
+  bool both_ways = false;
 
   int64_t packed_bytes = 0;   // of B, with padding; 0 when read in place
   int64_t scratch_bytes = 0;  // of a thread: one tile's rows, then the task's block of B
@@ -218,6 +220,7 @@ struct MatmulStep {
   std::string symbol;                       // in the object
   std::vector<backends::Operand> operands;  // in the order of the pointer table
   int64_t parallel = 1;
+  std::string backwards = {};  // as CompiledStep::backwards
 };
 
 // [pack A,] [pack B,] multiply. The multiply step's operands are the group's kernel buffers in

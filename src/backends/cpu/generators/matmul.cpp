@@ -41,7 +41,8 @@ class PlannedMatmul final : public CpuPlan {
                      .object = nullptr,
                      .launch = runtime::host_launch(s.parallel),
                      .operands = std::move(s.operands),
-                     .prepares = true});
+                     .prepares = true,
+                     .backwards = std::move(s.backwards)});
     }
     out.back().prepares = false;
     return out;

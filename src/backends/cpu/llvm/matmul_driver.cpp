@@ -14,14 +14,16 @@ using llvm::Value;
 
 class DriverWriter {
  public:
-  DriverWriter(const MatmulSource& source, llvm::Function* function, const MatmulParts& parts)
+  DriverWriter(const MatmulSource& source, llvm::Function* function, const MatmulParts& parts,
+               bool backwards)
       : s_(source),
         p_(source.plan),
         c_(source.contraction()),
         b_(&function->getEntryBlock()),
         flow_(b_, source.traits.numbers),
         f_(function),
-        parts_(parts) {}
+        parts_(parts),
+        backwards_(backwards) {}
 
   void run();
 
@@ -67,6 +69,7 @@ class DriverWriter {
   FlowBuilder flow_;
   llvm::Function* f_;
   const MatmulParts& parts_;
+  const bool backwards_;
   Value* table_ = nullptr;
   Value* scratch_ = nullptr;
   Value* part_ = nullptr;    // of a tile's rows
@@ -107,7 +110,13 @@ void DriverWriter::run() {
     part_ = stack(flow_.index(p_.tile_rows * kMatmulSegment));
     totals_ = stack(flow_.number(p_.task_tiles() * p_.task_panels() * p_.tile_elements()));
   }
-  flow_.loop(f_->getArg(1), f_->getArg(2), 1, false, [&](Value* number) {
+  Value* begin = f_->getArg(1);
+  Value* end = f_->getArg(2);
+  const auto mirrored = [&](Value* i) {
+    return b_.CreateSub(b_.CreateAdd(begin, end), b_.CreateAdd(i, flow_.index(1)));
+  };
+  flow_.loop(begin, end, 1, false, [&](Value* i) {
+    Value* number = backwards_ ? mirrored(i) : i;
     p_.by_segment() ? segments(task(number)) : tiles(task(number));
   });
   b_.CreateRetVoid();
@@ -230,8 +239,8 @@ void DriverWriter::segments(const Task& task) {
 }  // namespace
 
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                        const MatmulParts& parts) {
-  DriverWriter(source, new_step(module, symbol), parts).run();
+                        const MatmulParts& parts, bool backwards) {
+  DriverWriter(source, new_step(module, symbol), parts, backwards).run();
 }
 
 }  // namespace pyc::cpu

@@ -52,9 +52,9 @@ struct MatmulParts {
   llvm::Function* pack_panels = nullptr;
 };
 
-// The step's function: loops over tasks and their tiles.
+// The step's function: loops over tasks and their tiles; `backwards`: from the last task on.
 void emit_matmul_driver(const MatmulSource& source, llvm::Module& module, const std::string& symbol,
-                        const MatmulParts& parts);
+                        const MatmulParts& parts, bool backwards = false);
 
 // Functions that evaluate an operand into memory as the tiles read it. Rows of f32 may be cut into
 // parts of k, of which the first may have all.

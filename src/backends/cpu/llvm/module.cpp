@@ -29,6 +29,7 @@ void write_matmul(const MatmulSource& source, llvm::Module& module, const std::s
         (plan.of_bytes() ? emit_pack_byte_panels : emit_pack_panels)(source, module);
   }
   emit_matmul_driver(source, module, symbol, parts);
+  if (plan.both_ways) emit_matmul_driver(source, module, symbol + "_back", parts, true);
   if (plan.rows == MatmulPlan::Rows::kPackedAtRun) {
     emit_rows_step(source, module, symbol + "_rows", parts);
   }
