@@ -385,7 +385,7 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));
 }
 
-// What a product is added to is fetched while its terms are summed (measured on aarch64).
+// What a product is added to is fetched while its terms are summed.
 TEST(CpuMatmul, WhatAnEpilogueAddsIsFetched) {
   const auto fetched = [](const CodegenTarget& target, Epilogue e) {
     const Case c{.m = 20, .n = 40, .k = 64, .epilogue = e};
@@ -393,9 +393,11 @@ TEST(CpuMatmul, WhatAnEpilogueAddsIsFetched) {
     const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
     return text->find("call void @llvm.prefetch") != std::string::npos;
   };
-  EXPECT_TRUE(fetched(CodegenTarget::aarch64_neon(), Epilogue::kResidual));
-  EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), Epilogue::kBias));
-  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), Epilogue::kResidual));
+  for (const CodegenTarget& target :
+       {CodegenTarget::aarch64_neon(), CodegenTarget::x86_avx2(), CodegenTarget::x86_avx512()}) {
+    EXPECT_TRUE(fetched(target, Epilogue::kResidual));
+    EXPECT_FALSE(fetched(target, Epilogue::kBias));
+  }
 }
 
 // Long rows are copied to the stack a segment at a time, where B is packed when the model is

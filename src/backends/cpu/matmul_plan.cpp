@@ -574,8 +574,7 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
         {group.buffer_values[c.a.buffer], MatmulPlan::in_lines(plan.a_bytes),
          fmt::format("{} tiles, {} of {} rows, {} apart, by {} of {}",
                      byte_form_text(plan, plan.a_form), plan.tall_tiles, plan.tile_rows,
-                     plan.a_row_stride(), plan.unroll,
-                     operand_text(group, c.a, c.m_var, plan.m))});
+                     plan.a_row_stride(), plan.unroll, operand_text(group, c.a, c.m_var, plan.m))});
   }
   return needs;
 }

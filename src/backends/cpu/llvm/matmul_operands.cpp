@@ -629,13 +629,13 @@ void emit_row_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int rows, V
       }
     }
   };
-  const auto ends = flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
-                              [&](Value*, const FlowBuilder::State& at) {
-                                step(at[0], at[1]);
-                                return FlowBuilder::State{
-                                    flow.at(at[0], p.unroll * a.k_stride),
-                                    flow.at(at[1], p.unroll * p.a_k_stride(rows))};
-                              });
+  const auto ends =
+      flow.loop(flow.index(0), flow.index(p.k / p.unroll), 1, false, {from, to},
+                [&](Value*, const FlowBuilder::State& at) {
+                  step(at[0], at[1]);
+                  return FlowBuilder::State{flow.at(at[0], p.unroll * a.k_stride),
+                                            flow.at(at[1], p.unroll * p.a_k_stride(rows))};
+                });
   if (p.k % p.unroll == 0) return;
   flow.loop(flow.index(0), flow.index(p.k % p.unroll), 1, true, [&](Value* k) {
     for (int i = 0; i < rows; ++i) {

@@ -19,7 +19,7 @@ using loop::kNone;
 constexpr int kInlineEpilogue = 12;
 
 constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
-constexpr uint32_t kFetchLevel = 2;    // llvm.prefetch's locality
+constexpr uint32_t kFetchLevel = 1;    // llvm.prefetch's locality: the second level, as 2 is
 constexpr uint32_t kFetchNear = 3;     // of the first-level cache
 
 // Operations that the stores evaluate per element, index arithmetic left out.
@@ -159,9 +159,10 @@ class TileWriter {
   llvm::Function* f_;
   Value* tile_ = nullptr;   // rows × tile_columns totals, on the stack or the caller's
   Value* panel_ = nullptr;  // of B, that is used
-  // Where this tile's share of the block of B to come begins, and how many of its lines are fetched
-  // per `unroll` steps of k.
+  // Where this tile's share of the block of B to come begins, the elements of a stream of it, and
+  // how many lines are fetched per `unroll` steps of k: one of each stream.
   Value* fetched_ = nullptr;
+  Value* fetch_stream_ = nullptr;
   int64_t fetch_lines_ = 0;
 };
 
@@ -204,12 +205,14 @@ void TileWriter::plan_fetches() {
   const int64_t tiles = p_.row_tiles / p_.m_blocks;
   fetch_lines_ = (lines + tiles - 1) / tiles;
   // The panels to come lie behind those of this task. Each tile fetches a share that lies together,
-  // line after line, as the machine itself looks ahead; the share may end in the next one's.
+  // in as many streams as there are lines to fetch at a time, each line after line as the machine
+  // itself looks ahead; a stream may end in the next one's part.
   Value* columns = b_.CreateSub(column_end(), column_begin());
   Value* block = b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
   Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.number(tiles));
-  Value* share = b_.CreateUDiv(block, b_.CreateMul(flow_.number(tiles), flow_.index(kLineElements)));
-  Value* from = b_.CreateMul(b_.CreateMul(share, tile), flow_.index(kLineElements));
+  Value* parts = b_.CreateMul(flow_.number(tiles), flow_.index(fetch_lines_ * kLineElements));
+  fetch_stream_ = b_.CreateMul(b_.CreateUDiv(block, parts), flow_.index(kLineElements));
+  Value* from = b_.CreateMul(b_.CreateMul(fetch_stream_, flow_.index(fetch_lines_)), tile);
   // May lie beyond B, so that it must not be called in bounds.
   fetched_ = b_.CreateGEP(b_.getFloatTy(), b_panels(), b_.CreateAdd(block, from));
 }
@@ -231,10 +234,10 @@ void TileWriter::fetch_ahead(Value* a, Value* b) {
   if (fetch_lines_ == 0) return;
   Value* done = b_.CreatePtrDiff(b_.getFloatTy(), b, b_panels());
   Value* steps = b_.CreateExactUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
-  Value* at = b_.CreateMul(steps, flow_.index(fetch_lines_ * kLineElements));
+  Value* at = b_.CreateMul(steps, flow_.index(kLineElements));
   for (int64_t i = 0; i < fetch_lines_; ++i) {
-    Value* line = b_.CreateAdd(at, flow_.index(i * kLineElements));
-    fetch(b_.CreateGEP(b_.getFloatTy(), fetched_, line), kFetchLevel);
+    fetch(b_.CreateGEP(b_.getFloatTy(), fetched_, at), kFetchLevel);
+    at = b_.CreateAdd(at, fetch_stream_);
   }
 }
 
