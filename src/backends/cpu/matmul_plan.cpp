@@ -53,6 +53,11 @@ constexpr size_t kLikelyTiles = 3;
 // So few panels that a tile is done before the next one's rows are there.
 constexpr int64_t kFewPanels = 3;
 
+// So many rows make use of panels of three and four vectors.
+constexpr int64_t kRowsForWideTiles = 48;
+// What such a panel may take of the second-level cache, beside the one to come and the rows.
+constexpr int64_t kWidePanelBytes = 768 << 10;
+
 // Work that is worth the time to make code for tiles of two heights: a millisecond of a core.
 constexpr int64_t kTwoHeightsFlops = 64 << 20;
 
@@ -115,18 +120,20 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
   if (!by_lanes) {
     // One row takes its B straight from memory.
     if (2 * vectors >= r.count) return vectors + 4 <= r.count ? 1 : 0;
-    return std::min(r.rows, (r.count - vectors - 1) / vectors);
+    // More accumulators than those of the largest tile of two vectors leave no room to look ahead.
+    return std::min({r.rows, 2 * r.rows / vectors, (r.count - vectors - 1) / vectors});
   }
   if (vectors >= r.in_flight) return 1;
   if (vectors >= r.in_flight / 2) return 2;
   return std::min(r.rows, (r.count - 1 - vectors) / (vectors + 1));
 }
 
-// How many tiles of at most `most` rows, if possible all alike, since code for one kind of tile
-// takes half as long to make; and as few as can be, where that is another number and `both`.
-std::vector<int64_t> tile_counts(int64_t m, int64_t most, bool both) {
+// How many tiles of at most `most` rows, if possible all alike and of no less than `least`, since
+// code for one kind of tile takes half as long to make; and as few as can be, where that is another
+// number and `both`.
+std::vector<int64_t> tile_counts(int64_t m, int64_t least, int64_t most, bool both) {
   const int64_t fewest = ceil_div(m, most);
-  for (int64_t rows = most; 3 * rows >= 2 * most; --rows) {
+  for (int64_t rows = most; rows >= least; --rows) {
     if (m % rows != 0) continue;
     if (m / rows == fewest) break;
     return both ? std::vector<int64_t>{m / rows, fewest} : std::vector<int64_t>{m / rows};
@@ -142,30 +149,47 @@ struct Tile {
   double work = 0.0;
 };
 
+// Whether tiles of three and four vectors may be better than those of two: few rows use a panel too
+// seldom, and few terms that are evaluated cost more where fewer rows are so at once.
+bool takes_wide_tiles(const Registers& r, const MatmulPlan& p) {
+  const bool few_terms = p.rows == MatmulPlan::Rows::kComputed && p.k < kMatmulSegment;
+  return r.narrow > 1.0 && !p.of_bytes() && p.m >= kRowsForWideTiles && !few_terms;
+}
+
 // The tiles that fit the registers, with their work over all of m and n: each takes as long as its
 // fmas, their latency, or its part of B to come from the second-level cache, about one vector a
 // cycle.
 std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& p) {
   const Registers r = registers_of(target);
+  const bool wide = takes_wide_tiles(r, p);
   const bool in_twos = p.unit == ByteUnit::kMmla;
   const int unit = std::max(r.native_lanes, target.lanes);
   std::vector<Tile> out;
-  for (const int units : {2, 1, 3, 16, 8, 4}) {
+  constexpr int kUnits[] = {2, 1, 3, 16, 8, 4};
+  constexpr int kWideUnits[] = {3, 4, 2, 1, 16, 8};
+  for (const int units : wide ? kWideUnits : kUnits) {
     const int columns = units * unit;
     const int most = in_twos ? most_byte_rows(columns) : most_rows(r, target.is_aarch64(), columns);
     if (most < 1) continue;
     const int vectors = columns / r.native_lanes;
     const double least = p.of_bytes() ? r.in_flight : r.least;
     const double more = p.of_bytes() ? 0.0 : r.per_vector * std::max(0, vectors - 2);
+    const bool is_wide = wide && (units == 3 || units == 4);
+    const bool near = 4 * p.k * columns <= kWidePanelBytes;
+    if (is_wide && (p.n % columns != 0 || !near)) continue;
+    const double narrow = wide && !is_wide ? r.narrow : 1.0;
     const auto steps = [&](int tile_rows) {
       const double fmas = p.packed_rows(tile_rows) * vectors + more;
       return std::max({fmas, least, static_cast<double>(vectors * r.per_cycle)});
     };
     const bool is_long = 2 * p.batch * p.m * p.n * p.k >= kTwoHeightsFlops;
-    for (const int64_t tiles : tile_counts(p.m, std::min<int64_t>(most, p.m), is_long)) {
+    const int64_t most_here = std::min<int64_t>(most, p.m);
+    const int64_t least_here = is_wide ? most_here - 1 : ceil_div(2 * most_here, 3);
+    for (const int64_t tiles : tile_counts(p.m, least_here, most_here, is_long)) {
       const auto rows = static_cast<int>(ceil_div(p.m, tiles));
       const int64_t tall = p.m - tiles * (rows - 1);
-      const double work = static_cast<double>(ceil_div(p.n, columns)) *
+      if (is_wide && !is_long && tall < tiles) continue;  // needs code for two heights
+      const double work = narrow * static_cast<double>(ceil_div(p.n, columns)) *
                           (static_cast<double>(tall) * steps(rows) +
                            static_cast<double>(tiles - tall) * steps(rows - 1));
       out.push_back({rows, columns, tiles, tall, work});
@@ -445,17 +469,14 @@ class Planner {
     sizes_.batch = c.batch_size();
     sizes_.segments = bytes_ ? 1 : ceil_div(c.k, kMatmulSegment);
     if (bytes_) begin_bytes(c, target_, sizes_);
+    choose_rows(group_, constants_.a, sizes_);
   }
 
   std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
 
   // Whether rows that are evaluated can be so once, and whether they had better be: where several
   // of the batch have the same ones, as the pictures of a convolution, or B is large.
-  bool gathers_computed() const {
-    MatmulPlan p = sizes_;
-    choose_rows(group_, constants_.a, p);
-    return p.rows == MatmulPlan::Rows::kComputed && !bytes_;
-  }
+  bool gathers_computed() const { return sizes_.rows == MatmulPlan::Rows::kComputed && !bytes_; }
   bool should_gather() const {
     const lower::Contraction& c = *group_.contraction;
     std::vector<int64_t> strides;
@@ -474,7 +495,6 @@ class Planner {
     const lower::Contraction& c = *group_.contraction;
     MatmulPlan p = sizes_;
     take_tile(target_, tile, p);
-    choose_rows(group_, constants_.a, p);
     choose_weights(group_, constants_.b, threads_, p);
     // One thread is faster by 6 to 12 % with packed rows, two are not (decision 0068).
     const bool lean = threads_ > 1 || !pack_rows;
