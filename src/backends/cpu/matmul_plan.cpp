@@ -57,6 +57,9 @@ constexpr int64_t kFewPanels = 3;
 constexpr int64_t kRowsForWideTiles = 48;
 // What such a panel may take of the second-level cache, beside the one to come and the rows.
 constexpr int64_t kWidePanelBytes = 768 << 10;
+// Panels of two vectors that are as long had better be of one.
+constexpr int64_t kTallPanelBytes = 512 << 10;
+constexpr int kMostTallRows = 28;
 
 // Work that is worth the time to make code for tiles of two heights: a millisecond of a core.
 constexpr int64_t kTwoHeightsFlops = 64 << 20;
@@ -156,12 +159,22 @@ bool takes_wide_tiles(const Registers& r, const MatmulPlan& p) {
   return r.narrow > 1.0 && !p.of_bytes() && p.m >= kRowsForWideTiles && !few_terms;
 }
 
+// Whether tiles of one vector and many rows are better: of long panels two do not stay in the
+// second-level cache, and few tiles go through each of them. Rows that lie as far apart as these
+// are long gained nothing.
+bool takes_tall_tiles(const Registers& r, const MatmulPlan& p) {
+  const bool far = 4 * p.k * 2 * r.native_lanes >= kTallPanelBytes;
+  const bool few = p.m > r.rows && p.m <= 2 * kMostTallRows;
+  return r.narrow > 1.0 && p.rows == MatmulPlan::Rows::kComputed && !p.of_bytes() && few && far;
+}
+
 // The tiles that fit the registers, with their work over all of m and n: each takes as long as its
 // fmas, their latency, or its part of B to come from the second-level cache, about one vector a
 // cycle.
 std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& p) {
   const Registers r = registers_of(target);
   const bool wide = takes_wide_tiles(r, p);
+  const bool tall = takes_tall_tiles(r, p);
   const bool in_twos = p.unit == ByteUnit::kMmla;
   const int unit = std::max(r.native_lanes, target.lanes);
   std::vector<Tile> out;
@@ -169,7 +182,10 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
   constexpr int kWideUnits[] = {3, 4, 2, 1, 16, 8};
   for (const int units : wide ? kWideUnits : kUnits) {
     const int columns = units * unit;
-    const int most = in_twos ? most_byte_rows(columns) : most_rows(r, target.is_aarch64(), columns);
+    const bool is_tall = tall && units == 1;
+    const int most = in_twos   ? most_byte_rows(columns)
+                     : is_tall ? kMostTallRows
+                               : most_rows(r, target.is_aarch64(), columns);
     if (most < 1) continue;
     const int vectors = columns / r.native_lanes;
     const double least = p.of_bytes() ? r.in_flight : r.least;
@@ -177,7 +193,7 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const bool is_wide = wide && (units == 3 || units == 4);
     const bool near = 4 * p.k * columns <= kWidePanelBytes;
     if (is_wide && (p.n % columns != 0 || !near)) continue;
-    const double narrow = wide && !is_wide ? r.narrow : 1.0;
+    const double narrow = (wide || tall) && !is_wide && !is_tall ? r.narrow : 1.0;
     const auto steps = [&](int tile_rows) {
       const double fmas = p.packed_rows(tile_rows) * vectors + more;
       return std::max({fmas, least, static_cast<double>(vectors * r.per_cycle)});
