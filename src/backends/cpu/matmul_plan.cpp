@@ -55,6 +55,8 @@ constexpr int64_t kFewPanels = 3;
 
 // So many rows make use of panels of three and four vectors.
 constexpr int64_t kRowsForWideTiles = 48;
+// Of so many panels the last may be partly empty.
+constexpr int64_t kManyPanels = 100;
 // What such a panel may take of the second-level cache, beside the one to come and the rows.
 constexpr int64_t kWidePanelBytes = 768 << 10;
 // Panels of two vectors that are as long had better be of one.
@@ -192,7 +194,8 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const double more = p.of_bytes() ? 0.0 : r.per_vector * std::max(0, vectors - 2);
     const bool is_wide = wide && (units == 3 || units == 4);
     const bool near = 4 * p.k * columns <= kWidePanelBytes;
-    if (is_wide && (p.n % columns != 0 || !near)) continue;
+    const bool full = p.n % columns == 0 || p.n >= kManyPanels * columns;
+    if (is_wide && (!full || !near)) continue;
     const double narrow = (wide || tall) && !is_wide && !is_tall ? r.narrow : 1.0;
     const auto steps = [&](int tile_rows) {
       const double fmas = p.packed_rows(tile_rows) * vectors + more;

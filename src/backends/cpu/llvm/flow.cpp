@@ -1,5 +1,7 @@
 #include "backends/cpu/llvm/flow.h"
 
+#include <llvm/IR/InlineAsm.h>
+
 namespace pyc::cpu {
 
 llvm::BasicBlock* FlowBuilder::block(const char* name) {
@@ -17,6 +19,11 @@ llvm::Value* FlowBuilder::at(Value* pointer, int64_t elements) {
 
 llvm::Value* FlowBuilder::at(Value* pointer, Value* elements) {
   return b_.CreateInBoundsGEP(b_.getFloatTy(), pointer, elements);
+}
+
+llvm::Value* FlowBuilder::unknown(Value* number) {
+  auto* type = llvm::FunctionType::get(number->getType(), {number->getType()}, false);
+  return b_.CreateCall(type, llvm::InlineAsm::get(type, "", "=r,0", false), {number});
 }
 
 FlowBuilder::State FlowBuilder::loop(Value* begin, Value* end, int64_t step, bool nonempty,

@@ -27,6 +27,9 @@ class FlowBuilder {
   Value* at(Value* pointer, int64_t elements);
   Value* at(Value* pointer, Value* elements);
 
+  // The same number, of which LLVM does not know that it is the same.
+  Value* unknown(Value* number);
+
   // for (i = begin; i < end; i += step) state = body(i, state). `nonempty`: runs at least once.
   State loop(Value* begin, Value* end, int64_t step, bool nonempty, const State& init,
              const std::function<State(Value* i, const State&)>& body);

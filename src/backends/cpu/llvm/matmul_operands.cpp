@@ -34,8 +34,9 @@ void each_guarded_run(FlowBuilder& flow, ExprEmitter& ex, const SplitOperand& sp
                 Value* all = ex.ops().all_of(guard);
                 const auto known = [&](bool inside) {
                   ex.scoped([&] {
-                    // Bound again, so that what follows from the guard belongs to this scope.
-                    ex.bind(split.high, high);
+                    // Bound again, so that what follows from the guard belongs to this scope. LLVM
+                    // would keep the addresses of each lane up to date for the rare case.
+                    ex.bind(split.high, inside ? high : flow.unknown(high));
                     if (inside) ex.assume(split.guard, true);
                     body(at[0]);
                   });

@@ -1,6 +1,5 @@
 #include "backends/cpu/llvm/tile.h"
 
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -53,13 +52,6 @@ Value* TileCore::load_columns(Value* b, int64_t step, int vector) {
   const int together = s_.vectors / s_.b_streams;
   return load_vector(b, step * s_.b_k_stride + vector / together * s_.b_stream_stride +
                             vector % together * s_.lanes);
-}
-
-// The same number, of which LLVM does not know that: where A and B go on by the same step, it would
-// keep one register for both, and every address would wait for an addition.
-Value* TileCore::unknown(Value* number) {
-  auto* type = llvm::FunctionType::get(number->getType(), {number->getType()}, false);
-  return b_.CreateCall(type, llvm::InlineAsm::get(type, "", "=r,0", false), {number});
 }
 
 void TileCore::store_vector(Value* v, Value* pointer, int64_t element) {
@@ -249,7 +241,9 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
     before_steps_(b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy()), state.back());
   }
   Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step * 4));
-  if (load_next && packed_rows()) next_a = unknown(next_a);
+  // Where A and B go on by the same step, LLVM would keep one register for both, and every address
+  // would wait for an addition.
+  if (load_next && packed_rows()) next_a = flow_.unknown(next_a);
   Value* a = b_.CreateIntToPtr(next_a, b_.getPtrTy());
   Value* b = state.back();
   for (int k = 0; k < s_.unroll; ++k) {

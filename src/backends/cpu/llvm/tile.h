@@ -75,7 +75,6 @@ class TileCore {
   // States are the accumulators and at the end the pointers into A and B.
   Value* load_a(Value* a, int row);
   Value* load_columns(Value* b, int64_t step, int vector);
-  Value* unknown(Value* number);
   bool packed_rows() const { return s_.rows > 1 && s_.a_row_stride == s_.unroll; }
   // a·b + c in every lane, of f32 or of the bytes of its element.
   Value* fma(Value* a, Value* b, Value* c);
