@@ -256,6 +256,7 @@ class ExprEmitter {
   struct Scaled {
     ExprId value;
     ExprId exponent;
+    ExprId argument;  // of exp
   };
   std::unordered_map<ExprId, std::optional<Quantized>> quantized_;
   std::unordered_map<ExprId, Scaled> exp_;  // products that are exp: value · 2^exponent

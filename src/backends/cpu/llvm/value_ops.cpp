@@ -140,15 +140,16 @@ llvm::Value* ValueOps::join(std::vector<Value*> parts) {
   return parts[0];
 }
 
-llvm::Value* ValueOps::times_power_of_two(Value* x, Value* n) {
+llvm::Value* ValueOps::times_power_of_two(Value* x, Value* n, Value* nonzero) {
   constexpr int kPart = 16;
   std::vector<Value*> parts;
   for (int i = 0; i < width_of(x); i += kPart) {
     Value* p = slice(x, i, kPart);
+    Value* mask = b_.CreateBitCast(slice(nonzero, i, kPart), b_.getInt16Ty());
     parts.push_back(
         b_.CreateIntrinsic(intr::x86_avx512_mask_scalef_ps_512, {},
-                           {p, slice(n, i, kPart), llvm::Constant::getNullValue(p->getType()),
-                            b_.getInt16(0xffff), b_.getInt32(kCurrentRounding)}));
+                           {p, slice(n, i, kPart), llvm::Constant::getNullValue(p->getType()), mask,
+                            b_.getInt32(kCurrentRounding)}));
   }
   return join(parts);
 }

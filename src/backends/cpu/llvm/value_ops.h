@@ -54,8 +54,8 @@ class ValueOps {
   Value* floor_mod(Value* a, Value* divisor, bool non_negative);
   Value* fma(Value* a, Value* b, Value* c);
   // x·2^n, rounded once, for vectors of f32 with a multiple of 16 elements and integers n; needs
-  // AVX-512.
-  Value* times_power_of_two(Value* x, Value* n);
+  // AVX-512. Where `nonzero`, a vector of i1, is false the result is +0.
+  Value* times_power_of_two(Value* x, Value* n, Value* nonzero);
   // Of f32, orders the zeros and prefers numbers to NaNs; needs AVX-512.
   Value* min_max_of_numbers(bool is_max, Value* a, Value* b);
   // Whether all of some bools are true, as one.
