@@ -12,6 +12,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "loop/builder.h"
 #include "loop/verify.h"
@@ -398,6 +399,30 @@ TEST(CpuMatmul, WhatAnEpilogueAddsIsFetched) {
     EXPECT_TRUE(fetched(target, Epilogue::kResidual));
     EXPECT_FALSE(fetched(target, Epilogue::kBias));
   }
+}
+
+// On AVX-512 panels of three and four vectors, where all are full or but one of many, enough rows
+// use them and two of them stay in the second-level cache.
+TEST(CpuMatmul, FullPanelsAreWide) {
+  const auto tile = [](const Case& c) {
+    const lower::Group group = GroupMaker(c).make();
+    const MatmulPlan p = plan_matmul(group, {.b = c.b_constant}, CodegenTarget::x86_avx512(), 1);
+    return std::pair{p.tile_rows, p.tile_columns};
+  };
+  EXPECT_EQ(tile({.m = 128, .n = 768, .k = 768}), std::pair(8, 48));
+  EXPECT_EQ(tile({.m = 60, .n = 128, .k = 300}), std::pair(6, 64));
+  EXPECT_EQ(tile({.m = 196, .n = 256, .k = 1024}), std::pair(6, 64));
+  EXPECT_EQ(tile({.m = 64, .n = 4801, .k = 130}), std::pair(8, 48));
+  EXPECT_LE(tile({.m = 64, .n = 1000, .k = 130}).second, 32);
+  EXPECT_LE(tile({.m = 128, .n = 256, .k = 512}).second, 32);  // code for two heights
+  EXPECT_LE(tile({.m = 32, .n = 768, .k = 768}).second, 32);
+  EXPECT_LE(tile({.m = 60, .n = 128, .k = 5000}).second, 32);
+
+  check({.m = 64, .n = 96, .k = 263, .epilogue = Epilogue::kBias}, {16}, {1, 2});
+  check({.m = 60, .n = 128, .k = 300, .epilogue = Epilogue::kResidual}, {16}, {1, 3});
+  check({.m = 60, .n = 64, .k = 130, .a_transposed = true, .b_constant = false}, {16}, {2});
+  check({.m = 61, .n = 960, .k = 600, .epilogue = Epilogue::kCurve}, {16}, {1});
+  check({.m = 64, .n = 4801, .k = 131, .epilogue = Epilogue::kTwoOutputs}, {16}, {2});
 }
 
 // Long rows are copied to the stack a segment at a time, where B is packed when the model is

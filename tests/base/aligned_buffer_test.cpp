@@ -39,6 +39,16 @@ TEST(AlignedBuffer, AlignedWithAtLeast64Bytes) {
   }
 }
 
+// So that all of one but its end may lie in large pages.
+TEST(AlignedBuffer, LargeOnesBeginAtALargePage) {
+  constexpr size_t kLargePage = size_t{2} << 20;
+  for (const size_t bytes : {kLargePage, kLargePage + 1, 5 * kLargePage / 2}) {
+    AlignedBuffer buffer = make(bytes, Mode::kPlain);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % kLargePage, 0u);
+    std::memset(buffer.data(), 1, bytes);
+  }
+}
+
 TEST(AlignedBuffer, NoMemoryIsReported) {
   constexpr size_t kMax = std::numeric_limits<size_t>::max();
   for (const Mode mode : {Mode::kPlain, Mode::kGuarded}) {

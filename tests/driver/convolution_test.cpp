@@ -181,6 +181,16 @@ TEST(CpuConvolution, WindowsAreGatheredInParts) {
   expect_tiles(conv_text(s), {4, 16}, {1, 2, 7}, "computed_operands");
 }
 
+// So many taps that AVX-512 takes tiles of one vector and many rows, of one height and of two,
+// whose windows are evaluated for each tile and once.
+TEST(CpuConvolution, LongWindowsHaveTallTiles) {
+  const ConvShape shapes[] = {
+      {1, 1, 460, 24, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {1, 1, 460, 72, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+  };
+  for (const ConvShape& s : shapes) expect_tiles(conv_text(s), {16}, {1, 2}, "computed_operands");
+}
+
 TEST(CpuConvolution, WithoutPaddingItsWeightsMayBeAnything) {
   ConvShape s{1, 1, 6, 10, {9, 10}, {3, 2}, {2, 1}, {1, 1}, {0, 0, 0, 0}};
   s.constant = false;

@@ -233,7 +233,7 @@ void TileWriter::fetch_ahead(Value* a, Value* b) {
   }
   if (fetch_lines_ == 0) return;
   Value* done = b_.CreatePtrDiff(b_.getFloatTy(), b, b_panels());
-  Value* steps = b_.CreateExactUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
+  Value* steps = b_.CreateUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
   Value* at = b_.CreateMul(steps, flow_.index(kLineElements));
   for (int64_t i = 0; i < fetch_lines_; ++i) {
     fetch(b_.CreateGEP(b_.getFloatTy(), fetched_, at), kFetchLevel);
@@ -259,10 +259,12 @@ void TileWriter::fetch_epilogue(Value* column) {
       for (const Place& place : places) {
         Value* at = ex_.eval(place.offset);
         ex_.here();
-        llvm::Type* type = ex_.ops().memory_type(s_.kernel().buffers[place.buffer].dtype, 1);
+        const DType dtype = s_.kernel().buffers[place.buffer].dtype;
+        llvm::Type* type = ex_.ops().memory_type(dtype, 1);
         // On aarch64 further lines of a row gained nothing.
         const int end = s_.traits.aarch64 ? 1 : p_.tile_columns;
-        for (int j = 0; j < end; j += kLineElements) {
+        const int64_t line_elements = MatmulPlan::kLine / dtype_size(dtype);
+        for (int64_t j = 0; j < end; j += line_elements) {
           Value* line = b_.CreateAdd(at, flow_.index(j));
           b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                              {b_.CreateGEP(type, ex_.buffer(place.buffer), line), b_.getInt32(0),
