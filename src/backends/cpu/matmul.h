@@ -135,11 +135,11 @@ struct MatmulPlan {
   // is broadcast from memory each row by itself, which takes fewer instructions to write.
   bool a_packed() const { return rows != Rows::kInPlace; }
   bool rows_apart() const { return a_packed() && !a_by_lanes && !of_bytes(); }
-  // What a packed row of f32 takes. Rows a multiple of a page apart would fall into one set of the
-  // cache.
+  // What a packed row of f32 takes. Rows a multiple of half a page apart would fall into one or two
+  // sets of the first-level cache.
   int64_t row_room() const {
-    constexpr int64_t kPageElements = 1024;
-    const bool spread = rows_apart() && padded_k() % kPageElements == 0;
+    constexpr int64_t kHalfPage = 512;  // elements
+    const bool spread = rows_apart() && padded_k() % kHalfPage == 0;
     return padded_k() + (spread ? kLine / 4 : 0);
   }
   // In a packed tile of so many rows: from a row to the next, and from a step of k to the next.

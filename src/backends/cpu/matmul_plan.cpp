@@ -125,8 +125,7 @@ int most_rows(const Registers& r, bool by_lanes, int columns) {
   if (!by_lanes) {
     // One row takes its B straight from memory.
     if (2 * vectors >= r.count) return vectors + 4 <= r.count ? 1 : 0;
-    // More accumulators than those of the largest tile of two vectors leave no room to look ahead.
-    return std::min({r.rows, 2 * r.rows / vectors, (r.count - vectors - 1) / vectors});
+    return std::min(r.rows, (r.count - vectors - 1) / vectors);
   }
   if (vectors >= r.in_flight) return 1;
   if (vectors >= r.in_flight / 2) return 2;
@@ -162,8 +161,8 @@ bool takes_wide_tiles(const Registers& r, const MatmulPlan& p) {
 }
 
 // Whether tiles of one vector and many rows are better: of long panels two do not stay in the
-// second-level cache, and few tiles go through each of them. Rows that lie as far apart as these
-// are long gained nothing.
+// second-level cache, and few tiles go through each of them. Rows that are read where they lie
+// gained nothing.
 bool takes_tall_tiles(const Registers& r, const MatmulPlan& p) {
   const bool far = 4 * p.k * 2 * r.native_lanes >= kTallPanelBytes;
   const bool few = p.m > r.rows && p.m <= 2 * kMostTallRows;
@@ -185,14 +184,16 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
   for (const int units : wide ? kWideUnits : kUnits) {
     const int columns = units * unit;
     const bool is_tall = tall && units == 1;
-    const int most = in_twos   ? most_byte_rows(columns)
-                     : is_tall ? kMostTallRows
-                               : most_rows(r, target.is_aarch64(), columns);
+    int most = in_twos   ? most_byte_rows(columns)
+               : is_tall ? kMostTallRows
+                         : most_rows(r, target.is_aarch64(), columns);
     if (most < 1) continue;
     const int vectors = columns / r.native_lanes;
     const double least = p.of_bytes() ? r.in_flight : r.least;
     const double more = p.of_bytes() ? 0.0 : r.per_vector * std::max(0, vectors - 2);
     const bool is_wide = wide && (units == 3 || units == 4);
+    // More accumulators than those of the largest tile of two vectors leave no room to look ahead.
+    if (is_wide) most = std::min(most, 2 * r.rows / vectors);
     const bool near = 4 * p.k * columns <= kWidePanelBytes;
     const bool full = p.n % columns == 0 || p.n >= kManyPanels * columns;
     if (is_wide && (!full || !near)) continue;
@@ -206,12 +207,12 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const int64_t least_here = is_wide ? most_here - 1 : ceil_div(2 * most_here, 3);
     for (const int64_t tiles : tile_counts(p.m, least_here, most_here, is_long)) {
       const auto rows = static_cast<int>(ceil_div(p.m, tiles));
-      const int64_t tall = p.m - tiles * (rows - 1);
-      if (is_wide && !is_long && tall < tiles) continue;  // needs code for two heights
+      const int64_t tall_tiles = p.m - tiles * (rows - 1);
+      if (is_wide && !is_long && tall_tiles < tiles) continue;  // needs code for two heights
       const double work = narrow * static_cast<double>(ceil_div(p.n, columns)) *
-                          (static_cast<double>(tall) * steps(rows) +
-                           static_cast<double>(tiles - tall) * steps(rows - 1));
-      out.push_back({rows, columns, tiles, tall, work});
+                          (static_cast<double>(tall_tiles) * steps(rows) +
+                           static_cast<double>(tiles - tall_tiles) * steps(rows - 1));
+      out.push_back({rows, columns, tiles, tall_tiles, work});
     }
   }
   return out;
@@ -713,10 +714,9 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 }
 
 std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text) {
-  return fmt::format("{} {}x{} blocks {} {} pack {}{} in {} {}\n{}", plan.name, plan.row_tiles,
+  return fmt::format("{} {}x{} blocks {} {} pack {} in {} {}\n{}", plan.name, plan.row_tiles,
                      plan.panels, plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
-                     plan.rows_apart() ? " apart" : "", plan.a_parts,
-                     static_cast<int>(plan.weights), kernel_text);
+                     plan.a_parts, static_cast<int>(plan.weights), kernel_text);
 }
 
 }  // namespace pyc::cpu

@@ -35,8 +35,10 @@ void each_guarded_run(FlowBuilder& flow, ExprEmitter& ex, const SplitOperand& sp
                 const auto known = [&](bool inside) {
                   ex.scoped([&] {
                     // Bound again, so that what follows from the guard belongs to this scope. LLVM
-                    // would keep the addresses of each lane up to date for the rare case.
-                    ex.bind(split.high, inside ? high : flow.unknown(high));
+                    // would keep the addresses of each lane up to date for the rare case (x86;
+                    // aarch64 has registers for them).
+                    const bool hide = !inside && !ex.ops().traits().aarch64;
+                    ex.bind(split.high, hide ? flow.unknown(high) : high);
                     if (inside) ex.assume(split.guard, true);
                     body(at[0]);
                   });
@@ -220,7 +222,7 @@ void only_first_part(const lower::Contraction& c, llvm::Function* f, llvm::IRBui
 
 // Rows of A in runs of k: a run lies together more often than not, and whether it is inside of a
 // window's input is asked once. Runs that fill no whole steps of `unroll` (three colours, each in a
-// plane of its own) are written to a row on the stack first.
+// plane of its own) are written to a row on the stack first, where rows do not lie apart.
 class RunWriter {
  public:
   RunWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split, int rows)

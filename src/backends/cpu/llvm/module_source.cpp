@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Metadata.h>
 #include <llvm/Support/raw_ostream.h>
@@ -94,6 +95,7 @@ class Writer {
 
   void value(const llvm::Value& v) {
     if (!first<const llvm::Value*>(values_, &v)) return;
+    if (const auto* code = llvm::dyn_cast<llvm::InlineAsm>(&v)) return inline_asm(*code);
     // All but constants have their numbers before anything refers to them.
     const auto* c = llvm::dyn_cast<llvm::Constant>(&v);
     if (c == nullptr || llvm::isa<llvm::GlobalValue>(v)) {
@@ -101,6 +103,16 @@ class Writer {
       return;
     }
     constant(*c);
+  }
+
+  void inline_asm(const llvm::InlineAsm& code) {
+    type(code.getFunctionType());
+    text(code.getAsmString());
+    text(code.getConstraintString());
+    number(code.hasSideEffects() ? 1 : 0);
+    number(code.isAlignStack() ? 1 : 0);
+    number(code.getDialect());
+    number(code.canThrow() ? 1 : 0);
   }
 
   void metadata(const llvm::Metadata* m) {
@@ -207,7 +219,7 @@ class Writer {
       type(local->getAllocatedType());
       number(local->getAlign().value());
     } else if (const auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) {
-      known_ = known_ && !call->hasOperandBundles() && !call->isInlineAsm();
+      known_ = known_ && !call->hasOperandBundles();
       type(call->getFunctionType());
       number(call->getCallingConv());
       number(call->getTailCallKind());
