@@ -154,7 +154,8 @@ struct Tile {
 };
 
 // Whether tiles of three and four vectors may be better than those of two: few rows use a panel too
-// seldom, and few terms that are evaluated cost more where fewer rows are so at once.
+// seldom, and few terms that are evaluated cost more where fewer rows are so at once. Beyond that
+// the number of rows does not decide, so that the sizes of an open graph share packed weights.
 bool takes_wide_tiles(const Registers& r, const MatmulPlan& p) {
   const bool few_terms = p.rows == MatmulPlan::Rows::kComputed && p.k < kMatmulSegment;
   return r.narrow > 1.0 && !p.of_bytes() && p.m >= kRowsForWideTiles && !few_terms;
@@ -204,11 +205,10 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     };
     const bool is_long = 2 * p.batch * p.m * p.n * p.k >= kTwoHeightsFlops;
     const int64_t most_here = std::min<int64_t>(most, p.m);
-    const int64_t least_here = is_wide ? most_here - 1 : ceil_div(2 * most_here, 3);
+    const int64_t least_here = is_wide && is_long ? most_here - 1 : ceil_div(2 * most_here, 3);
     for (const int64_t tiles : tile_counts(p.m, least_here, most_here, is_long)) {
       const auto rows = static_cast<int>(ceil_div(p.m, tiles));
       const int64_t tall_tiles = p.m - tiles * (rows - 1);
-      if (is_wide && !is_long && tall_tiles < tiles) continue;  // needs code for two heights
       const double work = narrow * static_cast<double>(ceil_div(p.n, columns)) *
                           (static_cast<double>(tall_tiles) * steps(rows) +
                            static_cast<double>(tiles - tall_tiles) * steps(rows - 1));
