@@ -205,7 +205,7 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     };
     const bool is_long = 2 * p.batch * p.m * p.n * p.k >= kTwoHeightsFlops;
     const int64_t most_here = std::min<int64_t>(most, p.m);
-    const int64_t least_here = is_wide && is_long ? most_here - 1 : ceil_div(2 * most_here, 3);
+    const int64_t least_here = is_wide ? most_here - 1 : ceil_div(2 * most_here, 3);
     for (const int64_t tiles : tile_counts(p.m, least_here, most_here, is_long)) {
       const auto rows = static_cast<int>(ceil_div(p.m, tiles));
       const int64_t tall_tiles = p.m - tiles * (rows - 1);
