@@ -50,8 +50,8 @@ std::byte* map_with_guard(size_t usable) {
 // up to twice the rate in a virtual machine, where each page is looked up twice (decision 0091).
 constexpr size_t kLargePage = size_t{2} << 20;
 
-// `bytes` bytes, or null. The system is asked for large pages where a whole one fits, so that they
-// never take more memory than small ones.
+// `bytes` bytes, or null. The system is asked for large pages where a whole one fits: a buffer that
+// is used as a whole takes no more memory than with small ones.
 std::byte* allocate(size_t bytes) {
   const bool is_large = bytes >= kLargePage;
   void* made = nullptr;

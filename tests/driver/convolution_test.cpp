@@ -209,8 +209,8 @@ TEST(CpuConvolution, OnePlaceHasItsWindowsAsRows) {
 // whose windows are evaluated for each tile and once.
 TEST(CpuConvolution, LongWindowsHaveTallTiles) {
   const ConvShape shapes[] = {
-      {30, 1, 170, 24, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
-      {49, 1, 170, 72, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {30, 1, 168, 24, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {49, 1, 176, 72, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
   };
   for (const ConvShape& s : shapes) expect_tiles(conv_text(s), {16}, {1, 2}, "computed_operands");
 }
