@@ -254,6 +254,12 @@ class Ours {
   const Step* running_ = nullptr;
 };
 
+#ifdef PYC_HAVE_OPENBLAS
+constexpr bool kHasRival = true;
+#else
+constexpr bool kHasRival = false;
+#endif
+
 // OpenBLAS's sgemm, batch entry by batch entry.
 void rival([[maybe_unused]] const Shape& s, [[maybe_unused]] const float* a,
            [[maybe_unused]] const float* b, [[maybe_unused]] float* y) {
@@ -273,8 +279,8 @@ struct Row {
   Shape shape;
   int threads;
   std::string kernel;
-  double ours;  // GFLOP/s, medians
-  double openblas;
+  double ours;      // GFLOP/s, medians
+  double openblas;  // 0 where there is none, as the ratio
   double ratio;
   double spread;    // of our times: the 90th percentile over the 10th
   double peak;      // of multiply-adds between the runs
@@ -315,7 +321,7 @@ Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Set
   const auto one = [&] { return timed([&] { ours.run(); }); };
   const auto other = [&] { return timed([&] { rival(s, floats(a), floats(b), floats(z)); }); };
   std::vector<double> mine;
-  std::vector<double> theirs;
+  std::vector<double> theirs;  // empty where there is no rival
   std::vector<double> peaks;
   for (int round = 0; round < kRounds; ++round) {
     const auto block = [&](const auto& f, std::vector<double>& times) {
@@ -326,11 +332,11 @@ Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Set
       while (now_s() - start < settings.seconds / (2 * kRounds));
     };
     block(one, mine);
-    block(other, theirs);
+    if (kHasRival) block(other, theirs);
     peaks.push_back(probe.rate(20) * 1e-9);
   }
   const double mine_s = quantile(mine, settings.quantile);
-  const double theirs_s = quantile(theirs, settings.quantile);
+  const double theirs_s = kHasRival ? quantile(theirs, settings.quantile) : 0.0;
   const double peak = quantile(peaks, 0.5);
   const int64_t moved = 4 * s.batch * (s.m * s.k + s.k * s.n + s.m * s.n);
   if (threads > 1) usleep(kQuietUs);
@@ -340,11 +346,15 @@ Row measure(const Shape& s, int threads, const bench::FmaProbe& probe, const Set
           threads,
           ours.plan().name,
           flops / mine_s * 1e-9,
-          flops / theirs_s * 1e-9,
+          kHasRival ? flops / theirs_s * 1e-9 : 0.0,
           theirs_s / mine_s,
           quantile(mine, 0.9) / quantile(mine, 0.1),
           peak,
           std::max(flops * 1e-9 / (peak * threads), reading_s) / mine_s};
+}
+
+std::string of_rival(double x, int digits) {
+  return kHasRival ? fmt::format("{:.{}f}", x, digits) : "-";
 }
 
 std::string json(const std::vector<Row>& rows, double peak, const Settings& settings) {
@@ -409,20 +419,20 @@ int main(int argc, char** argv) {
       if (s.name.find(only) == std::string::npos) continue;
       rows.push_back(measure(s, threads, probe, settings));
       const Row& r = rows.back();
-      fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8.1f} {:>6.2f} {:>6.0f}% {:>7.0f}%\n", s.name,
-                 fmt::format("{} {} {} {}", s.batch, s.m, s.k, s.n), r.kernel, r.ours, r.openblas,
-                 r.ratio, 100.0 * r.ours / (r.peak * threads), 100.0 * r.of_bound);
+      fmt::print("{:<18} {:>22} {:<22} {:>8.1f} {:>8} {:>6} {:>6.0f}% {:>7.0f}%\n", s.name,
+                 fmt::format("{} {} {} {}", s.batch, s.m, s.k, s.n), r.kernel, r.ours,
+                 of_rival(r.openblas, 1), of_rival(r.ratio, 2), 100.0 * r.ours / (r.peak * threads),
+                 100.0 * r.of_bound);
       std::fflush(stdout);
-      ratios += std::log(r.ratio);
+      ratios += kHasRival ? std::log(r.ratio) : 0.0;
       of_peak += std::log(r.ours / (r.peak * threads));
       of_bound += std::log(r.of_bound);
       ++count;
     }
     if (count > 0) {
       fmt::print(
-          "{} thread(s), {} shapes, geometric means: ratio {:.3f}, of peak {:.3f}, of bound "
-          "{:.3f}\n",
-          threads, count, std::exp(ratios / count), std::exp(of_peak / count),
+          "{} thread(s), {} shapes, geometric means: ratio {}, of peak {:.3f}, of bound {:.3f}\n",
+          threads, count, of_rival(std::exp(ratios / count), 3), std::exp(of_peak / count),
           std::exp(of_bound / count));
     }
   }

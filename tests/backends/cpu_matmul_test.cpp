@@ -425,15 +425,18 @@ TEST(CpuMatmul, FullPanelsAreWide) {
   check({.m = 64, .n = 4801, .k = 131, .epilogue = Epilogue::kTwoOutputs}, {16}, {2});
 }
 
-// Long rows are copied to the stack a segment at a time, where B is packed when the model is
-// compiled and segments are whole, else packed by a step of their own. Tiles of two heights,
-// several blocks of rows and columns, a rest of k, batches that share A and that do not.
+// Long rows are copied to scratch a segment at a time, where B is packed when the model is compiled
+// and segments are whole, else packed by a step of their own (aarch64) or read in place (x86).
+// Tiles of two heights, several blocks of rows and columns, groups of panels that are not alike, a
+// rest of k, batches that share A and that do not.
 TEST(CpuMatmul, LongRowsGoBySegment) {
   for (const int64_t k : {2048, 2051}) {
     check({.m = 9, .n = 260, .k = k, .epilogue = Epilogue::kBias}, {4, 8, 16}, {1, 3});
     check({.m = 4, .n = 256, .k = k, .b_constant = false}, {4}, {2});
   }
   check({.m = 61, .n = 200, .k = 2304, .epilogue = Epilogue::kTwoOutputs}, {4}, {1, 2});
+  check({.m = 13, .n = 805, .k = 2048, .epilogue = Epilogue::kBias}, {8, 16}, {1, 3, 7});
+  check({.m = 61, .n = 528, .k = 2048, .batch = {2}, .b_shared = true}, {8, 16}, {1, 5});
   check({.m = 5, .n = 130, .k = 2048, .batch = {2, 2}, .a_shared = true}, {4}, {2});
   check({.m = 5, .n = 130, .k = 2050, .batch = {2, 2}, .a_shared = true, .b_constant = false}, {4},
         {2});
@@ -456,15 +459,27 @@ TEST(CpuMatmul, LongRowsGoBySegment) {
   EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2047}, neon).rows, Rows::kInPlace);
   EXPECT_EQ(plan({.m = 1, .n = 260, .k = 2048}, neon).rows, Rows::kInPlace);
   EXPECT_EQ(plan({.m = 9, .n = 24, .k = 2048}, neon).rows, Rows::kInPlace);
-  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, CodegenTarget::x86_avx512()).rows, Rows::kInPlace);
+  const CodegenTarget avx512 = CodegenTarget::x86_avx512();
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, avx512).rows, Rows::kBySegment);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2049}, avx512).rows, Rows::kInPlace);
+  EXPECT_EQ(plan({.m = 9, .n = 224, .k = 2048}, avx512).rows, Rows::kInPlace);
   // One thread packs them, unless memory goes first.
   const lower::Group group = GroupMaker({.m = 9, .n = 260, .k = 2048}).make();
   EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1).rows, Rows::kPackedAtRun);
   EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1, false).rows, Rows::kBySegment);
-  // The stack that a task takes has a bound, however many rows and columns there are.
+  // What a task's totals take has a bound, however many rows and columns there are, and groups of
+  // panels do not depend on rows or threads.
   for (const int64_t m : {32, 197, 3000}) {
     const MatmulPlan p = plan({.m = m, .n = 4096, .k = 4096}, neon);
     EXPECT_LE(p.task_tiles() * p.task_panels() * p.tile_elements() * 4, 32 << 10) << m;
+    EXPECT_EQ(p.b_groups, 1) << m;
+    const lower::Group many = GroupMaker({.m = m, .n = 4096, .k = 4096}).make();
+    for (const int threads : {1, 2, 7, 16}) {
+      const MatmulPlan wide = plan_matmul(many, {.b = true}, avx512, threads);
+      EXPECT_LE(wide.scratch_bytes, 144 << 10) << m << " " << threads;
+      EXPECT_EQ(wide.b_groups, (wide.panels * wide.tile_columns + 255) / 256) << m;
+      EXPECT_EQ(wide.n_blocks % wide.b_groups, 0) << m << " " << threads;
+    }
   }
 }
 

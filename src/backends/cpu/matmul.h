@@ -23,12 +23,12 @@
 // cache (x86), and to pack all rows in a step of its own where k lies apart (a product with a
 // transposed A, as the gradients of weights are).
 //
-// Long rows of a constant B (aarch64, several threads): a task walks the segments of k, for each
-// the tiles of its rows, and for each of these its panels. A tile's rows of one segment are copied
-// to the stack, where they stay in the first-level cache for all panels, and the totals of all its
-// tiles lie on the stack between segments. B is packed segment by segment, so that what a task
-// reads of one lies together: strips of panels a power of two apart would fall into the same sets
-// of the cache.
+// Long rows of a constant B (on aarch64 with several threads): a task walks the segments of k, for
+// each the tiles of its rows, and for each of these its panels. A tile's rows of one segment are
+// copied to scratch, where they stay in the first-level cache for all panels, and the totals of all
+// its tiles lie in scratch between segments. B is packed in groups of panels, each segment by
+// segment, so that what a task reads lies together: strips of panels a power of two apart would
+// fall into the same sets of the cache.
 
 #include <cstdint>
 #include <string>
@@ -58,7 +58,7 @@ struct MatmulPlan {
     kPackedAhead,  // a constant, packed by pack_a when the model is compiled
     kPackedAtRun,  // copied or evaluated by a step of its own into the workspace
     kInPlace,      // k lies together
-    kBySegment,    // whole segments of each tile are copied to the stack, by each task
+    kBySegment,    // whole segments of each tile are copied to scratch, by each task
     kCopied,       // each tile's rows are copied to scratch, by their strides
     kComputed,     // or evaluated into it
   };
@@ -108,6 +108,10 @@ struct MatmulPlan {
   uint32_t b_slot = 0;         // the matmul step's operand that is B as the tiles read it
   int64_t b_matrices = 1;      // distinct ones
   int64_t b_panel_stride = 0;  // in elements, of B as the tiles read it; by segment, of one
+  // By segment: panels stand in so many even groups, each with all its segments one after another,
+  // and a task's panels are of one group. As large a group as a task has at most, so that a task
+  // reads B as it lies.
+  int64_t b_groups = 1;
   int64_t b_k_stride = 0;
   // A panel's columns are cut into so many streams, each with all of k: what has one use comes from
   // far memory faster that way.
@@ -139,8 +143,9 @@ struct MatmulPlan {
   // sets of the first-level cache.
   int64_t row_room() const {
     constexpr int64_t kHalfPage = 512;  // elements
-    const bool spread = rows_apart() && padded_k() % kHalfPage == 0;
-    return padded_k() + (spread ? kLine / 4 : 0);
+    const int64_t elements = by_segment() ? kMatmulSegment : padded_k();
+    const bool spread = rows_apart() && elements % kHalfPage == 0;
+    return elements + (spread ? kLine / 4 : 0);
   }
   // In a packed tile of so many rows: from a row to the next, and from a step of k to the next.
   int64_t a_row_stride() const { return rows_apart() ? row_room() : unroll; }
@@ -152,6 +157,8 @@ struct MatmulPlan {
   }
   bool by_segment() const { return rows == Rows::kBySegment; }
   int64_t tile_elements() const { return int64_t{tile_rows} * tile_columns; }
+  // By segment: where in a thread's scratch the totals of a task's tiles begin, in elements.
+  int64_t totals_scratch() const { return in_lines(a_tile_elements() * 4) / 4; }
   // The most tiles of rows, and panels, that a task has.
   int64_t task_tiles() const { return (row_tiles + m_blocks - 1) / m_blocks; }
   int64_t task_panels() const { return (panels + n_blocks - 1) / n_blocks; }
@@ -193,8 +200,8 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads);
 
 // A constant operand in the plan's layout, from the bytes of its buffer. B: panels of tile_columns
-// columns, each [b_streams][k][tile_columns / b_streams], by segment those of each segment one
-// after another (of bytes [step][tile_columns][column_elements] and the sums), columns beyond n
+// columns, each [b_streams][k][tile_columns / b_streams], by segment those of each group's segments
+// one after another (of bytes [step][tile_columns][column_elements] and the sums), columns beyond n
 // zero; requires weights == kPackedAhead. A: see a_packed; requires rows == kPackedAhead. Data is
 // null when there is no memory.
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,

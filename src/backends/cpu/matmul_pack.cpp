@@ -86,6 +86,30 @@ runtime::Parameter parameter_of(std::shared_ptr<AlignedBuffer> buffer) {
 
 }  // namespace
 
+namespace {
+
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+// Steps of k of one panel, and where the next one's go.
+float* pack_panel(const MatmulPlan& plan, const Source& source, int64_t matrix, int64_t panel,
+                  Range steps, float* out) {
+  const int64_t width = plan.tile_columns / plan.b_streams;
+  for (int64_t stream = 0; stream < plan.b_streams; ++stream) {
+    const int64_t column = panel * plan.tile_columns + stream * width;
+    const int64_t columns = std::clamp<int64_t>(plan.n - column, 0, width);
+    for (int64_t k = steps.begin; k < steps.end; ++k, out += width) {
+      source.row_at(matrix, column, columns, k, out);
+      std::fill(out + columns, out + width, 0.0f);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& contraction,
                           const void* b_data) {
   if (plan.of_bytes()) return pack_byte_panels(plan, contraction, b_data);
@@ -95,16 +119,12 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
   auto* out = reinterpret_cast<float*>(buffer->data());
   for (const int64_t matrix : source.matrices()) {
     const int64_t depth = plan.by_segment() ? kMatmulSegment : plan.k;
-    for (int64_t from = 0; from < plan.k; from += depth) {
-      for (int64_t panel = 0; panel < plan.panels; ++panel) {
-        const int64_t width = plan.tile_columns / plan.b_streams;
-        for (int64_t stream = 0; stream < plan.b_streams; ++stream) {
-          const int64_t column = panel * plan.tile_columns + stream * width;
-          const int64_t columns = std::clamp<int64_t>(plan.n - column, 0, width);
-          for (int64_t k = from; k < from + depth; ++k, out += width) {
-            source.row_at(matrix, column, columns, k, out);
-            std::fill(out + columns, out + width, 0.0f);
-          }
+    for (int64_t group = 0; group < plan.b_groups; ++group) {
+      const int64_t first = group * plan.panels / plan.b_groups;
+      const int64_t end = (group + 1) * plan.panels / plan.b_groups;
+      for (int64_t from = 0; from < plan.k; from += depth) {
+        for (int64_t panel = first; panel < end; ++panel) {
+          out = pack_panel(plan, source, matrix, panel, {from, from + depth}, out);
         }
       }
     }

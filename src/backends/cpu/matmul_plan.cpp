@@ -28,18 +28,31 @@ constexpr int64_t kLargeBytes = 512 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
 
-// From this length on, the rows of a tile do not stay in the first-level cache: where they lie,
-// they come as so many streams, and those a multiple of 16 KB apart fall into the same few sets.
-constexpr int64_t kLongRow = 2048;
-// Fewer panels than this do not pay for copying A.
-constexpr int64_t kPanelsForRows = 16;
+// What long rows are, and what is done with them.
+struct LongRows {
+  // From this length on, the rows of a tile do not stay in the first-level cache: where they lie,
+  // they come as so many streams, and those a multiple of 16 KB apart fall into the same few sets.
+  int64_t least;
+  // Fewer panels than this do not pay for copying A.
+  int64_t panels;
+  // What a task that goes by segments may have for the totals of its tiles.
+  int64_t totals_bytes;
+  // What copying a tile's rows costs against a tile.
+  double copied;
+  // One thread is faster by 6 to 12 % with rows packed in a step of their own, two are not
+  // (decision 0068). Where they do not go by segments they are so too.
+  bool may_gather;
+};
+
+// On x86 the larger part of the gain is that a panel's segment and the one to come stay in the
+// second-level cache; rows of 768 lost 4 % (decision 0092).
+LongRows long_rows(const CodegenTarget& target) {
+  if (target.is_aarch64()) return {2048, 16, 32 << 10, 0.5, true};
+  return {2048, 8, 128 << 10, 0.1, false};
+}
+
 // What tiles take that read long rows where they lie, beside those that read packed ones.
 constexpr double kLongRowsFactor = 1.15;
-// What a task that goes by segments may have of the stack for the totals of its tiles.
-constexpr int64_t kTotalsBytes = 32 << 10;
-// What copying the rows of a tile costs against the tile.
-constexpr double kCopiedRows = 0.5;
-
 // Rows that are evaluated are so once where B is larger than this and they take at most that: the
 // blocks of a B that stays in the cache would each evaluate them anew.
 constexpr int64_t kFarBytes = 1 << 20;
@@ -170,11 +183,18 @@ bool takes_tall_tiles(const Registers& r, const MatmulPlan& p) {
   return r.narrow > 1.0 && p.rows == MatmulPlan::Rows::kComputed && !p.of_bytes() && few && far;
 }
 
+// Whether tiles of more than two rows gain where the rows that they read in place are packed.
+bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
+  return !p.of_bytes() && p.rows == MatmulPlan::Rows::kInPlace && p.k >= long_rows(target).least;
+}
+
 // The tiles that fit the registers, with their work over all of m and n: each takes as long as its
 // fmas, their latency, or its part of B to come from the second-level cache, about one vector a
-// cycle.
-std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& p) {
+// cycle. `by_segment`: long rows go by segments.
+std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& p,
+                                 bool by_segment) {
   const Registers r = registers_of(target);
+  const int64_t depth = by_segment ? kMatmulSegment : p.k;
   const bool wide = takes_wide_tiles(r, p);
   const bool tall = takes_tall_tiles(r, p);
   const bool in_twos = p.unit == ByteUnit::kMmla;
@@ -195,7 +215,7 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const bool is_wide = wide && (units == 3 || units == 4);
     // More accumulators than those of the largest tile of two vectors leave no room to look ahead.
     if (is_wide) most = std::min(most, 2 * r.rows / vectors);
-    const bool near = 4 * p.k * columns <= kWidePanelBytes;
+    const bool near = 4 * depth * columns <= kWidePanelBytes;
     const bool full = p.n % columns == 0 || p.n >= kManyPanels * columns;
     if (is_wide && (!full || !near)) continue;
     const double narrow = (wide || tall) && !is_wide && !is_tall ? r.narrow : 1.0;
@@ -206,7 +226,10 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
     const bool is_long = 2 * p.batch * p.m * p.n * p.k >= kTwoHeightsFlops;
     const int64_t most_here = std::min<int64_t>(most, p.m);
     const int64_t least_here = is_wide ? most_here - 1 : ceil_div(2 * most_here, 3);
-    for (const int64_t tiles : tile_counts(p.m, least_here, most_here, is_long)) {
+    std::vector<int64_t> counts = tile_counts(p.m, least_here, most_here, is_long);
+    // Few rows: what the tiles read of B takes as long as their fmas, and fewer tiles read less.
+    if (by_segment && !wide) std::ranges::reverse(counts);
+    for (const int64_t tiles : counts) {
       const auto rows = static_cast<int>(ceil_div(p.m, tiles));
       const int64_t tall_tiles = p.m - tiles * (rows - 1);
       const double work = narrow * static_cast<double>(ceil_div(p.n, columns)) *
@@ -220,8 +243,9 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
 
 // The tile with the least work first; then those that may be faster on the machine, by their work.
 // Wide tiles of few rows can be fewer than threads, which then wait for those that have one.
-std::vector<Tile> likely_tiles(const CodegenTarget& target, const MatmulPlan& p, int threads) {
-  std::vector<Tile> tiles = possible_tiles(target, p);
+std::vector<Tile> likely_tiles(const CodegenTarget& target, const MatmulPlan& p, int threads,
+                               bool by_segment) {
+  std::vector<Tile> tiles = possible_tiles(target, p, by_segment);
   const bool is_large = 4 * p.batch * p.n * p.k >= kSharedBytes;
   for (Tile& t : tiles) {
     const int64_t tasks = p.batch * t.tiles * ceil_div(p.n, t.columns);
@@ -303,7 +327,7 @@ void choose_streams(const CodegenTarget& target, MatmulPlan& p) {
 }
 
 // The sizes of operands that are packed.
-void place_weights(const lower::Contraction& c, MatmulPlan& p) {
+void place_weights(const lower::Contraction& c, bool in_groups, MatmulPlan& p) {
   using Weights = MatmulPlan::Weights;
   if (p.weights == Weights::kInPlace) return;
   p.b_panel_stride = (p.k + (p.b_form.sums ? 1 : 0)) * p.tile_columns;
@@ -314,7 +338,10 @@ void place_weights(const lower::Contraction& c, MatmulPlan& p) {
   const int64_t matrix = p.panels * p.b_panel_stride;
   p.b_matrices = batch_strides(c, c.b, matrix, p.b_batch_strides);
   p.packed_bytes = p.b_matrices * matrix * 4;
-  if (p.by_segment()) p.b_panel_stride = kMatmulSegment * p.tile_columns;
+  if (!p.by_segment()) return;
+  p.b_panel_stride = kMatmulSegment * p.tile_columns;
+  if (in_groups)
+    p.b_groups = ceil_div(p.panels, std::max<int64_t>(1, kBlockBytes / (4 * p.b_panel_stride)));
 }
 
 void place_rows(const lower::Contraction& c, MatmulPlan& p) {
@@ -349,16 +376,15 @@ void choose_rows(const lower::Group& group, bool constant, MatmulPlan& p) {
   }
 }
 
-// Whether tiles gain where the rows that they read in place are packed. On x86 not measured.
-bool has_long_rows(const CodegenTarget& target, const MatmulPlan& p) {
-  return target.is_aarch64() && !p.of_bytes() && p.rows == MatmulPlan::Rows::kInPlace &&
-         p.k >= kLongRow && p.tile_rows > 2 && p.panels >= kPanelsForRows;
+// The same of the tile at hand.
+bool gains_by_packed_rows(const CodegenTarget& target, const MatmulPlan& p) {
+  return has_long_rows(target, p) && p.tile_rows > 2 && p.panels >= long_rows(target).panels;
 }
 
 // Whether they are packed by each task, a segment at a time: B is packed likewise when the model is
 // compiled, and all segments are whole.
 bool goes_by_segment(const CodegenTarget& target, const MatmulPlan& p) {
-  return has_long_rows(target, p) && p.weights == MatmulPlan::Weights::kPackedAhead &&
+  return gains_by_packed_rows(target, p) && p.weights == MatmulPlan::Weights::kPackedAhead &&
          p.k % kMatmulSegment == 0;
 }
 
@@ -368,7 +394,7 @@ bool rows_are_gathered(const CodegenTarget& target, const MatmulPlan& p) {
   if (p.of_bytes() || p.tile_rows <= 2) return false;
   const bool copied_again =
       p.rows == MatmulPlan::Rows::kCopied && p.panels * p.tile_columns * p.k * 4 > kBlockBytes;
-  return has_long_rows(target, p) || copied_again;
+  return (long_rows(target).may_gather && gains_by_packed_rows(target, p)) || copied_again;
 }
 
 void gather_rows(const lower::Group& group, MatmulPlan& p) {
@@ -380,6 +406,10 @@ void gather_rows(const lower::Group& group, MatmulPlan& p) {
 }
 
 void choose_scratch(MatmulPlan& p) {
+  if (p.by_segment()) {
+    p.scratch_bytes =
+        4 * (p.totals_scratch() + p.task_tiles() * p.task_panels() * p.tile_elements());
+  }
   if (p.rows == MatmulPlan::Rows::kCopied || p.rows == MatmulPlan::Rows::kComputed) {
     p.scratch_bytes = p.a_tile_elements() * 4;
   }
@@ -389,15 +419,17 @@ void choose_scratch(MatmulPlan& p) {
 }
 
 // The number of blocks in m and n whose busiest thread has least to do.
-void choose_blocks(int threads, int64_t block_bytes, MatmulPlan& p) {
+void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes, MatmulPlan& p) {
   const bool by_segment = p.by_segment();
+  const LongRows rows = long_rows(target);
   const int64_t panel_bytes = (by_segment ? kMatmulSegment : p.k) * p.tile_columns * 4;
   const int64_t panels_per_block = std::max<int64_t>(1, block_bytes / panel_bytes);
   // Rows that every block of columns evaluates anew had better have one with more of B than fits.
   const bool computed = p.rows == MatmulPlan::Rows::kComputed;
-  const int64_t fewest = computed ? 1 : ceil_div(p.panels, panels_per_block);
+  int64_t fewest = computed ? 1 : ceil_div(p.panels, panels_per_block);
+  fewest = ceil_div(fewest, p.b_groups) * p.b_groups;
   const double rows_cost =
-      computed ? kComputedRows / p.tile_columns : (by_segment ? kCopiedRows : 0.05);
+      computed ? kComputedRows / p.tile_columns : (by_segment ? rows.copied : 0.05);
   double best = std::numeric_limits<double>::max();
   // What a task packs, no other task reads.
   const bool by_task = p.weights == MatmulPlan::Weights::kPackedByTask;
@@ -406,13 +438,13 @@ void choose_blocks(int threads, int64_t block_bytes, MatmulPlan& p) {
                                     : std::min<int64_t>(p.row_tiles, 4 * threads);
   for (int64_t m_blocks = 1; m_blocks <= most; ++m_blocks) {
     for (int64_t n_blocks = fewest; n_blocks <= std::min(p.panels, fewest + 4 * threads);
-         ++n_blocks) {
+         n_blocks += p.b_groups) {
       const int64_t tasks = p.batch * m_blocks * n_blocks;
       const int64_t per_thread = ceil_div(tasks, threads);
       const double tiles = static_cast<double>(ceil_div(p.row_tiles, m_blocks));
       const double panels = static_cast<double>(ceil_div(p.panels, n_blocks));
       const double totals = tiles * panels * static_cast<double>(p.tile_elements() * 4);
-      if (by_segment && totals > kTotalsBytes) continue;
+      if (by_segment && totals > static_cast<double>(rows.totals_bytes)) continue;
       // In units of one tile over the whole k; reading A and B anew costs a little each.
       const double far = panels > static_cast<double>(panels_per_block) ? kFarPanels : 1.0;
       const double task = tiles * panels * far + rows_cost * tiles + 0.1 * panels + 0.1;
@@ -492,7 +524,12 @@ class Planner {
     choose_rows(group_, constants_.a, sizes_);
   }
 
-  std::vector<Tile> tiles() const { return likely_tiles(target_, sizes_, threads_); }
+  std::vector<Tile> tiles() const {
+    // On aarch64 nothing speaks for other tiles then.
+    const bool by_segment = !target_.is_aarch64() && constants_.b &&
+                            has_long_rows(target_, sizes_) && sizes_.k % kMatmulSegment == 0;
+    return likely_tiles(target_, sizes_, threads_, by_segment);
+  }
 
   // Whether rows that are evaluated can be so once, and whether they had better be: where several
   // of the batch have the same ones, as the pictures of a convolution, or B is large.
@@ -516,8 +553,7 @@ class Planner {
     MatmulPlan p = sizes_;
     take_tile(target_, tile, p);
     choose_weights(group_, constants_.b, threads_, p);
-    // One thread is faster by 6 to 12 % with packed rows, two are not (decision 0068).
-    const bool lean = threads_ > 1 || !pack_rows;
+    const bool lean = threads_ > 1 || !pack_rows || !long_rows(target_).may_gather;
     if (lean && goes_by_segment(target_, p)) p.rows = MatmulPlan::Rows::kBySegment;
     if (pack_rows && rows_are_gathered(target_, p)) gather_rows(group_, p);
     if (pack_rows && gather && gathers_computed()) {
@@ -526,10 +562,11 @@ class Planner {
     }
     if (bytes_) choose_byte_forms(c, p);
     choose_streams(target_, p);
-    place_weights(c, p);
+    // Not measured on aarch64.
+    place_weights(c, !target_.is_aarch64(), p);
     place_rows(c, p);
     choose_parts(c, threads_, p);
-    choose_blocks(threads_, block_bytes, p);
+    choose_blocks(target_, threads_, block_bytes, p);
     choose_scratch(p);
     // One tile alone uses each line once and leaves no time to fetch. On aarch64 nothing was
     // gained.
@@ -598,10 +635,12 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   needs.in_place = loop::pointwise_pairs(group.kernel);
   needs.read_first = packed_first(c, plan);
   if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
+    std::string by_segment;
+    if (plan.by_segment()) by_segment = fmt::format(" by segment in {}", plan.b_groups);
     needs.packed.push_back(
         {group.buffer_values[c.b.buffer], MatmulPlan::in_lines(plan.packed_bytes),
          fmt::format("{} panels of {} columns{}{} of {}", byte_form_text(plan, plan.b_form),
-                     plan.tile_columns, plan.by_segment() ? " by segment" : "",
+                     plan.tile_columns, by_segment,
                      plan.b_streams > 1 ? fmt::format(" in {} streams", plan.b_streams) : "",
                      operand_text(group, c.b, c.n_var, plan.n))});
   }
@@ -632,8 +671,10 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double share = rounds / tasks;
   const double bytes = static_cast<double>(group.bytes);
   double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
-  if (has_long_rows(target, plan)) ns *= kLongRowsFactor;
-  if (plan.by_segment()) ns *= 1.0 + kCopiedRows / static_cast<double>(plan.task_panels());
+  if (gains_by_packed_rows(target, plan)) ns *= kLongRowsFactor;
+  if (plan.by_segment()) {
+    ns *= 1.0 + long_rows(target).copied / static_cast<double>(plan.task_panels());
+  }
   ns += rounds * kTaskOverheadNs + step_overhead_ns(plan.tasks(), threads);
   // What is made of the sums; index arithmetic and operands that are computed count as little.
   const double sums = 2.0 * static_cast<double>(plan.batch * plan.m) * static_cast<double>(plan.n) *

@@ -36,6 +36,7 @@ class DriverWriter {
     Value* tile_end = nullptr;
     Value* column = nullptr;  // columns [column, column_end), padded
     Value* column_end = nullptr;
+    Value* segment = nullptr;  // elements from B's segments to the next ones'
   };
 
   Value* field(size_t offset);
@@ -53,7 +54,7 @@ class DriverWriter {
   Value* first_row(Value* tile);
   Task task(Value* number);
   void tiles(const Task& task);
-  // The same by segments: the parts of the rows, and the totals, lie on the stack.
+  // The same by segments: scratch has the tile's part of the rows, then the task's totals.
   void segments(const Task& task);
   void call_tile(const Task& task, int rows, Value* row, Value* a, Value* b,
                  std::vector<Value*> more = {});
@@ -72,7 +73,6 @@ class DriverWriter {
   const bool backwards_;
   Value* table_ = nullptr;
   Value* scratch_ = nullptr;
-  Value* part_ = nullptr;    // of a tile's rows
   Value* totals_ = nullptr;  // of the task's tiles, a tile's panels side by side
 };
 
@@ -101,15 +101,7 @@ Value* DriverWriter::first_row(Value* tile) {
 void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
   if (p_.scratch_bytes > 0) scratch_ = field(offsetof(pyc_kernel_args, scratch));
-  const auto stack = [&](Value* elements) {
-    llvm::AllocaInst* slot = b_.CreateAlloca(b_.getFloatTy(), elements);
-    slot->setAlignment(llvm::Align(MatmulPlan::kLine));
-    return slot;
-  };
-  if (p_.by_segment()) {
-    part_ = stack(flow_.index(p_.tile_rows * kMatmulSegment));
-    totals_ = stack(flow_.number(p_.task_tiles() * p_.task_panels() * p_.tile_elements()));
-  }
+  if (p_.by_segment()) totals_ = flow_.at(scratch_, p_.totals_scratch());
   Value* begin = f_->getArg(1);
   Value* end = f_->getArg(2);
   const auto mirrored = [&](Value* i) {
@@ -142,6 +134,17 @@ DriverWriter::Task DriverWriter::task(Value* number) {
   t.column = scaled(panel, p_.tile_columns);
   t.column_end = scaled(panel_end, p_.tile_columns);
   t.b = panels(t, panel, panel_end);
+  if (p_.by_segment()) {
+    // B begins with its group, and there with its place in the first segment.
+    Value* group = b_.CreateUDiv(n_block, flow_.number(p_.n_blocks / p_.b_groups));
+    const auto begin = [&](Value* g) {
+      return b_.CreateUDiv(scaled(g, p_.panels), flow_.index(p_.b_groups));
+    };
+    Value* first = begin(group);
+    Value* others = b_.CreateSub(begin(b_.CreateAdd(group, flow_.index(1))), first);
+    t.segment = scaled(others, p_.b_panel_stride);
+    t.b = flow_.at(t.b, scaled(first, (p_.segments - 1) * p_.b_panel_stride));
+  }
   using Rows = MatmulPlan::Rows;
   if (p_.rows == Rows::kComputed) return t;
   t.a = p_.a_placed() ? slot(p_.a_slot) : based(slot(c_.a.buffer), c_.a.base);
@@ -225,13 +228,13 @@ void DriverWriter::call_tile(const Task& task, int rows, Value* row, Value* a, V
 void DriverWriter::segments(const Task& task) {
   Value* tile_panels = flow_.number(p_.task_panels() * p_.tile_elements());
   flow_.loop(flow_.index(0), flow_.index(p_.segments), 1, true, [&](Value* segment) {
-    Value* b = flow_.at(task.b, scaled(segment, p_.panels * p_.b_panel_stride));
+    Value* b = flow_.at(task.b, b_.CreateMul(segment, task.segment));
     each_tile(task, [&](int rows, Value* tile) {
       Value* row = first_row(tile);
       Value* a = flow_.at(task.a, scaled(row, c_.a.row_stride));
-      emit_segment_copy(s_, b_, rows, flow_.at(a, scaled(segment, kMatmulSegment)), part_);
+      emit_segment_copy(s_, b_, rows, flow_.at(a, scaled(segment, kMatmulSegment)), scratch_);
       Value* totals = flow_.at(totals_, b_.CreateMul(b_.CreateSub(tile, task.tile), tile_panels));
-      call_tile(task, rows, row, part_, b, {segment, totals});
+      call_tile(task, rows, row, scratch_, b, {segment, totals, task.segment});
     });
   });
 }

@@ -40,8 +40,9 @@ struct MatmulSource {
 
 // A tile function computes `rows` rows of a range of panels:
 //   void tile(ptr buffers, ptr a, ptr b, i64 row, i64 column, i64 column_end, i64 batch…)
-// `a` and `b` point at the first row and the first panel. By segment it has two more parameters,
-// the segment's number and the totals of the tile's panels, and `a` and `b` point at the segment.
+// `a` and `b` point at the first row and the first panel. By segment it has three more parameters,
+// the segment's number, the totals of the tile's panels and how many elements of B further the next
+// segment is, and `a` and `b` point at the segment.
 llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& module, int rows);
 
 // What a step's function calls; null where the plan has no use for it. The second of a pair is for

@@ -656,21 +656,22 @@ void emit_segment_copy(const MatmulSource& source, llvm::IRBuilder<>& b, int row
   constexpr int kAtOnce = 4;
   const MatmulPlan& p = source.plan;
   FlowBuilder flow(b);
-  auto* type = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(p.unroll));
-  const int64_t step = int64_t{p.unroll} * rows;
+  // Rows that each stand by themselves are copied in lines.
+  const int64_t part = p.rows_apart() ? MatmulPlan::kLine / 4 : p.unroll;
+  const int64_t step = part * p.a_k_stride(rows);
+  auto* type = llvm::FixedVectorType::get(b.getFloatTy(), static_cast<unsigned>(part));
   flow.loop(flow.index(0), flow.index(rows), 1, true, [&](Value* i) {
     Value* row = flow.at(from, b.CreateMul(i, flow.index(source.contraction().a.row_stride)));
-    Value* target = flow.at(to, b.CreateMul(i, flow.index(p.unroll)));
-    flow.loop(flow.index(0), flow.index(kMatmulSegment / p.unroll), kAtOnce, true, {row, target},
-              [&](Value*, const FlowBuilder::State& at) {
-                for (int j = 0; j < kAtOnce; ++j) {
-                  Value* x = b.CreateAlignedLoad(type, flow.at(at[0], int64_t{j} * p.unroll),
-                                                 llvm::Align(4));
-                  b.CreateAlignedStore(x, flow.at(at[1], j * step), llvm::Align(4));
-                }
-                return FlowBuilder::State{flow.at(at[0], int64_t{kAtOnce} * p.unroll),
-                                          flow.at(at[1], kAtOnce * step)};
-              });
+    Value* target = flow.at(to, b.CreateMul(i, flow.index(p.a_row_stride())));
+    flow.loop(
+        flow.index(0), flow.index(kMatmulSegment / part), kAtOnce, true, {row, target},
+        [&](Value*, const FlowBuilder::State& at) {
+          for (int j = 0; j < kAtOnce; ++j) {
+            Value* x = b.CreateAlignedLoad(type, flow.at(at[0], j * part), llvm::Align(4));
+            b.CreateAlignedStore(x, flow.at(at[1], j * step), llvm::Align(4));
+          }
+          return FlowBuilder::State{flow.at(at[0], kAtOnce * part), flow.at(at[1], kAtOnce * step)};
+        });
   });
 }
 

@@ -90,6 +90,11 @@ class TileWriter {
   Value* row() { return arg(3); }
   Value* column_begin() { return arg(4); }
   Value* column_end() { return arg(5); }
+  // Parameters by segment.
+  Value* more(size_t i) { return arg(static_cast<unsigned>(6 + c_.batch_vars.size() + i)); }
+  Value* segment_number() { return more(0); }
+  Value* task_totals() { return more(1); }
+  Value* next_segment() { return more(2); }
   llvm::Type* vector_type() { return core_.vector_type(); }
   Value* zero() { return core_.zero(); }
   Value* load_vector(Value* p, int64_t element) { return core_.load_vector(p, element); }
@@ -175,9 +180,8 @@ void TileWriter::run() {
   for (size_t i = 0; i < c_.batch_vars.size(); ++i) {
     ex_.bind(c_.batch_vars[i], arg(static_cast<unsigned>(6 + i)));
   }
-  const auto more = static_cast<unsigned>(6 + c_.batch_vars.size());
-  Value* totals = p_.by_segment() ? static_cast<Value*>(arg(more + 1))
-                                  : ex_.stack_slot(b_.getFloatTy(), rows_ * p_.tile_columns);
+  Value* totals =
+      p_.by_segment() ? task_totals() : ex_.stack_slot(b_.getFloatTy(), rows_ * p_.tile_columns);
   ex_.here();
   // Leaves the entry block to the emitter.
   llvm::BasicBlock* body = ex_.new_block("body");
@@ -193,7 +197,7 @@ void TileWriter::run() {
                  panel(column, at[0]);
                  return State{next, at[1]};
                }
-               add_segment(arg(more), column, a_rows(), at[0]);
+               add_segment(segment_number(), column, a_rows(), at[0]);
                return State{next, flow_.at(at[1], p_.tile_elements())};
              });
   b_.CreateRetVoid();
@@ -204,9 +208,9 @@ void TileWriter::plan_fetches() {
   const int64_t lines = p_.unroll * p_.b_k_stride / kLineElements;
   const int64_t tiles = p_.row_tiles / p_.m_blocks;
   fetch_lines_ = (lines + tiles - 1) / tiles;
-  // The panels to come lie behind those of this task. Each tile fetches a share that lies together,
-  // in as many streams as there are lines to fetch at a time, each line after line as the machine
-  // itself looks ahead.
+  // The panels to come lie behind those of this task, or are those of the next segment. Each tile
+  // fetches a share that lies together, in as many streams as there are lines to fetch at a time,
+  // each line after line as the machine itself looks ahead.
   Value* columns = b_.CreateSub(column_end(), column_begin());
   Value* block = b_.CreateMul(columns, flow_.index(p_.b_panel_stride / p_.tile_columns));
   Value* tile = b_.CreateURem(b_.CreateUDiv(row(), flow_.index(p_.tile_rows)), flow_.number(tiles));
@@ -214,7 +218,8 @@ void TileWriter::plan_fetches() {
   fetch_stream_ = b_.CreateMul(b_.CreateUDiv(block, parts), flow_.index(kLineElements));
   Value* from = b_.CreateMul(b_.CreateMul(fetch_stream_, flow_.index(fetch_lines_)), tile);
   // May lie beyond B, so that it must not be called in bounds.
-  fetched_ = b_.CreateGEP(b_.getFloatTy(), b_panels(), b_.CreateAdd(block, from));
+  fetched_ = b_.CreateGEP(b_.getFloatTy(), b_panels(),
+                          b_.CreateAdd(p_.by_segment() ? next_segment() : block, from));
 }
 
 void TileWriter::fetch_ahead(Value* a, Value* b) {
@@ -500,7 +505,7 @@ llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& modul
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   std::vector<llvm::Type*> types(3, pointer);
   types.resize(6 + source.contraction().batch_vars.size(), i64);
-  if (source.plan.by_segment()) types.insert(types.end(), {i64, pointer});
+  if (source.plan.by_segment()) types.insert(types.end(), {i64, pointer, i64});
   add_dims_type(source.traits.numbers, context, types);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
