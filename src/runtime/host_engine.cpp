@@ -64,18 +64,25 @@ struct Scratch {
   }
 };
 
+// Of the pieces of a step that a thread ran: the fault of the one that lies first, whoever ran the
+// others.
+struct ThreadFault {
+  int32_t code = 0;
+  int64_t begin = 0;
+};
+
 // One step of one run, as the pool's threads see it.
 struct StepCall {
   HostFunction function;
   void* const* buffers;
   const int64_t* dims;
   const Scratch& scratch;
-  std::vector<int32_t>& faults;
+  std::vector<ThreadFault>& faults;
   int threads;
 
   static void run_part(void* self, int thread, int64_t begin, int64_t end) {
     const StepCall& call = *static_cast<const StepCall*>(self);
-    int32_t& fault = call.faults[static_cast<size_t>(thread)];
+    int32_t fault = 0;
     const pyc_kernel_args args = {
         .buffers = call.buffers,
         .dims = call.dims,
@@ -92,10 +99,13 @@ struct StepCall {
     } catch (...) {
       fault = kFaultThrew;
     }
+    if (fault == 0) return;
+    ThreadFault& known = call.faults[static_cast<size_t>(thread)];
+    if (known.code == 0 || begin < known.begin) known = {fault, begin};
   }
 };
 
-// The same, with the time of each part.
+// The same, with the time of each thread.
 struct TimedCall {
   StepCall call;
   PartTicks* parts;  // of the first thread
@@ -103,9 +113,11 @@ struct TimedCall {
 
   static void run_part(void* self, int thread, int64_t begin, int64_t end) {
     TimedCall& timed = *static_cast<TimedCall*>(self);
-    const uint64_t start = ticks();
+    PartTicks& part = timed.parts[static_cast<size_t>(thread) * timed.steps];
+    // Of several pieces that a thread runs, from the first to the last.
+    const uint64_t start = part.end == 0 ? ticks() : part.start;
     StepCall::run_part(&timed.call, thread, begin, end);
-    timed.parts[static_cast<size_t>(thread) * timed.steps] = {trace_thread(), start, ticks()};
+    part = {trace_thread(), start, ticks()};
   }
 };
 
@@ -128,15 +140,15 @@ Status fault_status(const Step& step, int32_t code, void* const* buffers) {
                       describe(fault, {buffers, step.kernel().buffers.size()}))};
 }
 
-// The fault of the lowest thread that has one, or 0; clears all of them.
-int32_t take_fault(std::vector<int32_t>& faults) {
-  int32_t first = 0;
-  for (int32_t& fault : faults) {
-    if (fault == 0) continue;
-    if (first == 0) first = fault;
-    fault = 0;
+// The fault of the piece that lies first, or 0; clears all of them.
+int32_t take_fault(std::vector<ThreadFault>& faults) {
+  ThreadFault first;
+  for (ThreadFault& fault : faults) {
+    if (fault.code == 0) continue;
+    if (first.code == 0 || fault.begin < first.begin) first = fault;
+    fault = {};
   }
-  return first;
+  return first.code;
 }
 
 // A pointer that is the caller's, set at every run.
@@ -162,16 +174,16 @@ class HostLane final : public Lane {
   }
 
  private:
-  // The fault of the lowest thread that has one, or 0. `parts` is null, or the first thread's.
+  // The fault of the piece that lies first, or 0. `parts` is null, or the first thread's.
   int32_t run_step(const BoundStep& step, PartTicks* parts);
 
   const HostEngine& engine_;
   ThreadPool& threads_;
   AlignedBuffer arena_;
   Scratch scratch_;
-  std::vector<void*> pointers_;  // the tables of all steps, one behind the other
-  std::vector<int32_t> faults_;  // per thread; all zero between steps
-  int64_t memory_bytes_ = 0;     // what the allocator counted while the lane was made
+  std::vector<void*> pointers_;      // the tables of all steps, one behind the other
+  std::vector<ThreadFault> faults_;  // per thread; none between steps
+  int64_t memory_bytes_ = 0;         // what the allocator counted while the lane was made
 };
 
 class HostEngine final : public Engine {
@@ -217,7 +229,7 @@ Status HostLane::allocate_memory(std::span<std::byte* const> states) {
   PYC_ASSIGN(arena_, allocate(round_up(program.arena_bytes)));
   PYC_ASSIGN(scratch_.memory, allocate(scratch_.per_thread * threads));
   memory_bytes_ = allocated_by_thread() - before;
-  faults_.assign(static_cast<size_t>(threads), 0);
+  faults_.assign(static_cast<size_t>(threads), {});
   pointers_.assign(engine_.pointers, nullptr);
   size_t position = 0;
   for (const Step& step : program.steps) {

@@ -4,11 +4,18 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/fp_state.h"
@@ -23,24 +30,25 @@ std::unique_ptr<ThreadPool> make_pool(int threads) {
   return std::move(pool).value();
 }
 
-// What one parallel_for did. Each thread writes its own part only.
+// What one parallel_for did, piece by piece.
 struct Record {
-  struct Part {
+  struct Piece {
     int64_t begin = 0;
     int64_t end = 0;
-    int calls = 0;
+    int thread = 0;
     std::thread::id id;
   };
-  std::vector<Part> parts;
-
-  explicit Record(int threads) : parts(static_cast<size_t>(threads)) {}
+  std::mutex mutex;
+  std::vector<Piece> pieces;
 
   static void task(void* ctx, int thread, int64_t begin, int64_t end) {
-    Part& part = static_cast<Record*>(ctx)->parts.at(static_cast<size_t>(thread));
-    part.begin = begin;
-    part.end = end;
-    part.id = std::this_thread::get_id();
-    ++part.calls;
+    auto& record = *static_cast<Record*>(ctx);
+    const std::lock_guard lock(record.mutex);
+    record.pieces.push_back({begin, end, thread, std::this_thread::get_id()});
+  }
+  void sort() {
+    std::sort(pieces.begin(), pieces.end(),
+              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
   }
 };
 
@@ -59,18 +67,45 @@ class Meeting {
   std::atomic<int> missing_;
 };
 
-// In order, without gaps, longer parts first, nothing called for empty parts.
-void expect_partition(const Record& record, int64_t n) {
-  const int64_t threads = static_cast<int64_t>(record.parts.size());
+// `parts` lengths that differ by at most one, longer ones first.
+std::vector<int64_t> lengths_of(int64_t n, int64_t parts) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < parts; ++i) out.push_back(n / parts + (i < n % parts ? 1 : 0));
+  return out;
+}
+
+// Half of a part first, then smaller ones.
+std::vector<int64_t> pieces_of(int64_t part) {
+  const int64_t first = part <= ThreadPool::kPieces ? 1 : part / 2;
+  std::vector<int64_t> out = {first};
+  const int64_t others = std::min(part - first, ThreadPool::kPieces - 1);
+  if (others == 0) return out;
+  for (const int64_t piece : lengths_of(part - first, others)) out.push_back(piece);
+  return out;
+}
+
+// Without gaps; each thread's part in pieces, of which a call has one or several, nothing called
+// for empty ones. `whole`: the caller
+// ran its parts itself.
+void expect_partition(Record& record, int64_t n, int threads, bool whole = false) {
+  record.sort();
+  std::vector<int64_t> wanted;
+  for (const int64_t part : lengths_of(n, threads)) {
+    if (part == 0) continue;
+    const std::vector<int64_t> pieces = whole ? std::vector<int64_t>{part} : pieces_of(part);
+    wanted.insert(wanted.end(), pieces.begin(), pieces.end());
+  }
   int64_t next = 0;
-  for (int64_t t = 0; t < threads; ++t) {
-    const Record::Part& part = record.parts[static_cast<size_t>(t)];
-    const int64_t length = n / threads + (t < n % threads ? 1 : 0);
-    ASSERT_EQ(part.calls, length > 0 ? 1 : 0) << "part " << t << " of " << n;
-    if (length == 0) continue;
-    ASSERT_EQ(part.begin, next);
-    ASSERT_EQ(part.end, next + length);
-    next = part.end;
+  auto end = wanted.begin();
+  for (const Record::Piece& piece : record.pieces) {
+    ASSERT_EQ(piece.begin, next);
+    ASSERT_NE(end, wanted.end());
+    do {
+      next += *end++;
+    } while (next < piece.end && end != wanted.end());
+    ASSERT_EQ(piece.end, next);
+    ASSERT_GE(piece.thread, 0);
+    ASSERT_LT(piece.thread, threads);
   }
   ASSERT_EQ(next, n);
 }
@@ -80,26 +115,26 @@ TEST(ThreadPool, PartitionCoversEveryIterationOnce) {
     const std::unique_ptr<ThreadPool> pool = make_pool(threads);
     EXPECT_EQ(pool->threads(), threads);
     for (const int64_t n : {0, 1, 2, 3, 6, 7, 8, 13, 14, 15, 100, 1000, 1 << 20}) {
-      Record record(threads);
+      Record record;
       pool->parallel_for(n, Record::task, &record);
-      expect_partition(record, n);
+      expect_partition(record, n, threads, threads == 1);
     }
-    Record huge(threads);
+    Record huge;
     pool->parallel_for(std::numeric_limits<int64_t>::max(), Record::task, &huge);
-    expect_partition(huge, std::numeric_limits<int64_t>::max());
+    expect_partition(huge, std::numeric_limits<int64_t>::max(), threads, threads == 1);
   }
 }
 
 TEST(ThreadPool, NegativeLengthRunsNothing) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Record record(2);
+  Record record;
   pool->parallel_for(-5, Record::task, &record);
-  EXPECT_EQ(record.parts[0].calls + record.parts[1].calls, 0);
+  EXPECT_TRUE(record.pieces.empty());
 }
 
-TEST(ThreadPool, PartZeroRunsOnTheCallerAndTheOthersElsewhere) {
+TEST(ThreadPool, ThreadsHaveIdsOfTheirOwnAndTheCallerHasTheFirst) {
   struct Met {
-    Record record{3};
+    Record record;
     Meeting meeting{3};
     static void task(void* ctx, int thread, int64_t begin, int64_t end) {
       auto* self = static_cast<Met*>(ctx);
@@ -108,55 +143,81 @@ TEST(ThreadPool, PartZeroRunsOnTheCallerAndTheOthersElsewhere) {
     }
   };
   const std::unique_ptr<ThreadPool> pool = make_pool(3);
-  Met one;
-  Met two;
-  pool->parallel_for(3, Met::task, &one);
-  pool->parallel_for(300, Met::task, &two);
-  const Record& first = one.record;
-  const Record& second = two.record;
-  EXPECT_EQ(first.parts[0].id, std::this_thread::get_id());
-  EXPECT_NE(first.parts[1].id, first.parts[0].id);
-  EXPECT_NE(first.parts[2].id, first.parts[1].id);
-  for (int t = 0; t < 3; ++t) EXPECT_EQ(first.parts[t].id, second.parts[t].id) << t;
+  std::map<int, std::thread::id> ids;
+  for (int loop = 0; loop < 20; ++loop) {
+    Met met;
+    pool->parallel_for(3, Met::task, &met);
+    std::set<int> here;
+    for (const Record::Piece& piece : met.record.pieces) {
+      EXPECT_EQ(ids.try_emplace(piece.thread, piece.id).first->second, piece.id);
+      here.insert(piece.thread);
+    }
+    EXPECT_EQ(here.size(), 3U);
+  }
+  EXPECT_EQ(ids.at(0), std::this_thread::get_id());
+}
+
+// A thread that does not get on with its first piece is left only that one.
+TEST(ThreadPool, OthersRunThePiecesOfAThreadThatIsHeldUp) {
+  struct Held {
+    Record record;
+    std::atomic<int64_t> others{0};
+    static void task(void* ctx, int thread, int64_t begin, int64_t end) {
+      auto* self = static_cast<Held*>(ctx);
+      Record::task(&self->record, thread, begin, end);
+      if (begin != 0) {
+        self->others += end - begin;
+        return;
+      }
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (self->others < 24 && std::chrono::steady_clock::now() < deadline) sched_yield();
+    }
+  };
+  const std::unique_ptr<ThreadPool> pool = make_pool(2);
+  Held held;
+  pool->parallel_for(32, Held::task, &held);
+  // The first piece is [0, 8): nobody but its thread runs it, and all others come to an end first.
+  EXPECT_EQ(held.others, 24);
+  expect_partition(held.record, 32, 2);
 }
 
 // A worker that sleeps takes longer to begin than a caller to do nothing.
-TEST(ThreadPool, PartsThatNobodyBeganRunOnTheCaller) {
+TEST(ThreadPool, PiecesThatNobodyBeganRunOnTheCaller) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
   int on_caller = 0;
   for (int loop = 0; loop < 1000 && on_caller == 0; ++loop) {
-    Record record(2);
+    Record record;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it parks
     pool->parallel_for(10, Record::task, &record);
-    expect_partition(record, 10);
-    on_caller += record.parts[1].id == std::this_thread::get_id() ? 1 : 0;
+    expect_partition(record, 10, 2);
+    on_caller += record.pieces.back().id == std::this_thread::get_id() ? 1 : 0;
   }
   EXPECT_GT(on_caller, 0);
 }
 
 TEST(ThreadPool, OneIterationRunsInline) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Record record(2);
+  Record record;
   pool->parallel_for(1, Record::task, &record);
-  EXPECT_EQ(record.parts[0].id, std::this_thread::get_id());
-  EXPECT_EQ(record.parts[1].calls, 0);
+  ASSERT_EQ(record.pieces.size(), 1U);
+  EXPECT_EQ(record.pieces[0].id, std::this_thread::get_id());
+  EXPECT_EQ(record.pieces[0].thread, 0);
 }
 
 struct Sum {
   std::vector<int64_t> values;
-  int64_t partial[8] = {};
+  int64_t partial[8] = {};  // by thread, as scratch is
 
   static void task(void* ctx, int thread, int64_t begin, int64_t end) {
     Sum& sum = *static_cast<Sum*>(ctx);
-    sum.partial[thread] = 0;
     for (int64_t i = begin; i < end; ++i) {
       sum.values[static_cast<size_t>(i)] += i;
       sum.partial[thread] += sum.values[static_cast<size_t>(i)];
     }
   }
-  int64_t total() const {
+  int64_t take_total() {
     int64_t all = 0;
-    for (const int64_t p : partial) all += p;
+    for (int64_t& p : partial) all += std::exchange(p, 0);
     return all;
   }
 };
@@ -171,7 +232,7 @@ TEST(ThreadPool, ManyShortLoops) {
     sum.values.assign(kLength, 0);
     for (int64_t loop = 1; loop <= loops; ++loop) {
       pool->parallel_for(kLength, Sum::task, &sum);
-      ASSERT_EQ(sum.total(), loop * kLength * (kLength - 1) / 2);
+      ASSERT_EQ(sum.take_total(), loop * kLength * (kLength - 1) / 2);
     }
   }
 }
@@ -185,7 +246,7 @@ TEST(ThreadPool, ConcurrentCallersGetTheSameParts) {
       Sum sum;
       sum.values.assign(static_cast<size_t>(n), 0);
       pool->parallel_for(n, Sum::task, &sum);
-      if (sum.total() != n * (n - 1) / 2) ++wrong;
+      if (sum.take_total() != n * (n - 1) / 2) ++wrong;
     }
   };
   std::vector<std::thread> callers;
@@ -196,22 +257,21 @@ TEST(ThreadPool, ConcurrentCallersGetTheSameParts) {
 
 struct Nested {
   ThreadPool* pool;
-  std::vector<Record> records;
+  std::array<Record, 2> records;
 
-  static void task(void* ctx, int thread, int64_t, int64_t) {
+  static void task(void* ctx, int /*thread*/, int64_t begin, int64_t /*end*/) {
     Nested& nested = *static_cast<Nested*>(ctx);
-    Record& record = nested.records[static_cast<size_t>(thread)];
-    nested.pool->parallel_for(10, Record::task, &record);
+    nested.pool->parallel_for(10, Record::task, &nested.records[static_cast<size_t>(begin)]);
   }
 };
 
 TEST(ThreadPool, LoopInsideATaskRunsOnItsThreadUnderAllIds) {
   const std::unique_ptr<ThreadPool> pool = make_pool(2);
-  Nested nested = {pool.get(), {Record(2), Record(2)}};
+  Nested nested = {pool.get(), {}};
   pool->parallel_for(2, Nested::task, &nested);
-  for (const Record& record : nested.records) {
-    expect_partition(record, 10);
-    EXPECT_EQ(record.parts[0].id, record.parts[1].id);
+  for (Record& record : nested.records) {
+    expect_partition(record, 10, 2, true);
+    EXPECT_EQ(record.pieces[0].id, record.pieces[1].id);
   }
 }
 

@@ -88,6 +88,17 @@ constexpr int64_t kTasksPerThread = 4;
 // What a task costs beside its tiles.
 constexpr double kTaskOverheadNs = 100.0;
 
+// The most tasks of a thread that are asked for in either direction.
+constexpr int64_t kMostTasks = 8;
+
+// Threads are not equally fast, and one that is done goes on with pieces of others, which are no
+// less than an eighth of a thread's part: in the mean so much of a piece is waited for at the end.
+constexpr double kLastPiece = 0.5;
+constexpr double kLeastPiece = 0.125;
+
+// What stays in the caches of a thread alone from one run of a step to the next.
+constexpr int64_t kPrivateBytes = 3 << 20;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // What evaluating a row of A costs against a product with as many rows of one column, and by how
@@ -431,14 +442,18 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
   const double rows_cost =
       computed ? kComputedRows / p.tile_columns : (by_segment ? rows.copied : 0.05);
   double best = std::numeric_limits<double>::max();
+  const double tile_ns =
+      2.0 * static_cast<double>(p.tile_elements() * p.k) / tile_flops_per_ns(target);
+  const double overhead = std::max(0.1, threads > 1 ? kTaskOverheadNs / tile_ns : 0.0);
   // What a task packs, no other task reads.
   const bool by_task = p.weights == MatmulPlan::Weights::kPackedByTask;
   const int64_t most = by_task      ? 1
                        : by_segment ? p.row_tiles
-                                    : std::min<int64_t>(p.row_tiles, 4 * threads);
+                                    : std::min<int64_t>(p.row_tiles, kMostTasks * threads);
   for (int64_t m_blocks = 1; m_blocks <= most; ++m_blocks) {
-    for (int64_t n_blocks = fewest; n_blocks <= std::min(p.panels, fewest + 4 * threads);
+    for (int64_t n_blocks = fewest; n_blocks <= std::min(p.panels, fewest + kMostTasks * threads);
          n_blocks += p.b_groups) {
+      if (n_blocks > fewest && m_blocks * n_blocks > 2 * kMostTasks * threads) break;
       const int64_t tasks = p.batch * m_blocks * n_blocks;
       const int64_t per_thread = ceil_div(tasks, threads);
       const double tiles = static_cast<double>(ceil_div(p.row_tiles, m_blocks));
@@ -447,8 +462,11 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
       if (by_segment && totals > static_cast<double>(rows.totals_bytes)) continue;
       // In units of one tile over the whole k; reading A and B anew costs a little each.
       const double far = panels > static_cast<double>(panels_per_block) ? kFarPanels : 1.0;
-      const double task = tiles * panels * far + rows_cost * tiles + 0.1 * panels + 0.1;
-      const double time = task * static_cast<double>(per_thread);
+      const double task = tiles * panels * far + rows_cost * tiles + 0.1 * panels + overhead;
+      const double share = static_cast<double>(tasks) / threads;
+      const double piece = threads > 1 ? std::max(1.0, kLeastPiece * share) : 0.0;
+      const double time =
+          task * std::max(static_cast<double>(per_thread), share + kLastPiece * piece);
       if (time < best * 0.999) {
         best = time;
         p.m_blocks = m_blocks;
@@ -567,6 +585,15 @@ class Planner {
     place_rows(c, p);
     choose_parts(c, threads_, p);
     choose_blocks(target_, threads_, block_bytes, p);
+    // One tile of rows takes as long as B needs to come. The steps of an LSTM share B, and find its
+    // last panels in the cache: 100 of them over 4 MiB took 0.7 of the time on Granite Rapids. Each
+    // thread has its part then, none of which another begins.
+    p.both_ways = p.weights == MatmulPlan::Weights::kPackedAhead && p.packed_bytes > kLargeBytes &&
+                  p.row_tiles == 1;
+    if (p.both_ways && threads_ > 1 && p.packed_bytes <= threads_ * kPrivateBytes) {
+      p.n_blocks = std::min<int64_t>(p.panels, threads_);
+    }
+    p.both_ways = p.both_ways && p.panels > threads_;
     choose_scratch(p);
     // One tile alone uses each line once and leaves no time to fetch. On aarch64 nothing was
     // gained.
@@ -577,10 +604,6 @@ class Planner {
     // Few panels leave little time for a tile's rows to come in, each from a place of its own.
     p.fetch_a = target_.is_aarch64() && !bytes_ && p.rows == MatmulPlan::Rows::kInPlace &&
                 c.a.row_stride == p.k && p.panels <= kFewPanels && p.tile_rows >= 4;
-    // One tile of rows takes as long as B needs to come. The steps of an LSTM share B, and find its
-    // last blocks in the cache: 100 of them over 4 MiB took 0.7 of the time on Granite Rapids.
-    p.both_ways = p.weights == MatmulPlan::Weights::kPackedAhead && p.packed_bytes > kLargeBytes &&
-                  p.row_tiles == 1 && p.tasks() > 1;
     return p;
   }
 

@@ -54,6 +54,8 @@ class DriverWriter {
   Value* first_row(Value* tile);
   Task task(Value* number);
   void tiles(const Task& task);
+  // The panels of a tile one after the other, from either end.
+  void panel_by_panel(const Task& task, int rows, Value* row, Value* a);
   // The same by segments: scratch has the tile's part of the rows, then the task's totals.
   void segments(const Task& task);
   void call_tile(const Task& task, int rows, Value* row, Value* a, Value* b,
@@ -212,7 +214,20 @@ void DriverWriter::each_tile(const Task& task,
 void DriverWriter::tiles(const Task& task) {
   each_tile(task, [&](int rows, Value* tile) {
     Value* row = first_row(tile);
-    call_tile(task, rows, row, rows_of(task, rows, tile, row), task.b);
+    Value* a = rows_of(task, rows, tile, row);
+    p_.both_ways ? panel_by_panel(task, rows, row, a) : call_tile(task, rows, row, a, task.b);
+  });
+}
+
+void DriverWriter::panel_by_panel(const Task& task, int rows, Value* row, Value* a) {
+  Value* columns = b_.CreateSub(task.column_end, task.column);
+  Value* count = b_.CreateUDiv(columns, flow_.index(p_.tile_columns));
+  flow_.loop(flow_.index(0), count, 1, true, [&](Value* i) {
+    Value* at = backwards_ ? b_.CreateSub(b_.CreateSub(count, flow_.index(1)), i) : i;
+    Task panel = task;
+    panel.column = b_.CreateAdd(task.column, scaled(at, p_.tile_columns));
+    panel.column_end = b_.CreateAdd(panel.column, flow_.index(p_.tile_columns));
+    call_tile(panel, rows, row, a, flow_.at(task.b, scaled(at, p_.b_panel_stride)));
   });
 }
 
