@@ -349,9 +349,10 @@ TEST(CpuMatmul, OneRowReadsALargeBInStreams) {
   EXPECT_EQ(streams(CodegenTarget::x86_avx512(), {.m = 1, .n = 576, .k = 263}), 1);
 }
 
-// Rows of few panels are fetched a tile ahead, the last tile's from beyond A; depths that leave
-// every rest, with and without whole steps before it.
-TEST(CpuMatmul, RowsOfFewPanelsAreFetched) {
+// Rows of few panels, on x86 those that many blocks of columns go through, are fetched a tile
+// ahead, the last tile's from beyond A; depths that leave every rest, with and without whole steps
+// before.
+TEST(CpuMatmul, RowsAreFetched) {
   for (const int64_t k : {1, 2, 3, 6, 7, 9, 27, 300}) {
     check({.m = 41, .n = 4, .k = k}, {4}, {1, 2});
     check({.m = 19, .n = 22, .k = k}, {4, 8}, {1});
@@ -361,7 +362,10 @@ TEST(CpuMatmul, RowsOfFewPanelsAreFetched) {
   };
   EXPECT_TRUE(fetched(CodegenTarget::aarch64_neon(), {.m = 41, .n = 4, .k = 300}));
   EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), {.m = 41, .n = 40, .k = 300}));
+  check({.m = 450, .n = 700, .k = 301}, {8, 16}, {1, 2});
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 41, .n = 4, .k = 300}));
+  EXPECT_TRUE(fetched(CodegenTarget::x86_avx512(), {.m = 450, .n = 960, .k = 301}));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 150, .n = 960, .k = 301}));
 }
 
 // Tiles that share out the fetching, one after another and in blocks; the last fetches beyond B.

@@ -589,7 +589,7 @@ class Planner {
     // last panels in the cache: 100 of them over 4 MiB took 0.7 of the time on Granite Rapids. Each
     // thread has its part then, none of which another begins.
     p.both_ways = p.weights == MatmulPlan::Weights::kPackedAhead && p.packed_bytes > kLargeBytes &&
-                  p.row_tiles == 1;
+                  p.row_tiles == 1 && !p.by_segment();
     if (p.both_ways && threads_ > 1 && p.packed_bytes <= threads_ * kPrivateBytes) {
       p.n_blocks = std::min<int64_t>(p.panels, threads_);
     }
@@ -601,13 +601,21 @@ class Planner {
                             p.weights == MatmulPlan::Weights::kPackedAtRun;
     p.fetch_b = !target_.is_aarch64() && lies_ahead && p.packed_bytes > kLargeBytes &&
                 p.row_tiles >= 2 * p.m_blocks;
-    // Few panels leave little time for a tile's rows to come in, each from a place of its own.
-    p.fetch_a = target_.is_aarch64() && !bytes_ && p.rows == MatmulPlan::Rows::kInPlace &&
-                c.a.row_stride == p.k && p.panels <= kFewPanels && p.tile_rows >= 4;
+    p.fetch_a = fetches_rows(p);
     return p;
   }
 
  private:
+  // Whether the rows of a tile that lie where they are had better be fetched.
+  bool fetches_rows(const MatmulPlan& p) const {
+    const bool together = !bytes_ && p.rows == MatmulPlan::Rows::kInPlace && p.tile_rows >= 4 &&
+                          group_.contraction->a.row_stride == p.k;
+    // Few panels leave little time for them to come in, each from a place of its own.
+    if (target_.is_aarch64()) return together && p.panels <= kFewPanels;
+    // Many blocks of columns go through all of them, and between two of these they leave the cache.
+    return together && p.n_blocks > kFewPanels && 4 * p.m * p.k >= kLargeBytes;
+  }
+
   const lower::Group& group_;
   MatmulConstants constants_;
   bool bytes_;

@@ -133,6 +133,12 @@ class TileWriter {
   // Where in the block of B to come this tile fetches: the task's tiles share it out.
   void plan_fetches();
   void fetch_ahead(Value* a, Value* b);
+  // The next tile's rows, which lie behind this one's: as much a step of k as is used of these, or
+  // spread over the steps of all panels.
+  void fetch_rows_beside(Value* a);
+  void fetch_rows(Value* steps);
+  void fetch_block(Value* steps);
+  void fetch(Value* at, uint32_t locality);
 
   // Of bytes: the sum of the products without the zero points. `width` columns from `j` of the
   // panel on, of row i of the tile; row and columns are bound.
@@ -222,23 +228,41 @@ void TileWriter::plan_fetches() {
                           b_.CreateAdd(p_.by_segment() ? next_segment() : block, from));
 }
 
+void TileWriter::fetch(Value* at, uint32_t locality) {
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {at, b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
+}
+
 void TileWriter::fetch_ahead(Value* a, Value* b) {
-  const auto fetch = [&](Value* at, uint32_t locality) {
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {at, b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
-  };
-  if (p_.fetch_a) {
-    // The next tile's rows lie behind this one's; they come while these are used, as much a step.
-    Value* done = b_.CreatePtrDiff(b_.getFloatTy(), a, a_rows());
-    Value* at = b_.CreateMul(b_.CreateAdd(done, flow_.index(p_.k)), flow_.index(rows_));
-    for (int64_t line = 0; line < rows_ * p_.unroll; line += kLineElements) {
-      fetch(b_.CreateGEP(b_.getFloatTy(), a_rows(), b_.CreateAdd(at, flow_.index(line))),
-            kFetchNear);
-    }
-  }
-  if (fetch_lines_ == 0) return;
+  const bool beside = s_.traits.aarch64;
+  if (p_.fetch_a && beside) fetch_rows_beside(a);
+  if (!p_.fetch_b && (beside || !p_.fetch_a)) return;
   Value* done = b_.CreatePtrDiff(b_.getFloatTy(), b, b_panels());
   Value* steps = b_.CreateUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
+  if (p_.fetch_a && !beside) fetch_rows(steps);
+  if (p_.fetch_b) fetch_block(steps);
+}
+
+void TileWriter::fetch_rows_beside(Value* a) {
+  Value* done = b_.CreatePtrDiff(b_.getFloatTy(), a, a_rows());
+  Value* at = b_.CreateMul(b_.CreateAdd(done, flow_.index(p_.k)), flow_.index(rows_));
+  for (int64_t line = 0; line < rows_ * p_.unroll; line += kLineElements) {
+    fetch(b_.CreateGEP(b_.getFloatTy(), a_rows(), b_.CreateAdd(at, flow_.index(line))), kFetchNear);
+  }
+}
+
+void TileWriter::fetch_rows(Value* steps) {
+  const int64_t elements = rows_ * p_.k;
+  const int64_t all = std::max<int64_t>(1, p_.panels / p_.n_blocks * (p_.k / p_.unroll));
+  const int64_t at_once = (elements / kLineElements + all - 1) / all;
+  Value* at = b_.CreateMul(steps, flow_.index(at_once * kLineElements));
+  for (int64_t i = 0; i < at_once; ++i) {
+    Value* line = b_.CreateAdd(at, flow_.index(elements + i * kLineElements));
+    fetch(b_.CreateGEP(b_.getFloatTy(), a_rows(), line), kFetchLevel);
+  }
+}
+
+void TileWriter::fetch_block(Value* steps) {
   Value* at = b_.CreateMul(steps, flow_.index(kLineElements));
   // A stream that is done asks for what comes after it.
   at = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, at, fetch_stream_);
