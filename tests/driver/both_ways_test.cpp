@@ -14,13 +14,13 @@
 namespace pyc::driver {
 namespace {
 
-// Products with a B of a MiB, three with the same, and one with a B of 64 KiB, twice.
+// Products with a B of four MiB, three with the same, and one with a B of 128 KiB, twice.
 constexpr std::string_view kSteps =
-    R"(graph @steps(%x: f32[1,512]) -> (%y) {
-  %w = const f32[512,512] random(seed=1, lo=-0.1, hi=0.1)
-  %v = const f32[512,512] random(seed=2, lo=-0.1, hi=0.1)
-  %u = const f32[512,32] random(seed=3, lo=-0.1, hi=0.1)
-  %t = const f32[32,512] random(seed=4, lo=-0.1, hi=0.1)
+    R"(graph @steps(%x: f32[1,1024]) -> (%y) {
+  %w = const f32[1024,1024] random(seed=1, lo=-0.1, hi=0.1)
+  %v = const f32[1024,1024] random(seed=2, lo=-0.1, hi=0.1)
+  %u = const f32[1024,32] random(seed=3, lo=-0.1, hi=0.1)
+  %t = const f32[32,1024] random(seed=4, lo=-0.1, hi=0.1)
   %h1 = matmul(%x, %w)
   %h2 = matmul(%h1, %w)
   %h3 = matmul(%h2, %v)
@@ -56,8 +56,8 @@ std::string digest(std::string_view text, const CompileOptions& options) {
 
 std::string with_rows(std::string_view rows) {
   std::string text(kSteps);
-  const std::string_view one = "f32[1,512]";
-  text.replace(text.find(one), one.size(), "f32[" + std::string(rows) + ",512]");
+  const std::string_view one = "f32[1,1024]";
+  text.replace(text.find(one), one.size(), "f32[" + std::string(rows) + ",1024]");
   return text;
 }
 
