@@ -90,7 +90,7 @@ struct MatmulPlan {
   int64_t tall_tiles = 1;
   int64_t panels = 1;  // of tile_columns columns; the last may be padded
 
-  int64_t m_blocks = 1;  // tasks are (batch, m block, n block), the last fastest
+  int64_t m_blocks = 1;  // tasks are (batch, m block, n block), the last fastest, or see rows_first
   int64_t n_blocks = 1;
   int64_t batch = 1;
 
@@ -165,6 +165,10 @@ struct MatmulPlan {
   int64_t padded_k() const { return (k + unroll - 1) / unroll * unroll; }
   bool a_placed() const { return rows == Rows::kPackedAhead || rows == Rows::kPackedAtRun; }
   int64_t tasks() const { return batch * m_blocks * n_blocks; }
+  // Of much more columns than rows the m blocks are fastest: a thread's tasks lie together, and so
+  // read all of the rows and a part of B, not the other way round. Else rows stay with the thread
+  // that wrote them, and B is read by all.
+  bool rows_first() const { return n > 2 * m; }
   // What a packed constant takes: whole lines, as memory is handed out.
   static int64_t in_lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 };

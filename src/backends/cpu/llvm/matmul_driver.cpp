@@ -125,8 +125,12 @@ DriverWriter::Task DriverWriter::task(Value* number) {
     rest = b_.CreateUDiv(rest, of);
     return at;
   };
-  Value* n_block = digit(p_.n_blocks);
-  Value* m_block = digit(p_.m_blocks);
+  Value* block = digit(p_.m_blocks * p_.n_blocks);
+  const auto part = [&](int64_t apart, int64_t extent) {
+    return b_.CreateURem(b_.CreateUDiv(block, flow_.number(apart)), flow_.number(extent));
+  };
+  Value* m_block = part(p_.rows_first() ? 1 : p_.n_blocks, p_.m_blocks);
+  Value* n_block = part(p_.rows_first() ? p_.m_blocks : 1, p_.n_blocks);
   t.batch.resize(c_.batch.size());
   for (size_t i = c_.batch.size(); i-- > 0;) t.batch[i] = digit(c_.batch[i]);
   t.tile = share(m_block, p_.row_tiles, p_.m_blocks);
