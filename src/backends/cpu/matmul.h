@@ -165,10 +165,13 @@ struct MatmulPlan {
   int64_t padded_k() const { return (k + unroll - 1) / unroll * unroll; }
   bool a_placed() const { return rows == Rows::kPackedAhead || rows == Rows::kPackedAtRun; }
   int64_t tasks() const { return batch * m_blocks * n_blocks; }
-  // Of much more columns than rows the m blocks are fastest: a thread's tasks lie together, and so
-  // read all of the rows and a part of B, not the other way round. Else rows stay with the thread
-  // that wrote them, and B is read by all.
-  bool rows_first() const { return n > 2 * m; }
+  // Of much more columns than rows, and a B that fills a second-level cache, the m blocks are
+  // fastest: a thread's tasks lie together, and so read all of the rows and a part of B, not the
+  // other way round. Else rows stay with the thread that wrote them, and B is read by all.
+  bool rows_first() const {
+    constexpr int64_t kFillsCache = 2 << 20;
+    return n > 2 * m && 4 * n * k >= kFillsCache;
+  }
   // What a packed constant takes: whole lines, as memory is handed out.
   static int64_t in_lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 };
