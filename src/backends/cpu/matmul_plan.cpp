@@ -437,8 +437,9 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
   const int64_t panels_per_block = std::max<int64_t>(1, block_bytes / panel_bytes);
   // Rows that every block of columns evaluates anew had better have one with more of B than fits.
   const bool computed = p.rows == MatmulPlan::Rows::kComputed;
-  int64_t fewest = computed ? 1 : ceil_div(p.panels, panels_per_block);
-  fewest = ceil_div(fewest, p.b_groups) * p.b_groups;
+  const int64_t near = ceil_div(p.panels, panels_per_block);
+  const int64_t fewest = ceil_div(computed ? 1 : near, p.b_groups) * p.b_groups;
+  const int64_t most_columns = std::min(p.panels, std::max(near, fewest) + kMostTasks * threads);
   const double rows_cost =
       computed ? kComputedRows / p.tile_columns : (by_segment ? rows.copied : 0.05);
   double best = std::numeric_limits<double>::max();
@@ -451,9 +452,9 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
                        : by_segment ? p.row_tiles
                                     : std::min<int64_t>(p.row_tiles, kMostTasks * threads);
   for (int64_t m_blocks = 1; m_blocks <= most; ++m_blocks) {
-    for (int64_t n_blocks = fewest; n_blocks <= std::min(p.panels, fewest + kMostTasks * threads);
-         n_blocks += p.b_groups) {
-      if (n_blocks > fewest && m_blocks * n_blocks > 2 * kMostTasks * threads) break;
+    for (int64_t n_blocks = fewest; n_blocks <= most_columns; n_blocks += p.b_groups) {
+      const bool enough = m_blocks * n_blocks > 2 * kMostTasks * threads;
+      if (enough && n_blocks > std::max(near, fewest)) break;
       const int64_t tasks = p.batch * m_blocks * n_blocks;
       const int64_t per_thread = ceil_div(tasks, threads);
       const double tiles = static_cast<double>(ceil_div(p.row_tiles, m_blocks));
