@@ -88,22 +88,14 @@ Status refused(int threads, int error) noexcept {
 }  // namespace
 
 struct alignas(64) ThreadPool::Worker {
-  // Begins a piece of this worker's part of job `number`: how many were left with it, 0 if none.
-  // Also 0 for a job that is over: all its pieces were begun. Looks before it asks for the line, as
-  // looks at many workers overlap.
-  uint32_t take(uint32_t number) {
+  // Begins a piece of this worker's part of job `number`, or `all` that are left: how many were
+  // left with it, 0 if none. Also 0 for a job that is over: all its pieces were begun. Looks before
+  // it asks for the line, as looks at many workers overlap.
+  uint32_t take(uint32_t number, bool all = false) {
     uint64_t seen = left.load(std::memory_order_relaxed);
     while (seen >> 32 == number && static_cast<uint32_t>(seen) != 0) {
-      if (left.compare_exchange_weak(seen, seen - 1)) return static_cast<uint32_t>(seen);
-    }
-    return 0;
-  }
-  // Begins all that is left.
-  uint32_t take_all(uint32_t number) {
-    uint64_t seen = left.load(std::memory_order_relaxed);
-    while (seen >> 32 == number && static_cast<uint32_t>(seen) != 0) {
-      const uint64_t none = uint64_t{number} << 32;
-      if (left.compare_exchange_weak(seen, none)) return static_cast<uint32_t>(seen);
+      const uint64_t next = all ? uint64_t{number} << 32 : seen - 1;
+      if (left.compare_exchange_weak(seen, next)) return static_cast<uint32_t>(seen);
     }
     return 0;
   }
@@ -215,7 +207,7 @@ int ThreadPool::work_on(int part, int thread, uint32_t number, bool woken) {
     run(pieces.first);
     ++done;
     if (now_ns() - start < kShortNs) {
-      left = owner.take_all(number);
+      left = owner.take(number, true);
       if (left != 0) run(pieces.from(pieces.count - left));
       return done + static_cast<int>(left);
     }
