@@ -5,6 +5,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -52,6 +53,15 @@ uint32_t saved_state(const Registers& leaf1) {
   return low;
 }
 
+// Asks Linux to save tile registers: without its leave the first use of one is an illegal
+// instruction. It holds for all threads and stays; it is refused where a thread handles signals on
+// a stack that is too small for them.
+bool tiles_allowed() {
+  constexpr int kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
 // Bit numbers are those of Intel's manual, volume 2, CPUID.
 void detect_features(TargetInfo* t) {
   constexpr uint32_t kYmmState = 0x6;
@@ -64,7 +74,7 @@ void detect_features(TargetInfo* t) {
   const uint32_t saved = saved_state(leaf1);
   const bool ymm = (saved & kYmmState) == kYmmState && bit(leaf1.ecx, 28);
   const bool zmm = (saved & kZmmState) == kZmmState;
-  const bool tiles = (saved & kTileState) == kTileState && bit(leaf7.edx, 24);
+  const bool tiles = (saved & kTileState) == kTileState && bit(leaf7.edx, 24) && tiles_allowed();
 
   t->arch = "x86_64";
   t->has_avx2 = ymm && bit(leaf7.ebx, 5);
@@ -233,6 +243,15 @@ const std::vector<NamedTarget>& named_targets() {
       {"x86_vnni",
        "x86_64",
        {{&T::has_avx512_vnni, "avx512_vnni"},
+        {&T::has_avx512, "avx512"},
+        {&T::has_avx2, "avx2"},
+        {&T::has_fma, "fma"},
+        {&T::has_f16c, "f16c"},
+        {&T::has_bmi, "bmi"}}},
+      {"x86_amx",
+       "x86_64",
+       {{&T::has_amx_int8, "amx_int8"},
+        {&T::has_avx512_vnni, "avx512_vnni"},
         {&T::has_avx512, "avx512"},
         {&T::has_avx2, "avx2"},
         {&T::has_fma, "fma"},

@@ -50,7 +50,8 @@ struct TargetInfo {
   std::string features() const;
 };
 
-// The machine this process runs on. What the system does not tell keeps the default above.
+// The machine this process runs on. What the system does not tell keeps the default above. On x86
+// the system is asked to save tile registers (AMX), for the whole process.
 TargetInfo host_target();
 
 // Fixed machines that code is made for ahead of time. Each names exactly what its code may use.

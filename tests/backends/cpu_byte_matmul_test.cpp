@@ -142,6 +142,7 @@ std::vector<ByteUnit> units_here() {
   std::vector<ByteUnit> out;
   if (host.has_i8mm) out.push_back(ByteUnit::kMmla);
   if (host.has_dotprod) out.push_back(ByteUnit::kDot);
+  if (host.has_amx_int8) out.push_back(ByteUnit::kAmx);
   if (host.has_avx512_vnni) out.push_back(ByteUnit::kVnni);
   if (host.has_avx2) out.push_back(ByteUnit::kWords);
   return out;

@@ -42,7 +42,7 @@ TEST(TargetInfo, FeaturesAreListedInAFixedOrder) {
 }
 
 TEST(TargetInfo, NamedTargetsSayWhatTheyNeed) {
-  EXPECT_EQ(target_names().size(), 5U);
+  EXPECT_EQ(target_names().size(), 6U);
   TargetInfo machine;
   machine.arch = "x86_64";
   EXPECT_EQ(native_target(machine), "");
@@ -57,6 +57,8 @@ TEST(TargetInfo, NamedTargetsSayWhatTheyNeed) {
   EXPECT_EQ(native_target(machine), "x86_avx512");
   machine.has_avx512_vnni = true;
   EXPECT_EQ(native_target(machine), "x86_vnni");
+  machine.has_amx_int8 = true;
+  EXPECT_EQ(native_target(machine), "x86_amx");
   EXPECT_NE(native_target(host_target()), "");
 }
 

@@ -28,6 +28,7 @@ cpu::CodegenTarget target_of(const BackendOptions& options) {
   if (options.target == "x86_avx2") target = cpu::CodegenTarget::x86_avx2();
   if (options.target == "x86_avx512") target = cpu::CodegenTarget::x86_avx512();
   if (options.target == "x86_vnni") target = cpu::CodegenTarget::x86_vnni();
+  if (options.target == "x86_amx") target = cpu::CodegenTarget::x86_amx();
   if (options.lanes > 0) target.lanes = options.lanes;
   target.effort = options.effort;
   return target;

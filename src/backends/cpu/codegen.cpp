@@ -21,6 +21,7 @@ Result<std::string> emit(const lower::Group& group, const MatmulPlan& plan,
 ByteUnit byte_unit_of(const TargetInfo& machine) {
   if (machine.has_i8mm) return ByteUnit::kMmla;
   if (machine.has_dotprod) return ByteUnit::kDot;
+  if (machine.has_avx512_vnni && machine.has_amx_int8) return ByteUnit::kAmx;
   if (machine.has_avx512_vnni) return ByteUnit::kVnni;
   return machine.has_avx2 ? ByteUnit::kWords : ByteUnit::kNone;
 }
@@ -63,6 +64,15 @@ CodegenTarget CodegenTarget::x86_avx512() {
 
 CodegenTarget CodegenTarget::x86_vnni() {
   return {"x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 16, true, ByteUnit::kVnni};
+}
+
+CodegenTarget CodegenTarget::x86_amx() {
+  return {"x86_64-unknown-linux-gnu",
+          "x86-64-v4",
+          "+avx512vnni,+amx-tile,+amx-int8",
+          16,
+          true,
+          ByteUnit::kAmx};
 }
 
 Result<std::string> emit_llvm_text(const loop::Kernel& kernel, const CodegenTarget& target) {

@@ -23,6 +23,7 @@ enum class ByteUnit : uint8_t {
   kMmla,   // aarch64 with i8mm: two rows of 8 by two columns of 8
   kDot,    // aarch64 with dotprod: 4 by 4 in every lane, both signed or both unsigned
   kVnni,   // x86 with AVX-512 VNNI: 4 by 4 in every lane, unsigned by signed
+  kAmx,    // x86 with AMX: tiles of 16 rows of 64 by 16 columns of 64
   kWords,  // other x86: bytes as words, 2 by 2 in every lane
 };
 
@@ -46,6 +47,7 @@ struct CodegenTarget {
   static CodegenTarget x86_avx2();
   static CodegenTarget x86_avx512();
   static CodegenTarget x86_vnni();
+  static CodegenTarget x86_amx();
 };
 
 inline constexpr std::string_view kDefaultSymbol = "pyc_kernel";

@@ -45,6 +45,10 @@ namespace pyc::cpu {
 // Steps of k whose fma chain is one segment.
 inline constexpr int64_t kMatmulSegment = 256;
 
+// A tile register of AMX: so many rows, each of 16 elements of 32 bits.
+inline constexpr int kAmxRows = 16;
+inline constexpr int kAmxColumns = 16;
+
 // What a matmul kernel is made from; all of it follows from the arguments of plan_matmul.
 struct MatmulPlan {
   static constexpr int64_t kLine = 64;
@@ -133,8 +137,11 @@ struct MatmulPlan {
   // How many k an element has, and how many of one column's lie together in a panel.
   int group() const { return !of_bytes() ? 1 : unit == ByteUnit::kWords ? 2 : 4; }
   int column_elements() const { return unit == ByteUnit::kMmla ? 2 : 1; }
-  // As packed for a tile of so many rows: the unit may take them in twos.
-  int packed_rows(int tile) const { return unit == ByteUnit::kMmla ? (tile + 1) / 2 * 2 : tile; }
+  // As packed for a tile of so many rows: the unit may take them in twos, or 16 at a time.
+  int packed_rows(int tile) const {
+    const int together = unit == ByteUnit::kMmla ? 2 : unit == ByteUnit::kAmx ? kAmxRows : 1;
+    return (tile + together - 1) / together * together;
+  }
   // A as the tiles read it, tile after tile: [step of `unroll` elements][row][unroll]; of f32 that
   // is broadcast from memory each row by itself, which takes fewer instructions to write.
   bool a_packed() const { return rows != Rows::kInPlace; }

@@ -109,7 +109,7 @@ CodegenTarget byte_target(const CodegenTarget& target) {
 void begin_bytes(const lower::Contraction& contraction, const CodegenTarget& target,
                  MatmulPlan& p) {
   p.unit = target.bytes;
-  p.unroll = p.unit == ByteUnit::kMmla ? 2 : 4;
+  p.unroll = p.unit == ByteUnit::kMmla ? 2 : p.unit == ByteUnit::kAmx ? kAmxColumns : 4;
   const int64_t step = p.group() * p.unroll;
   p.k = (contraction.k + step - 1) / step * p.unroll;
 }
@@ -150,6 +150,8 @@ std::string byte_unit_name(const MatmulPlan& plan) {
       return "dotprod";
     case ByteUnit::kVnni:
       return fmt::format("vnni{}", plan.lanes * 32);
+    case ByteUnit::kAmx:
+      return "amx";
     case ByteUnit::kWords:
       return fmt::format("words{}", plan.lanes * 32);
     case ByteUnit::kNone:

@@ -106,6 +106,9 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr double kComputedRows = 6.0;
 constexpr double kFarPanels = 1.1;
 
+// By how much tile registers are faster than tiles of f32 with as many elements.
+constexpr double kAmxFaster = 4.0;
+
 // What a packed constant or computed operand costs to write, against copying it.
 constexpr double kComputedFactor = 2.0;
 
@@ -252,11 +255,40 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
   return out;
 }
 
+// The same of tile registers, in cycles: a product of two registers takes 16, to load one 8, and a
+// sum waits 52 for the one before. What lies behind the rows is computed too.
+std::vector<Tile> possible_amx_tiles(const MatmulPlan& p) {
+  struct Shape {
+    int rows;
+    int columns;
+  };
+  constexpr Shape kShapes[] = {{2, 2}, {1, 4}, {2, 1}, {1, 2}, {1, 1}};
+  constexpr double kProduct = 16.0;
+  constexpr double kLoad = 8.0;
+  constexpr double kLatency = 52.0;
+  constexpr int kLowest = 4;  // rows that a tile may have less than the most
+  std::vector<Tile> out;
+  for (const Shape& s : kShapes) {
+    const int columns = s.columns * kAmxColumns;
+    const int64_t most = std::min<int64_t>(s.rows * kAmxRows, p.m);
+    if (s.rows > 1 && p.m <= kAmxRows) continue;
+    const double step =
+        std::max({s.rows * s.columns * kProduct, (s.rows + s.columns) * kLoad, kLatency});
+    for (const int64_t tiles : tile_counts(p.m, most - kLowest, most, true)) {
+      const auto rows = static_cast<int>(ceil_div(p.m, tiles));
+      const double work = step * static_cast<double>(tiles * ceil_div(p.n, columns));
+      out.push_back({rows, columns, tiles, p.m - tiles * (rows - 1), work});
+    }
+  }
+  return out;
+}
+
 // The tile with the least work first; then those that may be faster on the machine, by their work.
 // Wide tiles of few rows can be fewer than threads, which then wait for those that have one.
 std::vector<Tile> likely_tiles(const CodegenTarget& target, const MatmulPlan& p, int threads,
                                bool by_segment) {
-  std::vector<Tile> tiles = possible_tiles(target, p, by_segment);
+  std::vector<Tile> tiles =
+      p.unit == ByteUnit::kAmx ? possible_amx_tiles(p) : possible_tiles(target, p, by_segment);
   const bool is_large = 4 * p.batch * p.n * p.k >= kSharedBytes;
   for (Tile& t : tiles) {
     const int64_t tasks = p.batch * t.tiles * ceil_div(p.n, t.columns);
@@ -440,11 +472,12 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
   const int64_t near = ceil_div(p.panels, panels_per_block);
   const int64_t fewest = ceil_div(computed ? 1 : near, p.b_groups) * p.b_groups;
   const int64_t most_columns = std::min(p.panels, std::max(near, fewest) + kMostTasks * threads);
+  const double faster = p.unit == ByteUnit::kAmx ? kAmxFaster : 1.0;
   const double rows_cost =
-      computed ? kComputedRows / p.tile_columns : (by_segment ? rows.copied : 0.05);
+      computed ? faster * kComputedRows / p.tile_columns : (by_segment ? rows.copied : 0.05);
   double best = std::numeric_limits<double>::max();
   const double tile_ns =
-      2.0 * static_cast<double>(p.tile_elements() * p.k) / tile_flops_per_ns(target);
+      2.0 * static_cast<double>(p.tile_elements() * p.k) / (faster * tile_flops_per_ns(target));
   const double overhead = std::max(0.1, threads > 1 ? kTaskOverheadNs / tile_ns : 0.0);
   // What a task packs, no other task reads.
   const bool by_task = p.weights == MatmulPlan::Weights::kPackedByTask;
@@ -693,7 +726,10 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
 double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
                       const CodegenTarget& target, int threads) {
   // A unit that takes rows in twos has twice the k of the others at once.
-  const double rate = tile_flops_per_ns(target) * (plan.unit == ByteUnit::kMmla ? 2.0 : 1.0);
+  const double faster = plan.unit == ByteUnit::kMmla  ? 2.0
+                        : plan.unit == ByteUnit::kAmx ? kAmxFaster
+                                                      : 1.0;
+  const double rate = tile_flops_per_ns(target) * faster;
   const double rows = static_cast<double>(plan.row_tiles) * plan.tile_rows;
   const double columns = static_cast<double>(plan.panels) * plan.tile_columns;
   const double flops =

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/step.h"
+#include "backends/cpu/llvm/tile_amx.h"
 #include "base/kernel_abi.h"
 
 namespace pyc::cpu {
@@ -104,6 +105,8 @@ void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
   if (p_.scratch_bytes > 0) scratch_ = field(offsetof(pyc_kernel_args, scratch));
   if (p_.by_segment()) totals_ = flow_.at(scratch_, p_.totals_scratch());
+  const bool in_tiles = p_.unit == ByteUnit::kAmx;
+  if (in_tiles) emit_amx_begin(b_, *f_->getParent());
   Value* begin = f_->getArg(1);
   Value* end = f_->getArg(2);
   const auto mirrored = [&](Value* i) {
@@ -113,6 +116,7 @@ void DriverWriter::run() {
     Value* number = backwards_ ? mirrored(i) : i;
     p_.by_segment() ? segments(task(number)) : tiles(task(number));
   });
+  if (in_tiles) emit_amx_end(b_);
   b_.CreateRetVoid();
 }
 

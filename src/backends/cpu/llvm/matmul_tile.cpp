@@ -5,6 +5,7 @@
 
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/tile.h"
+#include "backends/cpu/llvm/tile_amx.h"
 #include "loop/function.h"
 
 namespace pyc::cpu {
@@ -186,8 +187,9 @@ void TileWriter::run() {
   for (size_t i = 0; i < c_.batch_vars.size(); ++i) {
     ex_.bind(c_.batch_vars[i], arg(static_cast<unsigned>(6 + i)));
   }
-  Value* totals =
-      p_.by_segment() ? task_totals() : ex_.stack_slot(b_.getFloatTy(), rows_ * p_.tile_columns);
+  Value* totals = p_.by_segment()
+                      ? task_totals()
+                      : ex_.stack_slot(b_.getFloatTy(), p_.packed_rows(rows_) * p_.tile_columns);
   ex_.here();
   // Leaves the entry block to the emitter.
   llvm::BasicBlock* body = ex_.new_block("body");
@@ -308,6 +310,17 @@ void TileWriter::fetch_epilogue(Value* column) {
 
 void TileWriter::panel(Value* column, Value* b) {
   fetch_epilogue(column);
+  if (p_.unit == ByteUnit::kAmx) {
+    emit_amx_tile(b_,
+                  {.row_tiles = p_.packed_rows(rows_) / kAmxRows,
+                   .column_tiles = p_.tile_columns / kAmxColumns,
+                   .a_step = 4 * s_.a_step(rows_),
+                   .b_stride = 4 * p_.b_k_stride,
+                   .a_unsigned = p_.a_form.is_unsigned,
+                   .b_unsigned = p_.b_form.is_unsigned},
+                  a_rows(), b, p_.k / p_.unroll, tile_);
+    return finish({}, column);
+  }
   if (p_.segments == 1) {
     State done;
     each_vector(segment(a_rows(), b, flow_.index(p_.k / p_.unroll)), [&](Value* acc, int64_t) {
@@ -412,10 +425,12 @@ Value* TileWriter::corrected(Value* sum, Value* i, Value* j, int width) {
 }
 
 void TileWriter::finish(const State& totals, Value* column) {
-  const bool inlined = epilogue_cost(s_.kernel()) <= kInlineEpilogue;
+  // What AMX sums it leaves in memory.
+  const bool in_memory = p_.unit == ByteUnit::kAmx;
+  const bool inlined = !in_memory && epilogue_cost(s_.kernel()) <= kInlineEpilogue;
   const int rest = static_cast<int>(p_.n % p_.tile_columns);
   const auto keep = [&] {
-    for (int i = 0; i < rows_; ++i) {
+    for (int i = 0; !in_memory && i < rows_; ++i) {
       for (int v = 0; v < vectors_; ++v) {
         store_vector(totals[accumulator_at(i, vectors_, v)], tile_,
                      i * p_.tile_columns + v * p_.lanes);
