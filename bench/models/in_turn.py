@@ -63,7 +63,8 @@ def inputs_of(model):
     drawn = {}
     for value in session.get_inputs():
         whole = "int" in value.type
-        numbers = rng.integers(0, 8000, value.shape) if whole else rng.random(value.shape) * 2 - 1
+        shape = [size if isinstance(size, int) else 1 for size in value.shape]  # an open one is 1
+        numbers = rng.integers(0, 8000, shape) if whole else rng.random(shape) * 2 - 1
         drawn[value.name] = numbers.astype(np.int64 if whole else np.float32)
     return drawn
 

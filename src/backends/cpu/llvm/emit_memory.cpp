@@ -92,6 +92,11 @@ llvm::Value* ExprEmitter::address(uint32_t buffer, ExprId offset, int lane) {
   return b_.CreateGEP(element, pointer, b_.getInt64(static_cast<uint64_t>(lanes)));
 }
 
+llvm::Value* ExprEmitter::place_of(ExprId load) {
+  const ExprNode& n = k_.pool.node(whole(load));
+  return address(static_cast<uint32_t>(n.imm), n.a, 0);
+}
+
 llvm::Value* ExprEmitter::safe() {
   if (safe_ == nullptr) {
     auto* type = llvm::ArrayType::get(b_.getInt8Ty(), kSafeBytes);

@@ -79,6 +79,11 @@ class ExprEmitter {
   // same everywhere.
   std::optional<int64_t> stride_of_load(ExprId id);
 
+  // Where the element of a load lies, in the first lane, whatever its guard.
+  Value* place_of(ExprId load);
+  // So many elements of a buffer from there on.
+  Value* load_at(uint32_t buffer, Value* place, int count) { return raw_load(buffer, place, count); }
+
   void store(uint32_t buffer, ExprId offset, Value* value);
   // To be called after stores and around loops: values read from written buffers are stale.
   void forget_loads() { volatile_.clear(); }

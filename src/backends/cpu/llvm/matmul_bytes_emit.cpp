@@ -4,6 +4,7 @@
 
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/matmul_split.h"
+#include "backends/cpu/llvm/matmul_window.h"
 
 namespace pyc::cpu {
 namespace {
@@ -35,13 +36,12 @@ int64_t row_step(const lower::Contraction& c, int64_t step) {
 // What both writers have.
 class ByteWriter {
  public:
-  ByteWriter(const MatmulSource& source, llvm::Function* function,
-             const lower::Contraction::Operand& operand, const MatmulPlan::Bytes& form,
-             int64_t step)
+  ByteWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split,
+             const MatmulPlan::Bytes& form)
       : p_(source.plan),
         c_(source.contraction()),
         form_(form),
-        split_(c_, operand.byte, step),
+        split_(std::move(split)),
         b_(&function->getEntryBlock()),
         flow_(b_),
         ex_(split_.kernel, source.traits, b_, function),
@@ -82,9 +82,11 @@ class ByteWriter {
 // Rows of A: of each, steps of `unroll` elements, as many rows further.
 class ByteRowWriter : public ByteWriter {
  public:
-  ByteRowWriter(const MatmulSource& source, llvm::Function* function, int rows)
-      : ByteWriter(source, function, source.contraction().a, source.plan.a_form,
-                   row_step(source.contraction(), source.plan.group() * source.plan.unroll)),
+  // The windows' questions are added to the split's kernel.
+  ByteRowWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split,
+                WindowRows windows, int rows)
+      : ByteWriter(source, function, std::move(split), source.plan.a_form),
+        windows_(std::move(windows)),
         rows_(rows),
         step_(p_.group() * p_.unroll),
         stride_(int64_t{p_.packed_rows(rows)} * p_.unroll) {}
@@ -99,9 +101,14 @@ class ByteRowWriter : public ByteWriter {
       Value* number = b_.CreateAdd(f_->getArg(2), i);
       ex_.scoped([&] {
         if (c_.m_var != kNone) ex_.bind(c_.m_var, number);
-        row(to);
+        const auto one_by_one = [&] {
+          row(to);
+          if (scattered()) spread(to);
+        };
+        if (!windows_.worthwhile()) return one_by_one();
+        windows_.either(
+            flow_, ex_, [&] { window(to); }, one_by_one);
       });
-      if (scattered()) spread(to);
       if (form_.sums) sum(to, i);
     });
     b_.CreateRetVoid();
@@ -112,6 +119,15 @@ class ByteRowWriter : public ByteWriter {
   bool scattered() const { return split_.runs > 1 && split_.digit % step_ != 0; }
   // The element k of that row.
   Value* in_row(Value* k) { return b_.CreateInBoundsGEP(packed_type(), stack_, k); }
+
+  void window(Value* to) {
+    if (c_.k % step_ != 0) clear_step(flow_.at(to, c_.k / step_ * stride_));
+    windows_.copy(b_, ex_, [&](int64_t k, Value* bytes) {
+      Value* step = flow_.at(to, k / step_ * stride_);
+      store(packed(bytes),
+            b_.CreateConstInBoundsGEP1_64(packed_type(), step, static_cast<uint64_t>(k % step_)));
+    });
+  }
 
   void row(Value* to) {
     flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
@@ -194,15 +210,20 @@ class ByteRowWriter : public ByteWriter {
     if (whole == split_.digit) return;
     Value* last = flow_.at(to, whole / step_ * stride_);
     clear_step(last);
-    flow_.loop(flow_.index(whole), flow_.index(split_.digit), 1, true, [&](Value* low) {
-      Value* at = b_.CreateInBoundsGEP(packed_type(), last, b_.CreateSub(low, flow_.index(whole)));
+    // What is left, in powers of two.
+    int64_t low = whole;
+    for (int64_t width = step_ / 2; width > 0; width /= 2) {
+      if (split_.digit - low < width) continue;
+      Value* at =
+          b_.CreateConstInBoundsGEP1_64(packed_type(), last, static_cast<uint64_t>(low - whole));
       ex_.scoped([&] {
-        ex_.bind(split_.low, low);
-        Value* byte = ex_.eval(value);
+        ex_.bind_lanes(split_.low, flow_.index(low), 0, static_cast<int>(width), width);
+        Value* bytes = ex_.eval_wide(value);
         ex_.here();
-        store(packed(byte), at);
+        store(packed(bytes), at);
       });
-    });
+      low += width;
+    }
   }
 
   void sum(Value* row, Value* i) {
@@ -219,6 +240,7 @@ class ByteRowWriter : public ByteWriter {
                           llvm::Align(4));
   }
 
+  const WindowRows windows_;
   const int rows_;
   const int64_t step_;    // of k
   const int64_t stride_;  // elements from one to the next
@@ -229,8 +251,10 @@ class ByteRowWriter : public ByteWriter {
 class BytePanelWriter : public ByteWriter {
  public:
   BytePanelWriter(const MatmulSource& source, llvm::Function* function)
-      : ByteWriter(source, function, source.contraction().b, source.plan.b_form,
-                   source.plan.group() * source.plan.column_elements()),
+      : ByteWriter(source, function,
+                   SplitOperand(source.contraction(), source.contraction().b.byte,
+                                source.plan.group() * source.plan.column_elements()),
+                   source.plan.b_form),
         step_(p_.group() * p_.column_elements()),
         stride_(int64_t{p_.tile_columns} * p_.column_elements()) {}
 
@@ -398,7 +422,11 @@ class BytePanelWriter : public ByteWriter {
 llvm::Function* emit_pack_byte_rows(const MatmulSource& source, llvm::Module& module, int rows) {
   llvm::Function* f = new_packer(source, module, "pack_rows_" + std::to_string(rows),
                                  1 + source.contraction().batch_vars.size());
-  ByteRowWriter(source, f, rows).run();
+  const lower::Contraction& c = source.contraction();
+  const int64_t step = int64_t{source.plan.group()} * source.plan.unroll;
+  SplitOperand split(c, c.a.byte, row_step(c, step));
+  WindowRows windows(c, c.a.byte, step, split.kernel);
+  ByteRowWriter(source, f, std::move(split), std::move(windows), rows).run();
   return f;
 }
 
