@@ -142,16 +142,22 @@ class TileWriter {
   void fetch(Value* at, uint32_t locality);
 
   // Of bytes: the sum of the products without the zero points. `width` columns from `j` of the
-  // panel on, of row i of the tile; row and columns are bound.
-  Value* corrected(Value* sum, Value* i, Value* j, int width);
+  // panel on, of row i of the tile; row and columns are bound. `columns` is what these alone take
+  // from it, null for 0.
+  Value* corrected(Value* sum, Value* i, Value* columns, int width);
+  Value* column_terms(Value* j, int width);
   // An operand's zero point as its packed bytes have it, as i32; null for 0.
   Value* zero_point(const lower::Contraction::Operand& o, const MatmulPlan::Bytes& form, int width);
 
   void finish(const State& totals, Value* column);
   void store_registers(const State& totals, Value* column);
   void store_tile(Value* column, int columns);
+  // The same column by column, so that what all rows have in common is made once.
+  void store_by_columns(Value* column, int columns);
   // The same for as many columns as there are left.
   void store_rest(Value* column, Value* columns);
+  // Columns that fill no vector, in powers of two.
+  void narrower(int from, int to, const std::function<void(int from, int width)>& part);
   // What is done for each row of the tile, whose totals are given.
   void each_row(const std::function<void(Value* i, Value* totals)>& body);
   // Stores `width` columns at a time.
@@ -402,15 +408,19 @@ Value* TileWriter::zero_point(const lower::Contraction::Operand& o, const Matmul
   return form.is_unsigned ? b_.CreateAdd(zero, half) : b_.CreateSub(zero, half);
 }
 
-Value* TileWriter::corrected(Value* sum, Value* i, Value* j, int width) {
+Value* TileWriter::column_terms(Value* j, int width) {
+  if (!p_.of_bytes()) return nullptr;
+  Value* za = zero_point(c_.a, p_.a_form, width);
+  if (za == nullptr) return nullptr;
+  Value* at = flow_.at(panel_, b_.CreateAdd(j, flow_.index(p_.k * p_.tile_columns)));
+  return b_.CreateMul(za, b_.CreateAlignedLoad(za->getType(), at, llvm::Align(4)));
+}
+
+Value* TileWriter::corrected(Value* sum, Value* i, Value* columns, int width) {
   if (!p_.of_bytes()) return sum;
   Value* za = zero_point(c_.a, p_.a_form, width);
   Value* zb = zero_point(c_.b, p_.b_form, width);
-  if (za != nullptr) {
-    Value* at = flow_.at(panel_, b_.CreateAdd(j, flow_.index(p_.k * p_.tile_columns)));
-    Value* columns = b_.CreateAlignedLoad(sum->getType(), at, llvm::Align(4));
-    sum = b_.CreateSub(sum, b_.CreateMul(za, columns));
-  }
+  if (columns != nullptr) sum = b_.CreateSub(sum, columns);
   if (zb != nullptr) {
     Value* at = flow_.at(a_rows(), b_.CreateAdd(i, flow_.index(p_.k * p_.packed_rows(rows_))));
     Value* row = b_.CreateAlignedLoad(b_.getInt32Ty(), at, llvm::Align(4));
@@ -440,6 +450,8 @@ void TileWriter::finish(const State& totals, Value* column) {
   const auto whole = [&] {
     if (inlined) {
       store_registers(totals, column);
+    } else if (in_memory) {
+      store_by_columns(column, p_.tile_columns);
     } else {
       keep();
       store_tile(column, p_.tile_columns);
@@ -447,7 +459,7 @@ void TileWriter::finish(const State& totals, Value* column) {
   };
   const auto part = [&] {
     keep();
-    store_tile(column, rest);
+    in_memory ? store_by_columns(column, rest) : store_tile(column, rest);
   };
   if (flow_.any_size() && p_.weights != MatmulPlan::Weights::kPackedAhead) {
     Value* left = b_.CreateSub(flow_.number(p_.n), column);
@@ -476,8 +488,9 @@ void TileWriter::store_registers(const State& totals, Value* column) {
       for (int i = 0; i < rows_; ++i) {
         ex_.scoped([&] {
           if (c_.m_var != kNone) ex_.bind(c_.m_var, b_.CreateAdd(row(), flow_.index(i)));
-          ex_.bind(c_.result, corrected(totals[accumulator_at(i, vectors_, v)], flow_.index(i),
-                                        flow_.index(v * p_.lanes), p_.lanes));
+          ex_.bind(c_.result,
+                   corrected(totals[accumulator_at(i, vectors_, v)], flow_.index(i),
+                             column_terms(flow_.index(v * p_.lanes), p_.lanes), p_.lanes));
           evaluate_stores();
         });
       }
@@ -499,8 +512,39 @@ void TileWriter::store_tile(Value* column, int columns) {
     };
     part(0, widest, several);
     part(widest, wide, p_.lanes);
-    part(wide, columns, 1);
+    narrower(wide, columns, [&](int from, int width) { part(from, from + width, width); });
   });
+}
+
+void TileWriter::store_by_columns(Value* column, int columns) {
+  const loop::Pool& pool = s_.kernel().pool;
+  const bool by_row =
+      c_.a.zero != kNone && c_.m_var != kNone && loop::depends_on(pool, c_.a.zero, c_.m_var);
+  const auto part = [&](int from, int width) {
+    ex_.scoped([&] {
+      ex_.bind_lanes(c_.n_var, column, from, width, p_.lanes);
+      Value* terms = by_row ? nullptr : column_terms(flow_.index(from), width);
+      each_row([&](Value* i, Value* totals) {
+        llvm::Type* type = b_.getInt32Ty();
+        if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
+        Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, from), llvm::Align(4));
+        Value* own = by_row ? column_terms(flow_.index(from), width) : terms;
+        ex_.bind(c_.result, corrected(total, i, own, width));
+        evaluate_stores();
+      });
+    });
+  };
+  const int wide = columns / p_.lanes * p_.lanes;
+  for (int from = 0; from < wide; from += p_.lanes) part(from, p_.lanes);
+  narrower(wide, columns, part);
+}
+
+void TileWriter::narrower(int from, int to, const std::function<void(int from, int width)>& part) {
+  for (int width = p_.lanes / 2; width > 0; width /= 2) {
+    if (to - from < width) continue;
+    part(from, width);
+    from += width;
+  }
 }
 
 void TileWriter::store_rest(Value* column, Value* columns) {
@@ -529,8 +573,8 @@ void TileWriter::store_columns(Value* i, Value* totals, Value* column, Value* fr
     if (width > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width));
     Value* total = b_.CreateAlignedLoad(type, flow_.at(totals, j), llvm::Align(4));
     ex_.scoped([&] {
-      ex_.bind_lanes(c_.n_var, base, 0, width, p_.lanes);
-      ex_.bind(c_.result, corrected(total, i, j, width));
+      ex_.bind_lanes(c_.n_var, base, 0, width, std::min(width, p_.lanes));
+      ex_.bind(c_.result, corrected(total, i, column_terms(j, width), width));
       evaluate_stores();
     });
   });
