@@ -144,10 +144,16 @@ void KernelEmitter::run_point() {
 }
 
 void KernelEmitter::statements(const std::vector<loop::Stmt>& body) {
-  for (const loop::Stmt& s : body) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    const loop::Stmt& s = body[i];
     switch (s.kind) {
       case loop::StmtKind::kStore:
-        store(k_.stores[s.index]);
+        if (const size_t count = interleaved_at(body, i); count > 1) {
+          store_interleaved(std::span(body).subspan(i, count));
+          i += count - 1;
+        } else {
+          store(k_.stores[s.index]);
+        }
         break;
       case loop::StmtKind::kCheck:
         check(k_.checks[s.index]);
@@ -162,6 +168,31 @@ void KernelEmitter::statements(const std::vector<loop::Stmt>& body) {
 void KernelEmitter::store(const loop::Store& s) {
   Value* value = ex_.eval_wide(s.value);
   ex_.store(s.buffer, s.offset, value);
+}
+
+size_t KernelEmitter::interleaved_at(const std::vector<loop::Stmt>& body, size_t first) {
+  if (ex_.width() == 1 || any_size()) return 1;
+  const loop::Store& store = k_.stores[body[first].index];
+  const auto count =
+      static_cast<size_t>(std::max<int64_t>(1, ex_.stride_of(store.offset).value_or(1)));
+  if (first + count > body.size()) return 1;
+  const loop::Affine place = loop::affine_of(k_.pool, store.offset);
+  for (size_t i = 1; i < count; ++i) {
+    if (body[first + i].kind != loop::StmtKind::kStore) return 1;
+    const loop::Store& next = k_.stores[body[first + i].index];
+    if (next.buffer != store.buffer) return 1;
+    const loop::Affine other = loop::affine_of(k_.pool, next.offset);
+    if (!std::ranges::equal(place.terms, other.terms)) return 1;
+    if (other.constant != place.constant + static_cast<int64_t>(i)) return 1;
+  }
+  return count;
+}
+
+void KernelEmitter::store_interleaved(std::span<const loop::Stmt> stores) {
+  std::vector<Value*> values;
+  for (const loop::Stmt& s : stores) values.push_back(ex_.eval_wide(k_.stores[s.index].value));
+  const loop::Store& first = k_.stores[stores[0].index];
+  ex_.store_interleaved(first.buffer, first.offset, values);
 }
 
 // A failed check ends the call.

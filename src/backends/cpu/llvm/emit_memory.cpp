@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "backends/cpu/llvm/emitter.h"
@@ -18,6 +19,13 @@ namespace {
 
 // Enough for a guarded load of the widest vector: 64 elements of 8 bytes.
 constexpr uint64_t kSafeBytes = 512;
+
+// The lanes of a vector, then none up to `all`.
+std::vector<int> widened(int width, int all) {
+  std::vector<int> mask(static_cast<size_t>(all), -1);
+  std::iota(mask.begin(), mask.begin() + width, 0);
+  return mask;
+}
 
 std::vector<int> reversed_mask(int width) {
   std::vector<int> mask;
@@ -388,6 +396,30 @@ void ExprEmitter::store(uint32_t buffer, ExprId offset, Value* value) {
     here();
     put(b_.CreateExtractElement(v, static_cast<uint64_t>(i)), pointer);
   }
+  forget_loads();
+}
+
+void ExprEmitter::store_interleaved(uint32_t buffer, ExprId offset,
+                                    const std::vector<Value*>& values) {
+  const DType t = k_.buffers[buffer].dtype;
+  Value* pointer = address(buffer, offset, 0);
+  here();
+  // All values one behind the other, then in turn.
+  const auto count = static_cast<int>(values.size());
+  const int all = count * width();
+  Value* joined = ops_.to_memory(values[0], t);
+  for (int i = 1; i < count; ++i) {
+    Value* next = ops_.to_memory(values[static_cast<size_t>(i)], t);
+    std::vector<int> mask;
+    for (int j = 0; j < (i + 1) * width(); ++j) mask.push_back(j);
+    if (i > 1) next = b_.CreateShuffleVector(next, widened(width(), i * width()));
+    joined = b_.CreateShuffleVector(joined, next, mask);
+  }
+  std::vector<int> turns;
+  for (int i = 0; i < all; ++i) turns.push_back(i % count * width() + i / count);
+  joined = b_.CreateShuffleVector(joined, turns);
+  tag(b_.CreateAlignedStore(joined, pointer, llvm::Align(static_cast<uint64_t>(dtype_size(t)))),
+      buffer);
   forget_loads();
 }
 

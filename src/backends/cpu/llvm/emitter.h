@@ -82,9 +82,16 @@ class ExprEmitter {
   // Where the element of a load lies, in the first lane, whatever its guard.
   Value* place_of(ExprId load);
   // So many elements of a buffer from there on.
-  Value* load_at(uint32_t buffer, Value* place, int count) { return raw_load(buffer, place, count); }
+  Value* load_at(uint32_t buffer, Value* place, int count) {
+    return raw_load(buffer, place, count);
+  }
+
+  // Elements from each lane to the next, if that is the same everywhere.
+  std::optional<int64_t> stride_of(ExprId offset) { return lane_stride(offset); }
 
   void store(uint32_t buffer, ExprId offset, Value* value);
+  // The first lanes of all values side by side from the offset on, then the second ones, …
+  void store_interleaved(uint32_t buffer, ExprId offset, const std::vector<Value*>& values);
   // To be called after stores and around loops: values read from written buffers are stale.
   void forget_loads() { volatile_.clear(); }
 

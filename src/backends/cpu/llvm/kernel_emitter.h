@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backends/cpu/llvm/emitter.h"
@@ -51,6 +52,11 @@ class KernelEmitter {
   void run_point();
   void statements(const std::vector<loop::Stmt>& body);
   void store(const loop::Store& store);
+  // How many stores from there on write elements that lie side by side, each every so many; 1:
+  // none.
+  size_t interleaved_at(const std::vector<loop::Stmt>& body, size_t first);
+  // All values are there before the first is stored.
+  void store_interleaved(std::span<const loop::Stmt> stores);
   void check(const loop::Check& check);
   void loop(const loop::Loop& loop);
   Bounds bounds_of(const loop::Loop& loop);
