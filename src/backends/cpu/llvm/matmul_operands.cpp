@@ -697,8 +697,11 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
     Value* low = b.CreateSub(tile, flow.number(p.tall_tiles));
     Value* row = b.CreateSub(b.CreateMul(tile, flow.index(p.tile_rows)),
                              b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, flow.index(0)));
+    // Of f32 rows lie as close as they can, of bytes all tiles have the same room.
     Value* place = b.CreateAdd(b.CreateMul(matrix, flow.number(p.m)), row);
-    Value* to = flow.at(workspace, b.CreateMul(place, flow.index(p.row_room())));
+    if (p.of_bytes()) place = b.CreateAdd(b.CreateMul(matrix, tiles), tile);
+    const int64_t room = p.of_bytes() ? p.a_tile_elements() : p.row_room();
+    Value* to = flow.at(workspace, b.CreateMul(place, flow.index(room)));
     std::vector<Value*> batch(c.batch.size(), flow.index(0));
     for (size_t i = c.batch.size(); i-- > 0;) {
       if (p.a_batch_strides[i] == 0) continue;
@@ -710,7 +713,7 @@ void emit_rows_step(const MatmulSource& source, llvm::Module& module, const std:
       if (!linear) {
         std::vector<Value*> args = {table.pointer, to, row};
         args.insert(args.end(), batch.begin(), batch.end());
-        args.insert(args.end(), {part, parts});
+        if (!p.of_bytes()) args.insert(args.end(), {part, parts});
         add_dims_argument(source.traits.numbers, f, args);
         b.CreateCall(functions.pack_rows[rows == p.tile_rows ? 0 : 1], args);
         return;

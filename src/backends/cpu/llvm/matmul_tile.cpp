@@ -323,7 +323,8 @@ void TileWriter::panel(Value* column, Value* b) {
                    .a_step = 4 * s_.a_step(rows_),
                    .b_stride = 4 * p_.b_k_stride,
                    .a_unsigned = p_.a_form.is_unsigned,
-                   .b_unsigned = p_.b_form.is_unsigned},
+                   .b_unsigned = p_.b_form.is_unsigned,
+                   .before_step = [this](Value* at_a, Value* at_b) { fetch_ahead(at_a, at_b); }},
                   a_rows(), b, p_.k / p_.unroll, tile_);
     return finish({}, column);
   }

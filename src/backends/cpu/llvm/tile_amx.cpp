@@ -25,6 +25,7 @@ class AmxWriter {
     for (int i = 0; i < sums(); ++i) call(llvm::Intrinsic::x86_tilezero, {number(i)});
     flow_.loop(flow_.index(0), flow_.index(steps), 1, true, {rows, columns},
                [&](Value*, const FlowBuilder::State& at) {
+                 if (t_.before_step) t_.before_step(at[0], at[1]);
                  step(at[0], at[1]);
                  return FlowBuilder::State{further(at[0], t_.a_step),
                                            further(at[1], kStepFours * t_.b_stride)};

@@ -6,6 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace pyc::cpu {
 
@@ -16,6 +17,8 @@ struct AmxTile {
   int64_t b_stride = 0;  // bytes from four k of the columns to the next
   bool a_unsigned = false;
   bool b_unsigned = false;
+  // Called with both pointers before each step.
+  std::function<void(llvm::Value* rows, llvm::Value* columns)> before_step = {};
 };
 
 // All registers have 16 rows of 64 bytes, from here on in this thread, until they are released.
