@@ -198,7 +198,7 @@ class Former {
   // Why `v`, an expression of one element, is not read through; "" when it is.
   std::string_view why_stored(ir::ValueId v, const Probe& p) {
     if (p.is_view()) return "";
-    if (readers_.of(v).size() != 1) return "several_uses";
+    if (readers_.of(v).size() != 1 || uses_of(v, p) > 1) return "several_uses";
     if (p.elements / kSpread >= made_of_[v] && read_by_terms(v)) return "";
     if (kernel_input_[v]) return p.moves_data() && read_strided(v) ? "" : "whole_kernel_reads_it";
     if (p.moves_data()) {
@@ -208,6 +208,26 @@ class Former {
     }
     if (read_again(v, p.elements) && !is_widened_half(v, p)) return "read_again";
     return read_guarded(v) ? "read_guarded" : "";
+  }
+
+  // How many nodes read `v`, whose probe is `p`, at once or through views of it; of what is only
+  // moved those that read all of it, since parts are best read where they come from.
+  int uses_of(ir::ValueId v, const Probe& p) {
+    int uses = 0;
+    for (const ir::NodeId consumer : readers_.of(v)) {
+      const std::vector<ir::ValueId>& outputs = graph_.nodes[consumer].outputs;
+      if (writes_kernel(consumer)) {
+        ++uses;
+      } else if (outputs.size() == 1 && !stored_for_output(outputs[0]) &&
+                 plain_probe(outputs[0]).is_view()) {
+        uses += uses_of(outputs[0], p);
+      } else if (!p.moves_data() || std::ranges::any_of(outputs, [&](ir::ValueId out) {
+                   return plain_probe(out).domain() >= p.elements;
+                 })) {
+        ++uses;
+      }
+    }
+    return uses;
   }
 
   // Whether `v`, whose probe is `p`, is a half as f32 for an op of single elements on a device with
