@@ -7,6 +7,7 @@
 
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/matmul_split.h"
+#include "backends/cpu/llvm/matmul_window.h"
 #include "backends/cpu/llvm/step.h"
 #include "base/kernel_abi.h"
 #include "base/status.h"
@@ -225,10 +226,13 @@ void only_first_part(const lower::Contraction& c, llvm::Function* f, llvm::IRBui
 // plane of its own) are written to a row on the stack first, where rows do not lie apart.
 class RunWriter {
  public:
-  RunWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split, int rows)
+  // The windows' questions are in the split's kernel.
+  RunWriter(const MatmulSource& source, llvm::Function* function, SplitOperand split,
+            WindowRows windows, int rows)
       : p_(source.plan),
         c_(source.contraction()),
         split_(std::move(split)),
+        windows_(std::move(windows)),
         rows_(rows),
         row_stride_(p_.a_row_stride()),
         k_stride_(p_.a_k_stride(rows)),
@@ -273,8 +277,9 @@ class RunWriter {
   void at_row(int i, const std::function<void()>& body);
   // Binds each row; `at` is where its first element lies in the tile.
   void each_row(const std::function<void(Value* at)>& body);
-  // The row that is bound, its elements side by side.
+  // The row that is bound, its elements side by side; of a window that is inside, in copies.
   void row(Value* to);
+  void window(Value* to);
   void run_at(Value* high, Value* to);
   // One run at `to`: its elements, or +0 where the guard is known to be false.
   void steps(Value* to, bool inside);
@@ -285,6 +290,7 @@ class RunWriter {
   const MatmulPlan& p_;
   const lower::Contraction& c_;
   const SplitOperand split_;
+  const WindowRows windows_;
   const int rows_;
   const int64_t row_stride_;  // in the packed tile
   const int64_t k_stride_;
@@ -318,7 +324,13 @@ void RunWriter::run() {
   } else {
     each_row([&](Value* i) {
       Value* to = flow_.at(f_->getArg(1), i);
-      row(p_.rows_apart() ? to : stack_);
+      Value* elements = p_.rows_apart() ? to : stack_;
+      if (windows_.worthwhile()) {
+        windows_.either(
+            flow_, ex_, [&] { window(elements); }, [&] { row(elements); });
+      } else {
+        row(elements);
+      }
       if (!p_.rows_apart()) spread(to);
     });
   }
@@ -481,6 +493,12 @@ void RunWriter::turn(Value* to) {
   }
 }
 
+void RunWriter::window(Value* to) {
+  windows_.copy(b_, ex_, [&](int64_t k, Value* elements) {
+    b_.CreateAlignedStore(elements, flow_.at(to, k), llvm::Align(4));
+  });
+}
+
 void RunWriter::row(Value* to) {
   flow_.loop(flow_.index(0), flow_.index(split_.runs), 1, true, {to},
              [&](Value* high, const FlowBuilder::State& at) {
@@ -568,7 +586,10 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   llvm::Function* f =
       new_packer(source, module, "pack_rows_" + std::to_string(rows), 3 + c.batch_vars.size());
   if (SplitOperand split(c, c.a.value); RunWriter::takes(split, p)) {
-    RunWriter(source, f, std::move(split), rows).run();
+    // Rows whose runs fill steps are copied so anyway.
+    const bool in_steps = split.digit % p.unroll == 0;
+    WindowRows windows(c, in_steps ? kNone : c.a.value, c.k, split.kernel);
+    RunWriter(source, f, std::move(split), std::move(windows), rows).run();
     return f;
   }
   llvm::IRBuilder<> b(&f->getEntryBlock());

@@ -42,7 +42,8 @@ std::optional<int64_t> distance(const loop::Affine& from, const loop::Affine& to
 WindowRows::WindowRows(const lower::Contraction& c, ExprId operand, int64_t step,
                        loop::Kernel& kernel) {
   loop::Pool& pool = kernel.pool;
-  if (pool.node(operand).op != Op::kLoad || c.k < 2 || c.k > kMostTerms) return;
+  if (operand == kNone || c.k < 2 || c.k > kMostTerms) return;
+  if (pool.node(operand).op != Op::kLoad) return;
   const auto at = [&](ExprId id, int64_t k) {
     loop::Renamed renamed(pool);
     renamed.set_var(c.k_var, pool.integer(k));

@@ -17,8 +17,9 @@ namespace pyc::cpu {
 
 class WindowRows {
  public:
-  // Of an operand whose elements are loads, as `operand` says; what is asked of them is added to
-  // `kernel`, a copy of the contraction's. No copy goes over a multiple of `step`, in k.
+  // Of an operand whose elements are loads, as `operand` says (kNone: not worthwhile); what is
+  // asked of them is added to `kernel`, a copy of the contraction's. No copy goes over a multiple
+  // of `step`, in k.
   WindowRows(const lower::Contraction& c, loop::ExprId operand, int64_t step, loop::Kernel& kernel);
 
   // Whether copies are fewer than elements by far. If not, nothing else may be asked.
