@@ -35,14 +35,17 @@ struct ByteCase {
   bool turned = false;  // columns of A and rows of B lie together
   bool padded = false;  // the first and the last k of A count as its zero point
   bool rescaled = false;
+  // Rows of A are windows of a picture of three colours, every second one, k = 9 · width.
+  int64_t window = 0;
 };
 
 std::string describe_bytes(const ByteCase& c) {
   return testing::PrintToString(std::vector<int64_t>{c.m, c.n, c.k, c.batch}) +
          std::string(dtype_name(c.a)) + std::string(dtype_name(c.b)) + " zeros " +
          std::to_string(static_cast<int>(c.a_zero)) + std::to_string(static_cast<int>(c.b_zero)) +
-         " constant " + std::to_string(c.a_constant) + std::to_string(c.b_constant) + " turned " +
-         std::to_string(c.turned) + " padded " + std::to_string(c.padded);
+         " window " + std::to_string(c.window) + " constant " + std::to_string(c.a_constant) +
+         std::to_string(c.b_constant) + " turned " + std::to_string(c.turned) + " padded " +
+         std::to_string(c.padded);
 }
 
 // The group as lowering would make it.
@@ -60,12 +63,21 @@ class ByteGroup {
     const VarId result = p_.new_var("r", DType::kI32, loop::kResult);
     if (c_.batch > 1) kernel.parallel.push_back(batch);
     if (c_.m > 1) kernel.parallel.push_back(m);
-    const Expr a_at = var(batch) * at(c_.m * c_.k) +
-                      (c_.turned ? var(k) * at(c_.m) + var(m) : var(m) * at(c_.k) + var(k));
+    Expr a_at = var(batch) * at(c_.m * c_.k) +
+                (c_.turned ? var(k) * at(c_.m) + var(m) : var(m) * at(c_.k) + var(k));
     const Expr b_at = (c_.b_shared ? at(0) : var(batch) * at(c_.k * c_.n)) +
                       (c_.turned ? var(n) * at(c_.k) + var(k) : var(k) * at(c_.n) + var(n));
     Expr inside;
     if (c_.padded) inside = loop::lt(at(0), var(k)) & loop::lt(var(k), at(c_.k - 1));
+    if (c_.window > 0) {
+      // Three lines of a picture as wide as all windows are, but for the last column.
+      const int64_t line = 2 * c_.m + c_.window - 3;
+      const Expr x =
+          var(m) * at(2) + loop::floor_mod(loop::floor_div(var(k), at(3)), at(c_.window)) - at(1);
+      const Expr y = loop::floor_div(var(k), at(3 * c_.window)) - at(0);
+      a_at = (y * at(line) + x) * at(3) + loop::floor_mod(var(k), at(3));
+      inside = loop::le(at(0), x) & loop::lt(x, at(line));
+    }
     const Expr a = factor(c_.a, c_.batch * c_.m * c_.k, a_at, c_.a_zero, m, c_.m, inside);
     const Expr b =
         factor(c_.b, (c_.b_shared ? 1 : c_.batch) * c_.k * c_.n, b_at, c_.b_zero, n, c_.n, {});
@@ -242,6 +254,34 @@ TEST(CpuByteMatmul, SkippedTerms) {
 TEST(CpuByteMatmul, Epilogues) {
   check_bytes({.m = 9, .n = 21, .k = 64, .a_zero = Zero::kAtRun, .rescaled = true}, {2});
   check_bytes({.m = 16, .n = 32, .k = 64, .rescaled = true}, {2});
+}
+
+// Windows inside of their picture are copied in runs, those at its edges are not.
+TEST(CpuByteMatmul, Windows) {
+  for (const int64_t window : {2, 3, 7}) {
+    for (const int64_t m : {3, 12, 33}) {
+      ByteCase c{.m = m, .n = 24, .k = 9 * window, .a_zero = Zero::kAtRun, .window = window};
+      check_bytes(c);
+      c.b_zero = Zero::kPerLine;
+      c.b_constant = false;
+      check_bytes(c);
+    }
+  }
+}
+
+// Rows that are evaluated once, since B is large.
+TEST(CpuByteMatmul, RowsBesideALargeB) {
+  const ByteCase c{.m = 70, .n = 610, .k = 700, .a_zero = Zero::kAtRun, .b_zero = Zero::kPerLine};
+  check_bytes(c, {1, 3});
+  const lower::Group group = ByteGroup(c).make();
+  CodegenTarget target = CodegenTarget::x86_amx();
+  MatmulPlan plan = plan_matmul(group, {.b = true}, target, 1);
+  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kPackedAtRun);
+  EXPECT_GT(plan.n_blocks, 4);
+  plan = plan_matmul(group, {.b = true}, target, 1, false);
+  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kComputed);
+  target.bytes = ByteUnit::kVnni;
+  EXPECT_EQ(plan_matmul(group, {.b = true}, target, 1).rows, MatmulPlan::Rows::kComputed);
 }
 
 // -128 · -128 over so many k leaves i32, and wraps as the reference does.

@@ -47,6 +47,37 @@ TEST(WhyNotFused, EveryRefusedGroupIsNamed) {
   EXPECT_EQ(decision(kCycle, "inline:%a"), "stored [several_uses]");
 }
 
+// What views of a value are read by reads the value; of a value that is only moved those count that
+// read all of it, not those that each take a part.
+TEST(WhyNotFused, UsesAreCountedThroughViews) {
+  constexpr std::string_view computed = R"(graph @g(%x: f32[4,6]) -> (%y, %z) {
+  %a = gelu(%x)
+  %v = reshape(%a) {shape=[24]}
+  %y = reduce_max(%v)
+  %z = reduce_min(%v)
+}
+)";
+  EXPECT_EQ(decision(computed, "inline:%a"), "stored [several_uses]");
+  constexpr std::string_view moved = R"(graph @g(%x: f32[4,6]) -> (%y, %z) {
+  %a = transpose(%x) {perm=[1, 0]}
+  %v = reshape(%a) {shape=[24]}
+  %y = reduce_max(%v)
+  %z = reduce_min(%v)
+}
+)";
+  EXPECT_EQ(decision(moved, "inline:%a"), "stored [several_uses]");
+  constexpr std::string_view parts = R"(graph @g(%x: f32[4,6]) -> (%y, %z) {
+  %a = transpose(%x) {perm=[1, 0]}
+  %v = reshape(%a) {shape=[24]}
+  %b = slice(%v) {starts=[0], ends=[12]}
+  %c = slice(%v) {starts=[12], ends=[24]}
+  %y = exp(%b)
+  %z = exp(%c)
+}
+)";
+  EXPECT_EQ(decision(parts, "inline:%a"), "read through [moves_data]");
+}
+
 TEST(WhyNotFused, ACopyForAProductHasAReasonOfItsOwn) {
   constexpr std::string_view text =
       R"(graph @g(%p: f32[2,4,5], %v: f32[2,5,3], %w: f32[6,8]) -> (%y) {
