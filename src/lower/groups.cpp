@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "ir/readers.h"
+#include "loop/function.h"
 
 namespace pyc::lower {
 namespace {
@@ -198,7 +200,8 @@ class Former {
   // Why `v`, an expression of one element, is not read through; "" when it is.
   std::string_view why_stored(ir::ValueId v, const Probe& p) {
     if (p.is_view()) return "";
-    if (readers_.of(v).size() != 1 || uses_of(v, p) > 1) return "several_uses";
+    if (readers_.of(v).size() != 1) return "several_uses";
+    if (uses_of(v, p) > 1 && (p.moves_data() || is_costly(v))) return "several_uses";
     if (p.elements / kSpread >= made_of_[v] && read_by_terms(v)) return "";
     if (kernel_input_[v]) return p.moves_data() && read_strided(v) ? "" : "whole_kernel_reads_it";
     if (p.moves_data()) {
@@ -208,6 +211,32 @@ class Former {
     }
     if (read_again(v, p.elements) && !is_widened_half(v, p)) return "read_again";
     return read_guarded(v) ? "read_guarded" : "";
+  }
+
+  // Whether an element of `v` takes more operations, with those of what it reads through, than are
+  // better done again for each of a few readers.
+  bool is_costly(ir::ValueId v) {
+    constexpr int kFew = 8;
+    int count = 0;
+    std::unordered_set<loop::ExprId> seen;
+    const std::function<void(const loop::Pool&, loop::ExprId)> add = [&](const loop::Pool& pool,
+                                                                         loop::ExprId id) {
+      if (id == loop::kNone || count > kFew || !seen.insert(id).second) return;
+      const loop::ExprNode& n = pool.node(id);
+      if (n.op == loop::Op::kLoad || n.op == loop::Op::kVar || n.op == loop::Op::kConst) return;
+      count += loop::operations_of(pool, n);
+      for (const loop::ExprId operand : {n.a, n.b, n.c}) add(pool, operand);
+    };
+    const std::function<void(ir::ValueId)> visit = [&](ir::ValueId of) {
+      seen.clear();
+      add(*plain_probe(of).pool, plain_probe(of).result);
+      if (count > kFew) return;
+      for (const ir::ValueId u : graph_.nodes[graph_.value(of).producer].inputs) {
+        if (out_.inlined[u]) visit(u);
+      }
+    };
+    visit(v);
+    return count > kFew;
   }
 
   // How many nodes read `v`, whose probe is `p`, at once or through views of it; of what is only

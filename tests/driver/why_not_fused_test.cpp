@@ -47,8 +47,8 @@ TEST(WhyNotFused, EveryRefusedGroupIsNamed) {
   EXPECT_EQ(decision(kCycle, "inline:%a"), "stored [several_uses]");
 }
 
-// What views of a value are read by reads the value; of a value that is only moved those count that
-// read all of it, not those that each take a part.
+// What views of a value are read by reads the value, where it takes more than a few operations; of
+// a value that is only moved those count that read all of it, not those that each take a part.
 TEST(WhyNotFused, UsesAreCountedThroughViews) {
   constexpr std::string_view computed = R"(graph @g(%x: f32[4,6]) -> (%y, %z) {
   %a = gelu(%x)
@@ -58,6 +58,9 @@ TEST(WhyNotFused, UsesAreCountedThroughViews) {
 }
 )";
   EXPECT_EQ(decision(computed, "inline:%a"), "stored [several_uses]");
+  std::string cheap(computed);
+  cheap.replace(cheap.find("gelu"), 4, "relu");
+  EXPECT_EQ(decision(cheap, "inline:%a"), "read through [single_use]");
   constexpr std::string_view moved = R"(graph @g(%x: f32[4,6]) -> (%y, %z) {
   %a = transpose(%x) {perm=[1, 0]}
   %v = reshape(%a) {shape=[24]}

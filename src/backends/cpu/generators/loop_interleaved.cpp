@@ -7,7 +7,7 @@ namespace pyc::cpu {
 namespace {
 
 // Measured with AVX-512 against the kernel as it is: shuffled channels of bytes, colours of f32.
-constexpr double kGain = 0.25;
+constexpr double kInterleavedGain = 0.25;
 
 class LoopInterleaved final : public KernelGenerator {
  public:
@@ -15,7 +15,7 @@ class LoopInterleaved final : public KernelGenerator {
     if (r.group.contraction) return {};
     auto kernel = interleave(r.group.kernel);
     if (!kernel) return {};
-    const double cost_ns = kGain * generic_cost_ns(r.group, r.target.lanes, r);
+    const double cost_ns = kInterleavedGain * generic_cost_ns(r.group, r.target.lanes, r);
     return {standing_in("loop_interleaved", cost_ns, r, std::move(*kernel))};
   }
 };

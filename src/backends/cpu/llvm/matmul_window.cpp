@@ -13,7 +13,7 @@ using loop::ExprId;
 using loop::kNone;
 using loop::Op;
 
-constexpr int64_t kMostTerms = 1024;
+constexpr int64_t kMostWindowTerms = 1024;
 constexpr size_t kMostCopies = 128;
 // Elements that a copy has at most, and at least in the mean.
 constexpr int kWidest = 64;
@@ -42,7 +42,7 @@ std::optional<int64_t> distance(const loop::Affine& from, const loop::Affine& to
 WindowRows::WindowRows(const lower::Contraction& c, ExprId operand, int64_t step,
                        loop::Kernel& kernel) {
   loop::Pool& pool = kernel.pool;
-  if (operand == kNone || c.k < 2 || c.k > kMostTerms) return;
+  if (operand == kNone || c.k < 2 || c.k > kMostWindowTerms) return;
   if (pool.node(operand).op != Op::kLoad) return;
   const auto at = [&](ExprId id, int64_t k) {
     loop::Renamed renamed(pool);
