@@ -286,6 +286,24 @@ TEST(Sizes, RowsOfProductsOnEveryTarget) {
   }
 }
 
+// Windows that are copied in runs, products of bytes and rows that are written side by side.
+TEST(Sizes, WindowsOfOpenPictures) {
+  const std::string text =
+      R"(open graph @pictures(%x: f32[N,3,H,W], %q: u8[N,3,H,W]) -> (%a, %b, %c) {
+  %w = const f32[8,3,5,5] random(seed=1, lo=-1.0, hi=1.0)
+  %v = const i8[12,3,3,3] random(seed=2, lo=-128.0, hi=128.0)
+  %z = const u8[] splat(7)
+  %a = onnx.Conv[11](%x, %w) {pads=[2, 2, 2, 2], strides=[2, 2]}
+  %b = onnx.ConvInteger[10](%q, %v, %z) {pads=[1, 1, 1, 1]}
+  %t = onnx.Transpose[13](%a) {perm=[0, 2, 3, 1]}
+  %c = onnx.Relu[14](%t)
+})";
+  std::vector<Sizes> all;
+  for (const int64_t n : {9, 12, 31, 8, 40})
+    all.push_back({{"N", n % 3 + 1}, {"H", n}, {"W", n + 3}});
+  expect_sizes(text, all, 5, 0);
+}
+
 // The parts of a decoder: a cache that grows, and what reads it.
 TEST(Sizes, AGrowingCache) {
   const std::string text = R"(open graph @cache(%past: f32[4,P,8], %new: f32[4,1,8]) -> (%all, %y) {

@@ -91,13 +91,14 @@ bool lies_in_planes(const loop::Kernel& kernel, const loop::Loop& l, VarId point
   return planes;
 }
 
-// Writes the loop over `extent` values of a new variable; at(pool, row, i) is what `old` and, of
-// planes, the point are at the i-th of `count` stores.
+// What stands for the loop's variable and, where points become the loop, for theirs.
 struct Places {
   ExprId old;
   ExprId point = kNone;
 };
 
+// The kernel with a loop over `extent` values of a new variable, which has each store `count`
+// times; at(pool, row, i) says where the i-th is.
 loop::Kernel rebuilt(const loop::Kernel& kernel, int64_t extent, int64_t count, VarId point,
                      const std::function<Places(loop::Pool&, ExprId row, int64_t i)>& at) {
   const loop::Loop& from = kernel.loops[kernel.body[0].index];
