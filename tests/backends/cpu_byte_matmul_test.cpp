@@ -71,10 +71,10 @@ class ByteGroup {
     if (c_.padded) inside = loop::lt(at(0), var(k)) & loop::lt(var(k), at(c_.k - 1));
     if (c_.window > 0) {
       // Three lines of a picture as wide as all windows are, but for the last column.
-      const int64_t line = 2 * c_.m + c_.window - 3;
+      const int64_t line = 2 * c_.m + c_.window - 4;
       const Expr x =
           var(m) * at(2) + loop::floor_mod(loop::floor_div(var(k), at(3)), at(c_.window)) - at(1);
-      const Expr y = loop::floor_div(var(k), at(3 * c_.window)) - at(0);
+      const Expr y = loop::floor_div(var(k), at(3 * c_.window));
       a_at = (y * at(line) + x) * at(3) + loop::floor_mod(var(k), at(3));
       inside = loop::le(at(0), x) & loop::lt(x, at(line));
     }
