@@ -78,6 +78,12 @@ struct Box {
   const unsigned long long* map;
   int column, row;
 };
+// Bytes that leave shared memory.
+struct Send {
+  void* to;
+  const void* from;
+  unsigned bytes;
+};
 struct Multiply {
   float* d;
   uint64_t a, b;
@@ -117,8 +123,10 @@ struct Fiber {
   uint64_t waits = 0;       // barriers of the block passed
   uint64_t warp_waits = 0;  // barriers and shuffles of the warp passed
   uint64_t cluster_waits = 0;
+  uint64_t team_waits = 0;
   std::vector<Copy> copies;  // that no gate knows of yet
   Begun<Multiply> products;
+  Begun<Send> sends;
 };
 
 struct Block {
@@ -224,9 +232,10 @@ static void prepare(unsigned threads, unsigned together) {
     Fiber& f = block.fibers[i];
     if (!f.stack) f.stack.reset(new char[kStack]);
     f.started = f.done = false;
-    f.waits = f.warp_waits = f.cluster_waits = 0;
+    f.waits = f.warp_waits = f.cluster_waits = f.team_waits = 0;
     f.copies.clear();
     f.products.clear();
+    f.sends.clear();
     getcontext(&f.first);
     f.first.uc_stack.ss_sp = f.stack.get();
     f.first.uc_stack.ss_size = kStack;
@@ -423,8 +432,28 @@ static inline void pyc_together_wait() {
 static inline void pyc_gate_make(unsigned long long* gate) { *gate = 0; }
 static inline void pyc_gates_made() {}
 static inline void pyc_gate_expect(unsigned long long*, unsigned) {}
+// What a copy brings is there when its gate is passed, what lay there is lost at once.
+static std::map<unsigned long long*, std::vector<pyc_model::Send>> pyc_model_brought;
+static inline void pyc_bring(void* to, const void* from, unsigned bytes, unsigned long long* gate) {
+  if (((unsigned long long)to | (unsigned long long)from | bytes) % 16 != 0) __builtin_trap();
+  memset(to, 0xff, bytes);
+  pyc_model_brought[gate].push_back({to, from, bytes});
+}
 static inline void pyc_gate_pass(unsigned long long* gate, unsigned bytes, unsigned turn) {
-  while (*gate < (turn + 1ull) * bytes) pyc_model::switch_out();
+  for (;; pyc_model::switch_out()) {
+    if (const auto brought = pyc_model_brought.extract(gate)) {
+      for (const pyc_model::Send& s : brought.mapped()) {
+        memcpy(s.to, s.from, s.bytes);
+        *gate += s.bytes;
+      }
+    }
+    if (*gate >= (turn + 1ull) * bytes) return;
+  }
+}
+static inline void pyc_team_barrier(int team, int threads) {
+  using namespace pyc_model;
+  const unsigned first = block_begin() + (unsigned)(team * threads);
+  wait(first, first + (unsigned)threads, [](Fiber& f) -> uint64_t& { return f.team_waits; });
 }
 #define PYC_MODEL_TELL(name, type)                                                           \
   static inline void pyc_tell_##name(type* own, int at, int count, unsigned long long* gate, \
@@ -442,6 +471,20 @@ static inline void pyc_far2(unsigned rank, unsigned at, float* to) {
 static inline pyc_model::Fiber& pyc_model_self() {
   return pyc_model::block.fibers[pyc_model::block.current];
 }
+static inline void pyc_sends_ready() {}
+static inline void pyc_send(void* to, const void* from, unsigned bytes) {
+  if (((unsigned long long)to | (unsigned long long)from | bytes) % 16 != 0) __builtin_trap();
+  pyc_model_self().sends.open.push_back({to, from, bytes});
+  pyc_model_self().sends.commit();
+}
+static inline void pyc_model_sends_end(size_t left) {
+  pyc_model_self().sends.wait(left,
+                              [](const pyc_model::Send& s) { memcpy(s.to, s.from, s.bytes); });
+}
+static inline void pyc_sends_read_but_0() { pyc_model_sends_end(0); }
+static inline void pyc_sends_read_but_1() { pyc_model_sends_end(1); }
+static inline void pyc_sends_read_but_2() { pyc_model_sends_end(2); }
+static inline void pyc_sent() { pyc_model_sends_end(0); }
 static inline void pyc_model_copy(const pyc_model::Copy& c) {
   memset(pyc_shared + c.to, 0, 16);
   memcpy(pyc_shared + c.to, c.from, c.bytes);

@@ -57,6 +57,8 @@ Result<std::vector<CaseRun>> row_runs() {
   // Of so many that the cache reads the last ones ahead.
   PYC_TRY(add_run(runs, {"f32[9,147456]", "softmax"}));
   PYC_TRY(add_run(runs, {"f16[9,147456]", "softmax"}));
+  // Of so many that blocks have two at a time, and a third in the place of the first.
+  PYC_TRY(add_run(runs, {"f32[29,180224]", "softmax"}));
   return runs;
 }
 
@@ -80,6 +82,12 @@ Result<std::vector<CaseRun>> norm_runs() {
       runs.push_back(std::move(run));
     }
   }
+  // Two at a time in a block, whose shared memory their weights nearly fill.
+  PYC_ASSIGN(CaseRun run, interpret_graph("norm of two rows at a time",
+                                          "graph @g(%x: f32[16,262144], %g: f32[262144], "
+                                          "%b: f32[262144]) -> (%y) {\n"
+                                          "  %y = layer_norm(%x, %g, %b)\n}\n"));
+  runs.push_back(std::move(run));
   return runs;
 }
 

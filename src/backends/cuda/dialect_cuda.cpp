@@ -185,6 +185,30 @@ PYC_FN void pyc_gate_pass(u64* gate, u32 bytes, u32 turn) {
                  : "=r"(open) : "r"(pyc_near_place(gate)), "r"(turn & 1) : "memory");
   } while (open == 0);
 }
+PYC_FN void pyc_team_barrier(i32 team, i32 threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
+}
+PYC_FN void pyc_bring(void* to, const void* from, u32 bytes, u64* gate) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+               " [%0], [%1], %2, [%3];"
+               ::"r"(pyc_near_place(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes),
+               "r"(pyc_near_place(gate)) : "memory");
+}
+PYC_FN void pyc_sends_ready() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+PYC_FN void pyc_send(void* to, const void* from, u32 bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+               "cp.async.bulk.commit_group;"
+               ::"l"(__cvta_generic_to_global(to)), "r"(pyc_near_place(from)), "r"(bytes)
+               : "memory");
+}
+#define PYC_SENDS_READ(N) \
+  PYC_FN void pyc_sends_read_but_##N() { \
+    asm volatile("cp.async.bulk.wait_group.read " #N ";" ::: "memory"); \
+  }
+PYC_SENDS_READ(0)
+PYC_SENDS_READ(1)
+PYC_SENDS_READ(2)
+PYC_FN void pyc_sent() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 #define PYC_TELL(T, REGISTER) \
   PYC_FN void pyc_tell_##T(T* own, i32 at, i32 count, u64* gate, i32 rank, T x) { \
     asm volatile("{\n.reg .b32 far, its;\nmapa.shared::cluster.u32 far, %0, %2;\n" \

@@ -86,6 +86,8 @@ RowEmitter::RowEmitter(const loop::Kernel& kernel, const Dialect& dialect,
   is_whole_ = extent_ % (warps_ == 1 ? of_round : loop::kTreeBlock) == 0 &&
               block_warps_ * together_ == warps_;
   in_turns_ = together_ > 1 && resident() == 1 && kernel_.parallel_size() > clusters_at_once();
+  brought_ = row_to_bring();
+  in_turns_ = in_turns_ || brought_;
 }
 
 // Where the thread's first element of a row is, under a name for the rest of the row: the others
@@ -171,7 +173,7 @@ int64_t RowEmitter::operations(const loop::Loop& l) {
 }
 
 // One block has less to keep than all of its registers where another one is beside it.
-int64_t RowEmitter::resident() const {
+int64_t RowEmitter::beside() const {
   if (together_ == 1) return 0;
   int64_t wanted = 0;
   for (const auto& [key, passes] : passes_with_) {
@@ -269,11 +271,12 @@ void RowEmitter::set_loaded(ExprId e, DType t, const std::string& pair) {
 void RowEmitter::keep(const RowLoad& load) {
   const int64_t size = dtype_size(load.dtype);
   const int64_t bytes = rounds_ * kPair * size;
-  const int64_t own = bytes_of_thread(resident());
+  const int64_t own = bytes_of_thread(beside());
   if (is_kept(load) || kept_bytes_ + bytes > std::min(kKeptBytes, own / 2)) return;
   kept_bytes_ += bytes;
   const std::string name = fmt::format("x{}", kept_.size());
   kept_[load.key()] = name;
+  if (brought_ && brought_->key() == load.key()) return take_brought(load, name);
   if (is_refilled(load)) {
     refilled_[load.key()] = load;
     once_ += fmt::format("PYC_ALIGN16 {} {}[{}][{}];\n{}*(pyc_v{}*){}[k] = {};\n}}\n",
@@ -380,8 +383,12 @@ void RowEmitter::row_store(const loop::Loop& l, const loop::Store& s, std::strin
   const std::optional<Affine> base = base_of(l, s.offset);
   if (!base || !lies_in_pairs(s.buffer, *base)) return store(s);
   const std::string array = fmt::format("y{}", stored_++);
-  const std::string to = fmt::format("*(PYC_GLOBAL pyc_v{}*)({})", kPair * dtype_size(b.dtype),
-                                     at_round(pointer(s.buffer, *base)));
+  const std::string to =
+      brought_
+          ? fmt::format("*(PYC_NEAR pyc_v{}*)({})", kPair * dtype_size(b.dtype), place_to_send())
+          : fmt::format("*(PYC_GLOBAL pyc_v{}*)({})", kPair * dtype_size(b.dtype),
+                        at_round(pointer(s.buffer, *base)));
+  if (brought_) sent_to_ = pointer(s.buffer, *base);
   if (const auto half = rounded(s.value)) {
     line(fmt::format("{}[i] = {};", array, value(half->from)));
     before += fmt::format("float {}[{}];\n", array, kPair);
@@ -451,14 +458,21 @@ void RowEmitter::pass(const loop::Loop& l) {
   const std::string each =
       is_even_ || is_whole_ ? inner : fmt::format("if (j < {}) {{\n{}}}\n", extent_, inner);
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
+  const bool sends = brought_ && l.var == passes_.back().var;
   const std::string rounds =
-      round_head(batches.reads.empty() ? "0" : "k0", batches.rounds) + guard + batches.near +
-      outer + before +
+      round_head(batches.reads.empty() && !sends ? "0" : "k0",
+                 sends ? sent_rounds_ : batches.rounds) +
+      guard + batches.near + outer + before +
       fmt::format(
           "PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}", kPair,
           var_type(l.var), each, after,
           (l.var == passes_.back().var ? refills() : std::string()) + (is_whole_ ? "" : "}\n"));
-  if (batches.reads.empty()) return line(rounds);
+  if (sends) return line(sent_rounds(rounds));
+  if (batches.reads.empty()) {
+    line(rounds);
+    if (brought_ && l.var == passes_[0].var) bring_next();
+    return;
+  }
   line(fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}{}\n}}", rounds_,
                    batches.rounds, batches.reads, rounds));
 }
@@ -499,16 +513,15 @@ void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
     return line("pyc_barrier();");
   }
   const std::string gate = name_of(reductions[0]) + "_gate";
-  head_ += fmt::format("PYC_SHARED_EACH(u64, {}, 2);\n", gate);
-  gates_ += fmt::format(
-      "if (pyc_thread() == 0) {{\npyc_gate_make({0});\npyc_gate_make({0} + 1);\n}}\n", gate);
-  line(fmt::format("if (pyc_thread() == 0) pyc_gate_expect({} + turn % 2, {});", gate,
+  declare_told("u64", gate, 2);
+  gates_ += fmt::format("if ({1} == 0) {{\npyc_gate_make({0});\npyc_gate_make({0} + 1);\n}}\n",
+                        gate, thread());
+  line(fmt::format("if ({} == 0) pyc_gate_expect({} + turn % 2, {});", thread(), gate,
                    told_bytes(reductions)));
   const int64_t count = block_warps_ * together_;
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    head_ +=
-        fmt::format("PYC_SHARED_EACH({}, {}_parts, {});\n", word_type(t), name_of(r), 2 * count);
+    declare_told(word_type(t), name_of(r) + "_parts", 2 * count);
     line(fmt::format(
         "if (lane < {}) pyc_tell_{}({}_parts, turn % 2 * {} + warp, {}, {} + turn % 2, lane, {});",
         together_, word_type(t), name_of(r), count, 2 * count, gate, as_word(name_of(r), t)));
@@ -546,14 +559,13 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
       joins += fmt::format("{} = {};\n", name, join_text(r.op, t, name, other));
     }
     if (together_ == 1) continue;
-    head_ += fmt::format("PYC_SHARED_EACH({}, {}_all, 1);\n", word_type(t), name);
+    declare_told(word_type(t), name + "_all", 1);
     joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
   }
   if (together_ == 1) return line(joins);
-  line(fmt::format(
-      "if (pyc_thread() < {}) {{\npyc_gate_pass({}_gate + turn % 2, {}, turn / 2);\n{}}}\n"
-      "pyc_barrier();",
-      dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins));
+  line(fmt::format("if ({} < {}) {{\npyc_gate_pass({}_gate + turn % 2, {}, turn / 2);\n{}}}\n{}",
+                   thread(), dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins,
+                   barrier()));
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     line(fmt::format("{} = {};", name_of(r), from_word(name_of(r) + "_all[0]", t)));
@@ -582,14 +594,17 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
 
 void RowEmitter::whole_rows(bool early) {
   if (in_turns_) {
-    line(fmt::format("const {} next = point + pyc_blocks() / {};",
-                     counter_type(kernel_.parallel_size()), together_));
+    // A block's second team has the row behind the first one's.
+    const std::string step = fmt::format("pyc_blocks() / {}", together_);
+    line(fmt::format("const {} next = point + {};", counter_type(kernel_.parallel_size()),
+                     brought_ ? "(team == 0 ? 1 : " + step + " * 2 - 1)" : step));
   }
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;
     line(fmt::format("PYC_ALIGN16 {} {}[{}][{}];", memory_type(kernel_.buffers[b].dtype),
                      buffer_name(b), rounds_, kPair));
   }
+  if (brought_) bring_rows();
   if (in_turns_) hold_weights();
   for (const loop::Loop& l : passes_) {
     if (!early) break;

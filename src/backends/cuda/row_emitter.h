@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -31,7 +32,9 @@ class RowEmitter : public Emitter {
   // Blocks that have a row together, warps of one, and blocks that must fit into a multiprocessor.
   int64_t together() const { return together_; }
   int64_t block_warps() const { return block_warps_; }
-  int64_t resident() const;
+  int64_t resident() const { return brought_ ? 1 : beside(); }
+  // Rows that a block has parts of at a time, each a team of its own threads.
+  int64_t teams() const { return brought_ ? kTeamsOfBlock : 1; }
   // Whether a cluster has one row after the other: then there are more than run at a time.
   bool in_turns() const { return in_turns_; }
   int64_t clusters_at_once() const;
@@ -41,6 +44,8 @@ class RowEmitter : public Emitter {
   // Makes the gates by which the blocks of a row hear of each other; "" where they need none.
   const std::string& gates() const { return gates_; }
   const std::string& head() const { return head_; }
+  // What stands behind the last row.
+  const std::string& last() const { return last_; }
   // All of the kernel, a row at a time. Early: all loads that can begin at once do; else rows that
   // one pass alone reads are not kept.
   void whole_rows(bool early);
@@ -51,6 +56,11 @@ class RowEmitter : public Emitter {
  private:
   using Key = std::tuple<uint32_t, int64_t, std::vector<std::pair<loop::ExprId, int64_t>>>;
 
+  static constexpr int64_t kTeamsOfBlock = 2;
+
+  int64_t beside() const;
+  // Of a row, what a block has.
+  int64_t bytes_of_block(DType t) const { return block_warps_ * loop::kTreeBlock * dtype_size(t); }
   int64_t bytes_of_thread(int64_t blocks) const;
   bool keeps_scratch(uint32_t buffer);
   int64_t operations(const loop::Loop& l);
@@ -77,6 +87,17 @@ class RowEmitter : public Emitter {
   bool is_refilled(const RowLoad& load) const;
   std::string of_point(const RowLoad& load, const std::string& point) const;
   std::string refills();
+  std::optional<RowLoad> row_to_bring();
+  bool sends_alone();
+  void bring_rows();
+  std::string bring(const std::string& point, const std::string& team) const;
+  void take_brought(const RowLoad& load, const std::string& name);
+  void bring_next();
+  std::string sent_rounds(const std::string& text) const;
+  std::string place_to_send() const;
+  std::string thread() const { return brought_ ? "own" : "pyc_thread()"; }
+  std::string barrier() const;
+  void declare_told(std::string_view type, const std::string& name, int64_t count);
   std::string own_pair(const std::string& array) const;
   std::string pair_of(const RowLoad& load);
   // Rounds of a pass that are read for together, the text that does so, and what each round reads.
@@ -116,8 +137,13 @@ class RowEmitter : public Emitter {
   int64_t block_warps_ = 1;
   std::string gates_;
   bool in_turns_ = false;
+  std::optional<RowLoad> brought_;  // the row that comes to shared memory before its turn
+  int64_t sent_rounds_ = 0;         // that leave together, and how many such places a warp has
+  int64_t sent_places_ = 0;
+  std::string sent_to_;
   int64_t shared_bytes_ = 0;
   std::string once_;
+  std::string last_;
   std::map<Key, std::string> held_;  // in shared memory, for all rows
   std::map<Key, RowLoad> refilled_;  // kept, and read for the next row by the last pass
   bool is_even_ = false;

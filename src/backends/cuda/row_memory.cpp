@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
@@ -25,6 +26,8 @@ constexpr int64_t kShareAhead = 4;
 // The multiprocessors are in groups of 16 or 18 of which a cluster has one, and one smaller group.
 constexpr int64_t kWholeGroups = 7;
 constexpr int64_t kClusterOfGroup = 16;
+// Rounds that leave together, and places of a warp for them: the first that there is room for.
+constexpr std::pair<int64_t, int64_t> kSent[] = {{4, 2}, {1, 3}};
 
 }  // namespace
 
@@ -40,19 +43,19 @@ std::string RowEmitter::share(DType t, const std::string& name) {
   head_ +=
       fmt::format("PYC_NEAR {0} (*const {1})[{2}] = (PYC_NEAR {0} (*)[{2}])(pyc_shared + {3});\n",
                   memory_type(t), name, kPair, shared_bytes_);
-  shared_bytes_ += block_warps_ * loop::kTreeBlock * dtype_size(t);
+  shared_bytes_ += bytes_of_block(t);
   return name;
 }
 
 std::string RowEmitter::own_pair(const std::string& array) const {
-  return fmt::format("{}[k * {} + pyc_thread()]", array, block_warps_ * dialect_.warp);
+  return fmt::format("{}[k * {} + {}]", array, block_warps_ * dialect_.warp, thread());
 }
 
 // What the head declares for gates and parts.
 int64_t RowEmitter::told_shared() const {
   int64_t bytes = 0;
   for (const loop::Loop& l : passes_) bytes += 2 * told_bytes(l.reductions) + 64;
-  return bytes;
+  return bytes * teams();
 }
 
 // What all rows read alike stays in shared memory, as much of it as all blocks that are to be
@@ -61,7 +64,7 @@ void RowEmitter::hold_weights() {
   const int64_t room = kSharedOfAll / resident() - kSharedOfBlock - told_shared();
   for (const loop::Loop& l : passes_) {
     each_row_load(l, [&](ExprId, const RowLoad& load) {
-      const int64_t bytes = block_warps_ * loop::kTreeBlock * dtype_size(load.dtype);
+      const int64_t bytes = bytes_of_block(load.dtype);
       if (!load.base.terms.empty() || passes_with_[load.key()] > 1 || held_.contains(load.key()) ||
           !lies_in_pairs(load.buffer, load.base) || shared_bytes_ + bytes > room) {
         return;
@@ -69,13 +72,164 @@ void RowEmitter::hold_weights() {
       const std::string name = share(load.dtype, fmt::format("w{}", held_.size()));
       const std::string from = fmt::format("{} + {} + first + k * {}", buffer_name(load.buffer),
                                            load.base.constant, dialect_.warp * kPair);
-      once_ +=
-          fmt::format("{0}{1}*(PYC_NEAR pyc_v{2}*){3} = *(PYC_GLOBAL const pyc_v{2}*)({4});\n}}\n",
-                      round_head("0", rounds_), in_range(), kPair * dtype_size(load.dtype),
-                      own_pair(name), from);
+      once_ += fmt::format(
+          "{0}{1}{2}*(PYC_NEAR pyc_v{3}*){4} = *(PYC_GLOBAL const pyc_v{3}*)({5});\n}}\n",
+          round_head("0", rounds_), brought_ ? "if (k % 2 == team) " : "", in_range(),
+          kPair * dtype_size(load.dtype), own_pair(name), from);
       held_[load.key()] = name;
     });
   }
+  if (brought_ && !held_.empty()) once_ += "pyc_barrier();\n";
+}
+
+// Where rows of floats leave a multiprocessor two blocks of registers and all else that is read is
+// the same for all of them, one block has two rows at a time, each by half of its threads: what all
+// rows read is in shared memory once, a warp's part of the row that comes next arrives there while
+// both teams compute, and results leave from there while the next row is computed.
+std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
+  if (together_ != kClusterOfGroup || !is_whole_ || beside() != kTeamsOfBlock || !sends_alone() ||
+      kernel_.parallel_size() <= kTeamsOfBlock * clusters_at_once()) {
+    return std::nullopt;
+  }
+  std::map<Key, RowLoad> rows;
+  std::set<Key> weights;
+  int64_t bytes = kSharedOfBlock + kTeamsOfBlock * told_shared();
+  bool fits = true;
+  for (const loop::Loop& l : passes_) {
+    each_row_load(l, [&](ExprId, const RowLoad& load) {
+      fits = fits && lies_in_pairs(load.buffer, load.base);
+      if (is_row_by_row(load.base)) {
+        rows.emplace(load.key(), load);
+      } else if (load.base.terms.empty() && passes_with_[load.key()] == 1) {
+        if (weights.insert(load.key()).second) bytes += bytes_of_block(load.dtype);
+      } else {
+        fits = false;
+      }
+    });
+    fits = fits && rows.size() == 1;
+  }
+  if (!fits || passes_with_[rows.begin()->first] == 1) return std::nullopt;
+  const RowLoad& row = rows.begin()->second;
+  if (row.dtype != DType::kF32) return std::nullopt;
+  bytes += bytes_of_block(row.dtype);
+  for (const auto& [rounds, places] : kSent) {
+    if (bytes + kTeamsOfBlock * bytes_of_block(row.dtype) * rounds * places / rounds_ >
+        kSharedOfAll) {
+      continue;
+    }
+    sent_rounds_ = rounds;
+    sent_places_ = places;
+    return row;
+  }
+  return std::nullopt;
+}
+
+// Whether the last pass stores a row of floats, and nothing else is stored of rows.
+bool RowEmitter::sends_alone() {
+  int count = 0;
+  for (const loop::Loop& l : passes_) {
+    for (const loop::Stmt& s : l.body) {
+      if (s.kind != loop::StmtKind::kStore) continue;
+      const loop::Store& store = kernel_.stores[s.index];
+      const loop::Buffer& b = kernel_.buffers[store.buffer];
+      if (b.access == loop::Access::kScratch) continue;
+      const std::optional<Affine> base = base_of(l, store.offset);
+      if (l.var != passes_.back().var || b.dtype != DType::kF32 || !base || !is_row_by_row(*base) ||
+          !lies_in_pairs(store.buffer, *base)) {
+        return false;
+      }
+      ++count;
+    }
+  }
+  return count == 1;
+}
+
+// A gate for each warp of each team, of which the one opens while the other's is used; the place
+// behind it is one for both.
+void RowEmitter::bring_rows() {
+  const std::string type = memory_type(brought_->dtype);
+  const auto place = [&](const std::string& name, const std::string& warp, int64_t elements,
+                         int64_t bytes) {
+    head_ +=
+        fmt::format("PYC_NEAR {0}* const {1} = (PYC_NEAR {0}*)(pyc_shared + {2}) + {3} * {4};\n",
+                    type, name, shared_bytes_, warp, elements);
+    shared_bytes_ += bytes;
+  };
+  const int64_t of_block = bytes_of_block(brought_->dtype);
+  const int64_t rounds = sent_rounds_ * sent_places_;
+  head_ += "PYC_SHARED_MORE\n";
+  place("arriving", fmt::format("(own / {})", dialect_.warp), loop::kTreeBlock, of_block);
+  place("leaving", fmt::format("(pyc_thread() / {})", dialect_.warp),
+        rounds * dialect_.warp * kPair, kTeamsOfBlock * of_block * rounds / rounds_);
+  const int64_t gates = kTeamsOfBlock * block_warps_;
+  head_ += fmt::format("PYC_SHARED_EACH(u64, arrived, {});\n", gates);
+  once_ += fmt::format(
+      "if (pyc_thread() < {}) pyc_gate_make(arrived + pyc_thread());\npyc_gates_made();\n"
+      "pyc_barrier();\nif (team == 0 && lane == 0) {{\n{}}}\n",
+      gates, bring(fmt::format("(pyc_block() / {} * {})", together_, kTeamsOfBlock), "0"));
+  last_ = "if (lane == 0) pyc_sent();\n";
+}
+
+std::string RowEmitter::bring(const std::string& point, const std::string& team) const {
+  const std::string gate =
+      fmt::format("arrived + {} * {} + own / {}", team, block_warps_, dialect_.warp);
+  const int64_t bytes = loop::kTreeBlock * dtype_size(brought_->dtype);
+  return fmt::format(
+      "pyc_gate_expect({0}, {1});\n"
+      "pyc_bring(arriving, {2} + (i64){3} * {4} + warp * {5}, {1}u, {0});\n",
+      gate, bytes, buffer_name(brought_->buffer), point, extent_, loop::kTreeBlock);
+}
+
+// The thread's elements of the row that is there.
+void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
+  line(fmt::format(
+      "PYC_ALIGN16 {0} {1}[{2}][{3}];\npyc_gate_pass(arrived + team * {4} + own / {5}, {6}, "
+      "turn);\n"
+      "{7}*(pyc_v{8}*){1}[k] = *(PYC_NEAR const pyc_v{8}*)(arriving + k * {9} + lane * {3});\n}}",
+      memory_type(load.dtype), name, rounds_, kPair, block_warps_, dialect_.warp,
+      loop::kTreeBlock * dtype_size(load.dtype), round_head("0", rounds_),
+      kPair * dtype_size(load.dtype), dialect_.warp * kPair));
+}
+
+// Once the warp has its part in registers, the other team's next one may come in its place.
+void RowEmitter::bring_next() {
+  line(fmt::format("pyc_warp_barrier();\nif (lane == 0 && next < {}) {{\n{}}}",
+                   kernel_.parallel_size(), bring("next", "(1 - team)")));
+}
+
+std::string RowEmitter::place_to_send() const {
+  return fmt::format("leaving + (k / {0} % {1} * {0} + k % {0}) * {2} + lane * {3}", sent_rounds_,
+                     sent_places_, dialect_.warp * kPair, kPair);
+}
+
+// Rounds of the last pass, some at a time, each time in the next place that has been read.
+std::string RowEmitter::sent_rounds(const std::string& text) const {
+  const int64_t of_round = dialect_.warp * kPair;
+  return fmt::format(
+      "PYC_UNROLL for (i32 k0 = 0; k0 < {0}; k0 += {1}) {{\n"
+      "if (lane == 0) {{\nif (k0 == 0) pyc_sends_read_but_0();\nelse "
+      "pyc_sends_read_but_{2}();\n}}\n"
+      "pyc_warp_barrier();\n{3}\npyc_sends_ready();\npyc_warp_barrier();\n"
+      "if (lane == 0) pyc_send({4} + k0 * {5}, leaving + k0 / {1} % {6} * {7}, {8}u);\n}}",
+      rounds_, sent_rounds_, sent_places_ - 1, text, sent_to_, of_round, sent_places_,
+      sent_rounds_ * of_round, sent_rounds_ * of_round * dtype_size(brought_->dtype));
+}
+
+std::string RowEmitter::barrier() const {
+  return brought_ ? fmt::format("pyc_team_barrier(team, {});", block_warps_ * dialect_.warp)
+                  : "pyc_barrier();";
+}
+
+// An array in which a block hears of others, or one for each of its teams.
+void RowEmitter::declare_told(std::string_view type, const std::string& name, int64_t count) {
+  if (!brought_) {
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}, {});\n", type, name, count);
+    return;
+  }
+  for (int64_t team = 0; team < kTeamsOfBlock; ++team) {
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}_of{}, {});\n", type, name, team, count);
+  }
+  head_ += fmt::format("PYC_NEAR {0}* const {1} = team == 0 ? {1}_of0 : {1}_of1;\n", type, name);
 }
 
 // Whether the last pass can read the row of the next point where this one's was.
@@ -118,7 +272,7 @@ bool RowEmitter::is_row_by_row(const Affine& base) const {
 // A cluster's blocks wait for each other and compute at the same time, and while they do, memory
 // would rest: so each of them has the cache read its part of a row that is soon begun.
 void RowEmitter::fetch_ahead(const loop::Loop& l) {
-  if (together_ == 1 || !is_whole_) return;
+  if (together_ == 1 || !is_whole_ || brought_) return;
   if (l.var != passes_[in_turns_ && passes_.size() > 1 ? 1 : 0].var) return;
   std::map<Key, RowLoad> rows;
   each_row_load(passes_[0], [&](ExprId, const RowLoad& load) {

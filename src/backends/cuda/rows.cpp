@@ -28,8 +28,9 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   std::vector<int64_t> extents;
   for (loop::VarId v : kernel.parallel) extents.push_back(kernel.pool.var_info(v).extent);
   const int64_t together = emitter.together();
-  const int64_t teams =
-      emitter.warps() > 1 ? 1 : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
+  const int64_t teams = emitter.warps() > 1
+                            ? emitter.teams()
+                            : std::clamp<int64_t>(points / kMultiprocessors, 1, kTeamsOfRows);
   // A cluster has one row, unless its blocks would be alone; others take them in turn.
   const int64_t of_clusters = emitter.in_turns() ? emitter.clusters_at_once() : points;
   const int64_t at_once =
@@ -42,8 +43,9 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
 
   const int64_t block_threads = emitter.block_warps() * dialect.warp;
   KernelText out{.symbol = symbol,
-                 .form = fmt::format("rows of {}{}", block_threads * together,
-                                     emitter.in_turns() ? " in turns" : ""),
+                 .form = fmt::format("rows of {}{}{}", block_threads * together,
+                                     emitter.in_turns() ? " in turns" : "",
+                                     emitter.in_turns() && teams > 1 ? " by two" : ""),
                  .text = "",
                  .buffers = parameters_of(kernel)};
   out.threads = static_cast<uint32_t>(block_threads * teams);
@@ -55,11 +57,14 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   };
   const std::string before =
       together == 1 ? "" : of_team("pyc_block()", '%') + fmt::format(" * {} + ", block_threads);
-  const std::string head = fmt::format(
+  std::string head = fmt::format(
       "const i32 team = pyc_thread() / {0};\nconst i32 t = {4}pyc_thread() % {0};\n"
       "const i32 warp = t / {1};\nconst i32 lane = t % {1};\n"
       "const i32 first = warp * {2} + lane * {3};\n",
       block_threads, dialect.warp, loop::kTreeBlock, RowEmitter::kPair, before);
+  if (emitter.teams() > 1) {
+    head += fmt::format("const i32 own = pyc_thread() % {};\n", block_threads);
+  }
   const std::string loop = fmt::format(
       "for ({0} point = ({0}){4} * {1} + team; point < {2}; point += ({0}){5} * {1}) {{\n{3}}}",
       type, teams, points, body, of_team("pyc_block()", '/'), of_team("pyc_blocks()", '/'));
@@ -71,7 +76,8 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
             (emitter.in_turns() ? "" : "const ") + "u32 turn = 0;\n";
   }
   out.text = emitter.tables() + kernel_head(out, kernel, true, emitter.resident(), together) +
-             " {\n" + head + emitter.head() + once + begin + emitter.once() + loop + "\n}\n";
+             " {\n" + head + emitter.head() + once + begin + emitter.once() + loop + "\n" +
+             emitter.last() + "}\n";
   return out;
 }
 
