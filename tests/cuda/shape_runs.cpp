@@ -59,6 +59,7 @@ Result<std::vector<CaseRun>> row_runs() {
   PYC_TRY(add_run(runs, {"f16[9,147456]", "softmax"}));
   // Of so many that blocks have two at a time, and a third in the place of the first.
   PYC_TRY(add_run(runs, {"f32[29,180224]", "softmax"}));
+  PYC_TRY(add_run(runs, {"f16[29,180224]", "softmax"}));
   return runs;
 }
 
@@ -82,12 +83,15 @@ Result<std::vector<CaseRun>> norm_runs() {
       runs.push_back(std::move(run));
     }
   }
-  // Two at a time in a block, whose shared memory their weights nearly fill.
-  PYC_ASSIGN(CaseRun run, interpret_graph("norm of two rows at a time",
-                                          "graph @g(%x: f32[16,262144], %g: f32[262144], "
-                                          "%b: f32[262144]) -> (%y) {\n"
-                                          "  %y = layer_norm(%x, %g, %b)\n}\n"));
-  runs.push_back(std::move(run));
+  // Two at a time in a block, whose shared memory the weights of floats nearly fill.
+  for (const char* t : {"f32", "bf16"}) {
+    const std::string row = std::string(t) + "[262144]";
+    PYC_ASSIGN(CaseRun run, interpret_graph("norm of two rows at a time, " + row,
+                                            "graph @g(%x: " + std::string(t) +
+                                                "[16,262144], %g: " + row + ", %b: " + row +
+                                                ") -> (%y) {\n  %y = layer_norm(%x, %g, %b)\n}\n"));
+    runs.push_back(std::move(run));
+  }
   return runs;
 }
 

@@ -384,11 +384,11 @@ void RowEmitter::row_store(const loop::Loop& l, const loop::Store& s, std::strin
   if (!base || !lies_in_pairs(s.buffer, *base)) return store(s);
   const std::string array = fmt::format("y{}", stored_++);
   const std::string to =
-      brought_
+      sends()
           ? fmt::format("*(PYC_NEAR pyc_v{}*)({})", kPair * dtype_size(b.dtype), place_to_send())
           : fmt::format("*(PYC_GLOBAL pyc_v{}*)({})", kPair * dtype_size(b.dtype),
                         at_round(pointer(s.buffer, *base)));
-  if (brought_) sent_to_ = pointer(s.buffer, *base);
+  if (sends()) sent_to_ = pointer(s.buffer, *base);
   if (const auto half = rounded(s.value)) {
     line(fmt::format("{}[i] = {};", array, value(half->from)));
     before += fmt::format("float {}[{}];\n", array, kPair);
@@ -458,16 +458,16 @@ void RowEmitter::pass(const loop::Loop& l) {
   const std::string each =
       is_even_ || is_whole_ ? inner : fmt::format("if (j < {}) {{\n{}}}\n", extent_, inner);
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
-  const bool sends = brought_ && l.var == passes_.back().var;
+  const bool leaves = sends() && l.var == passes_.back().var;
   const std::string rounds =
-      round_head(batches.reads.empty() && !sends ? "0" : "k0",
-                 sends ? sent_rounds_ : batches.rounds) +
+      round_head(batches.reads.empty() && !leaves ? "0" : "k0",
+                 leaves ? sent_rounds_ : batches.rounds) +
       guard + batches.near + outer + before +
       fmt::format(
           "PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}", kPair,
           var_type(l.var), each, after,
           (l.var == passes_.back().var ? refills() : std::string()) + (is_whole_ ? "" : "}\n"));
-  if (sends) return line(sent_rounds(rounds));
+  if (leaves) return line(sent_rounds(rounds));
   if (batches.reads.empty()) {
     line(rounds);
     if (brought_ && l.var == passes_[0].var) bring_next();
@@ -594,10 +594,7 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
 
 void RowEmitter::whole_rows(bool early) {
   if (in_turns_) {
-    // A block's second team has the row behind the first one's.
-    const std::string step = fmt::format("pyc_blocks() / {}", together_);
-    line(fmt::format("const {} next = point + {};", counter_type(kernel_.parallel_size()),
-                     brought_ ? "(team == 0 ? 1 : " + step + " * 2 - 1)" : step));
+    line(fmt::format("const {} next = {};", counter_type(kernel_.parallel_size()), next_point()));
   }
   for (uint32_t b = 0; b < kernel_.buffers.size(); ++b) {
     if (kernel_.buffers[b].access != loop::Access::kScratch) continue;

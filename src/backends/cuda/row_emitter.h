@@ -89,6 +89,9 @@ class RowEmitter : public Emitter {
   std::string refills();
   std::optional<RowLoad> row_to_bring();
   bool sends_alone();
+  bool own_places() const { return is_half(brought_->dtype); }
+  bool sends() const { return sent_rounds_ > 0; }
+  std::string next_point() const;
   void bring_rows();
   std::string bring(const std::string& point, const std::string& team) const;
   void take_brought(const RowLoad& load, const std::string& name);

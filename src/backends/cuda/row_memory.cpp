@@ -26,6 +26,8 @@ constexpr int64_t kShareAhead = 4;
 // The multiprocessors are in groups of 16 or 18 of which a cluster has one, and one smaller group.
 constexpr int64_t kWholeGroups = 7;
 constexpr int64_t kClusterOfGroup = 16;
+// Warps of a block that has two teams.
+constexpr int64_t kMostTeamWarps = 32;
 // Rounds that leave together, and places of a warp for them: the first that there is room for.
 constexpr std::pair<int64_t, int64_t> kSent[] = {{4, 2}, {1, 3}};
 
@@ -82,12 +84,13 @@ void RowEmitter::hold_weights() {
   if (brought_ && !held_.empty()) once_ += "pyc_barrier();\n";
 }
 
-// Where rows of floats leave a multiprocessor two blocks of registers and all else that is read is
-// the same for all of them, one block has two rows at a time, each by half of its threads: what all
-// rows read is in shared memory once, a warp's part of the row that comes next arrives there while
-// both teams compute, and results leave from there while the next row is computed.
+// Where all else that is read is the same for all rows, one block has two rows at a time, each by
+// half of its threads: what all rows read is in shared memory once, a warp's part of the row that
+// comes next arrives there while both teams compute. Results of floats leave from there while the
+// next row is computed; halves are bound by instructions, of which that would be more.
 std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
-  if (together_ != kClusterOfGroup || !is_whole_ || beside() != kTeamsOfBlock || !sends_alone() ||
+  if (together_ != kClusterOfGroup || !is_whole_ || beside() < kTeamsOfBlock ||
+      kMostTeamWarps / block_warps_ != kTeamsOfBlock ||
       kernel_.parallel_size() <= kTeamsOfBlock * clusters_at_once()) {
     return std::nullopt;
   }
@@ -110,11 +113,14 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
   }
   if (!fits || passes_with_[rows.begin()->first] == 1) return std::nullopt;
   const RowLoad& row = rows.begin()->second;
-  if (row.dtype != DType::kF32) return std::nullopt;
-  bytes += bytes_of_block(row.dtype);
+  const int64_t of_block = bytes_of_block(row.dtype);
+  if (is_half(row.dtype)) {
+    if (bytes + kTeamsOfBlock * of_block > kSharedOfAll) return std::nullopt;
+    return row;
+  }
+  if (row.dtype != DType::kF32 || !sends_alone()) return std::nullopt;
   for (const auto& [rounds, places] : kSent) {
-    if (bytes + kTeamsOfBlock * bytes_of_block(row.dtype) * rounds * places / rounds_ >
-        kSharedOfAll) {
+    if (bytes + of_block + kTeamsOfBlock * of_block * rounds * places / rounds_ > kSharedOfAll) {
       continue;
     }
     sent_rounds_ = rounds;
@@ -144,30 +150,34 @@ bool RowEmitter::sends_alone() {
   return count == 1;
 }
 
-// A gate for each warp of each team, of which the one opens while the other's is used; the place
-// behind it is one for both.
+// Halves come twice as often, so each team has a place for its next row; floats have one place for
+// both, in which the one team's row follows the other's. A warp's gates are its team's in any case.
 void RowEmitter::bring_rows() {
   const std::string type = memory_type(brought_->dtype);
-  const auto place = [&](const std::string& name, const std::string& warp, int64_t elements,
+  const auto place = [&](const std::string& name, const std::string& thread, int64_t elements,
                          int64_t bytes) {
-    head_ +=
-        fmt::format("PYC_NEAR {0}* const {1} = (PYC_NEAR {0}*)(pyc_shared + {2}) + {3} * {4};\n",
-                    type, name, shared_bytes_, warp, elements);
+    head_ += fmt::format(
+        "PYC_NEAR {0}* const {1} = (PYC_NEAR {0}*)(pyc_shared + {2}) + {3} / {4} * {5};\n", type,
+        name, shared_bytes_, thread, dialect_.warp, elements);
     shared_bytes_ += bytes;
   };
   const int64_t of_block = bytes_of_block(brought_->dtype);
-  const int64_t rounds = sent_rounds_ * sent_places_;
   head_ += "PYC_SHARED_MORE\n";
-  place("arriving", fmt::format("(own / {})", dialect_.warp), loop::kTreeBlock, of_block);
-  place("leaving", fmt::format("(pyc_thread() / {})", dialect_.warp),
-        rounds * dialect_.warp * kPair, kTeamsOfBlock * of_block * rounds / rounds_);
+  place("arriving", own_places() ? "pyc_thread()" : "own", loop::kTreeBlock,
+        own_places() ? kTeamsOfBlock * of_block : of_block);
+  if (sends()) {
+    const int64_t rounds = sent_rounds_ * sent_places_;
+    place("leaving", "pyc_thread()", rounds * dialect_.warp * kPair,
+          kTeamsOfBlock * of_block * rounds / rounds_);
+    last_ = "if (lane == 0) pyc_sent();\n";
+  }
   const int64_t gates = kTeamsOfBlock * block_warps_;
   head_ += fmt::format("PYC_SHARED_EACH(u64, arrived, {});\n", gates);
   once_ += fmt::format(
       "if (pyc_thread() < {}) pyc_gate_make(arrived + pyc_thread());\npyc_gates_made();\n"
-      "pyc_barrier();\nif (team == 0 && lane == 0) {{\n{}}}\n",
-      gates, bring(fmt::format("(pyc_block() / {} * {})", together_, kTeamsOfBlock), "0"));
-  last_ = "if (lane == 0) pyc_sent();\n";
+      "pyc_barrier();\nif ({}lane == 0) {{\n{}}}\n",
+      gates, own_places() ? "" : "team == 0 && ",
+      bring(fmt::format("(pyc_block() / {} * {} + team)", together_, kTeamsOfBlock), "team"));
 }
 
 std::string RowEmitter::bring(const std::string& point, const std::string& team) const {
@@ -178,6 +188,15 @@ std::string RowEmitter::bring(const std::string& point, const std::string& team)
       "pyc_gate_expect({0}, {1});\n"
       "pyc_bring(arriving, {2} + (i64){3} * {4} + warp * {5}, {1}u, {0});\n",
       gate, bytes, buffer_name(brought_->buffer), point, extent_, loop::kTreeBlock);
+}
+
+// The row that a warp brings once it has its part of this one in registers.
+std::string RowEmitter::next_point() const {
+  const std::string step = fmt::format("pyc_blocks() / {}", together_);
+  if (!brought_) return "point + " + step;
+  if (own_places()) return fmt::format("point + {} * {}", step, kTeamsOfBlock);
+  // A block's second team has the row behind the first one's.
+  return fmt::format("point + (team == 0 ? 1 : {} * {} - 1)", step, kTeamsOfBlock);
 }
 
 // The thread's elements of the row that is there.
@@ -191,10 +210,9 @@ void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
       kPair * dtype_size(load.dtype), dialect_.warp * kPair));
 }
 
-// Once the warp has its part in registers, the other team's next one may come in its place.
 void RowEmitter::bring_next() {
   line(fmt::format("pyc_warp_barrier();\nif (lane == 0 && next < {}) {{\n{}}}",
-                   kernel_.parallel_size(), bring("next", "(1 - team)")));
+                   kernel_.parallel_size(), bring("next", own_places() ? "team" : "(1 - team)")));
 }
 
 std::string RowEmitter::place_to_send() const {
