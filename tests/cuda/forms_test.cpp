@@ -91,6 +91,7 @@ TEST_F(CudaForms, NormsKeepTheirRows) {
   EXPECT_TRUE(forms.contains("rows of 64"));
   EXPECT_TRUE(forms.contains("rows of 4608 in turns"));
   EXPECT_TRUE(forms.contains("rows of 8192 in turns by two"));
+  EXPECT_TRUE(forms.contains("rows of 5632 in turns by four"));
 }
 
 // Halves that one pass reads are floats in registers: as many of them at a time as floats, or a

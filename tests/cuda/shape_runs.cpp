@@ -59,7 +59,7 @@ Result<std::vector<CaseRun>> row_runs() {
   PYC_TRY(add_run(runs, {"f16[9,147456]", "softmax"}));
   // Of so many that blocks have two at a time, and a third in the place of the first.
   PYC_TRY(add_run(runs, {"f32[29,180224]", "softmax"}));
-  PYC_TRY(add_run(runs, {"f16[29,180224]", "softmax"}));
+  PYC_TRY(add_run(runs, {"f16[15,180224]", "softmax"}));
   return runs;
 }
 
@@ -83,13 +83,14 @@ Result<std::vector<CaseRun>> norm_runs() {
       runs.push_back(std::move(run));
     }
   }
-  // Two at a time in a block, whose shared memory the weights of floats nearly fill.
-  for (const char* t : {"f32", "bf16"}) {
-    const std::string row = std::string(t) + "[262144]";
-    PYC_ASSIGN(CaseRun run, interpret_graph("norm of two rows at a time, " + row,
-                                            "graph @g(%x: " + std::string(t) +
-                                                "[16,262144], %g: " + row + ", %b: " + row +
-                                                ") -> (%y) {\n  %y = layer_norm(%x, %g, %b)\n}\n"));
+  // Two at a time in a block, whose shared memory the weights of floats nearly fill, and four.
+  for (const std::string type : {"f32[16,262144]", "bf16[30,180224]"}) {
+    const std::string row = type.substr(0, type.find('[') + 1) + type.substr(type.find(',') + 1);
+    PYC_ASSIGN(CaseRun run,
+               interpret_graph("norm of " + type, "graph @g(%x: " + type + ", %g: " + row +
+                                                      ", %b: " + row +
+                                                      ") -> (%y) {\n"
+                                                      "  %y = layer_norm(%x, %g, %b)\n}\n"));
     runs.push_back(std::move(run));
   }
   return runs;

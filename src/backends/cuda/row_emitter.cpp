@@ -458,19 +458,20 @@ void RowEmitter::pass(const loop::Loop& l) {
   const std::string each =
       is_even_ || is_whole_ ? inner : fmt::format("if (j < {}) {{\n{}}}\n", extent_, inner);
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
-  const bool leaves = sends() && l.var == passes_.back().var;
+  // Of the last pass, rounds at a time where not all are.
+  const bool is_last = l.var == passes_.back().var;
+  const int64_t part = !is_last ? 0 : sends() ? sent_rounds_ : pairs_ ? kRoundsOfBoth : 0;
   const std::string rounds =
-      round_head(batches.reads.empty() && !leaves ? "0" : "k0",
-                 leaves ? sent_rounds_ : batches.rounds) +
+      round_head(batches.reads.empty() && part == 0 ? "0" : "k0",
+                 part > 0 ? part : batches.rounds) +
       guard + batches.near + outer + before +
-      fmt::format(
-          "PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}", kPair,
-          var_type(l.var), each, after,
-          (l.var == passes_.back().var ? refills() : std::string()) + (is_whole_ ? "" : "}\n"));
-  if (leaves) return line(sent_rounds(rounds));
+      fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}",
+                  kPair, var_type(l.var), each, after,
+                  (is_last ? refills() : std::string()) + (is_whole_ ? "" : "}\n"));
+  if (is_last && sends()) return line(sent_rounds(rounds));
   if (batches.reads.empty()) {
     line(rounds);
-    if (brought_ && l.var == passes_[0].var) bring_next();
+    if (brought_ && !pairs_ && l.var == passes_[0].var) bring_next();
     return;
   }
   line(fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}{}\n}}", rounds_,
@@ -513,18 +514,22 @@ void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
     return line("pyc_barrier();");
   }
   const std::string gate = name_of(reductions[0]) + "_gate";
+  // Of both rows of a pair, one after the other; else one.
+  const std::string both = pairs_ ? " && q == 0" : "";
+  const std::string which = pairs_ ? "(turn % 2 * 2 + q)" : "turn % 2";
   declare_told("u64", gate, 2);
   gates_ += fmt::format("if ({1} == 0) {{\npyc_gate_make({0});\npyc_gate_make({0} + 1);\n}}\n",
                         gate, thread());
-  line(fmt::format("if ({} == 0) pyc_gate_expect({} + turn % 2, {});", thread(), gate,
+  line(fmt::format("if ({} == 0{}) pyc_gate_expect({} + turn % 2, {});", thread(), both, gate,
                    told_bytes(reductions)));
-  const int64_t count = block_warps_ * together_;
+  const int64_t places = 2 * parts_of_row() * rows_of_team();
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    declare_told(word_type(t), name_of(r) + "_parts", 2 * count);
+    declare_told(word_type(t), name_of(r) + "_parts", places);
     line(fmt::format(
-        "if (lane < {}) pyc_tell_{}({}_parts, turn % 2 * {} + warp, {}, {} + turn % 2, lane, {});",
-        together_, word_type(t), name_of(r), count, 2 * count, gate, as_word(name_of(r), t)));
+        "if (lane < {}) pyc_tell_{}({}_parts, {} * {} + warp, {}, {} + turn % 2, lane, {});",
+        together_, word_type(t), name_of(r), which, parts_of_row(), places, gate,
+        as_word(name_of(r), t)));
   }
 }
 
@@ -534,7 +539,7 @@ int64_t RowEmitter::told_bytes(const std::vector<loop::Reduction>& reductions) c
   for (const loop::Reduction& r : reductions) {
     bytes += word_type(pool_.var_info(r.result).dtype) == "u64" ? 8 : 4;
   }
-  return bytes * block_warps_ * together_;
+  return bytes * block_warps_ * together_ * rows_of_team();
 }
 
 // All parts in the tree's order; by one warp for its block where they are many.
@@ -543,14 +548,16 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
+    const std::string which = pairs_ ? "(turn % 2 * 2 + lane % 2)" : "turn % 2";
     const std::string word =
-        name + (together_ > 1 ? fmt::format("_parts[turn % 2 * {} + w]", block_warps_ * together_)
-                              : "_parts[w]");
+        name +
+        (together_ > 1 ? fmt::format("_parts[{} * {} + w]", which, parts_of_row()) : "_parts[w]");
     const std::string part =
         together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
     // The largest is the largest in any order: all threads of the warp look for it.
     const bool by_all =
         together_ > 1 && (r.op == loop::ReduceOp::kMax || r.op == loop::ReduceOp::kMin);
+    if (pairs_) joins += value_type(t) + " ";
     joins += fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = {4}; w < {2}; w += {5}) {0} = {3};\n",
                          name, identity_text(r.op, t), warps_, join_text(r.op, t, name, part),
                          by_all ? "lane" : "0", by_all ? dialect_.warp : 1);
@@ -559,13 +566,15 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
       joins += fmt::format("{} = {};\n", name, join_text(r.op, t, name, other));
     }
     if (together_ == 1) continue;
-    declare_told(word_type(t), name + "_all", 1);
-    joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
+    declare_told(word_type(t), name + "_all", rows_of_team());
+    joins += pairs_ ? fmt::format("if (lane < 2) {}_all[lane] = {};\n", name, as_word(name, t))
+                    : fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
   }
   if (together_ == 1) return line(joins);
   line(fmt::format("if ({} < {}) {{\npyc_gate_pass({}_gate + turn % 2, {}, turn / 2);\n{}}}\n{}",
                    thread(), dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins,
                    barrier()));
+  if (pairs_) return;
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     line(fmt::format("{} = {};", name_of(r), from_word(name_of(r) + "_all[0]", t)));
@@ -603,6 +612,7 @@ void RowEmitter::whole_rows(bool early) {
   }
   if (brought_) bring_rows();
   if (in_turns_) hold_weights();
+  if (pairs_) return pairs_of_rows();
   for (const loop::Loop& l : passes_) {
     if (!early) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {

@@ -23,7 +23,7 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
                                     const Dialect& dialect, const std::vector<bool>& unaligned) {
   RowEmitter emitter(kernel, dialect, symbol, unaligned);
   if (!emitter.fits() || emitter.block_warps() > kMostRowWarps) return std::nullopt;
-  const int64_t points = kernel.parallel_size();
+  const int64_t points = kernel.parallel_size() / emitter.rows_of_team();
   const std::string type = counter_type(points);
   std::vector<int64_t> extents;
   for (loop::VarId v : kernel.parallel) extents.push_back(kernel.pool.var_info(v).extent);
@@ -37,7 +37,9 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
       together > 1 ? of_clusters : std::min((points + teams - 1) / teams, kMostBlocks);
   if (at_once * together > kMostGrid) return std::nullopt;
   emitter.open_scope();
-  declare_digits(emitter, "point", type, kernel.parallel, extents);
+  if (emitter.rows_of_team() == 1) {
+    declare_digits(emitter, "point", type, kernel.parallel, extents);
+  }
   emitter.whole_rows(points <= kFewRows);
   const std::string body = emitter.close_scope();
 
@@ -45,7 +47,9 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
   KernelText out{.symbol = symbol,
                  .form = fmt::format("rows of {}{}{}", block_threads * together,
                                      emitter.in_turns() ? " in turns" : "",
-                                     emitter.in_turns() && teams > 1 ? " by two" : ""),
+                                     emitter.rows_of_team() > 1 ? " by four"
+                                     : emitter.teams() > 1      ? " by two"
+                                                                : ""),
                  .text = "",
                  .buffers = parameters_of(kernel)};
   out.threads = static_cast<uint32_t>(block_threads * teams);

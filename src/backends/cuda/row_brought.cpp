@@ -1,0 +1,274 @@
+// Rows of which a block has two or four: brought to shared memory before their turn, by bulk
+// copies.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cuda/c_types.h"
+#include "backends/cuda/forms.h"
+#include "backends/cuda/kernel_generator.h"
+#include "backends/cuda/row_emitter.h"
+
+namespace pyc::cuda {
+
+using loop::Affine;
+using loop::ExprId;
+
+namespace {
+
+// Warps of a block that has two teams.
+constexpr int64_t kMostTeamWarps = 32;
+// Rounds that leave together, and places of a warp for them: the first that there is room for.
+constexpr std::pair<int64_t, int64_t> kSent[] = {{4, 2}, {1, 3}};
+
+}  // namespace
+
+// Where all else that is read is the same for all rows, one block has two rows at a time, each by
+// half of its threads: what all rows read is in shared memory once, a warp's part of the row that
+// comes next arrives there while both teams compute. Results of floats leave from there while the
+// next row is computed; halves are bound by instructions, of which that would be more.
+//
+// Only for rows that wait for each other's parts twice: else as many rows as there is room for,
+// each with a block of its own, are faster (0.97 of a copy for 0.92 where floats are divided by a
+// norm).
+std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
+  const auto waits = std::count_if(passes_.begin(), passes_.end(),
+                                   [](const loop::Loop& l) { return !l.reductions.empty(); });
+  if (waits < 2) return std::nullopt;
+  if (together_ != kClusterOfGroup || !is_whole_ || beside() < kTeamsOfBlock ||
+      kMostTeamWarps / block_warps_ != kTeamsOfBlock ||
+      kernel_.parallel_size() <= kTeamsOfBlock * clusters_at_once()) {
+    return std::nullopt;
+  }
+  std::map<Key, RowLoad> rows;
+  std::set<Key> weights;
+  int64_t bytes = kSharedOfBlock + kTeamsOfBlock * told_shared();
+  bool fits = true;
+  for (const loop::Loop& l : passes_) {
+    each_row_load(l, [&](ExprId, const RowLoad& load) {
+      fits = fits && lies_in_pairs(load.buffer, load.base);
+      if (is_row_by_row(load.base)) {
+        rows.emplace(load.key(), load);
+      } else if (load.base.terms.empty() && passes_with_[load.key()] == 1) {
+        if (weights.insert(load.key()).second) bytes += bytes_of_block(load.dtype);
+      } else {
+        fits = false;
+      }
+    });
+    fits = fits && rows.size() == 1;
+  }
+  if (!fits || passes_with_[rows.begin()->first] == 1) return std::nullopt;
+  const RowLoad& row = rows.begin()->second;
+  const int64_t of_block = bytes_of_block(row.dtype);
+  if (is_half(row.dtype)) {
+    if (bytes + kTeamsOfBlock * of_block > kSharedOfAll) return std::nullopt;
+    const int64_t more = kTeamsOfBlock * (told_shared() + of_block);
+    pairs_ = can_be_pairs() && bytes + kTeamsOfBlock * of_block + more <= kSharedOfAll;
+    return row;
+  }
+  if (row.dtype != DType::kF32 || !sends_alone()) return std::nullopt;
+  for (const auto& [rounds, places] : kSent) {
+    if (bytes + of_block + kTeamsOfBlock * of_block * rounds * places / rounds_ > kSharedOfAll) {
+      continue;
+    }
+    sent_rounds_ = rounds;
+    sent_places_ = places;
+    return row;
+  }
+  return std::nullopt;
+}
+
+// Whether a team can have two rows of halves at a time: they share what they read besides and what
+// the team waits for. Kept numbers would take too many registers, and one row alone is joined by
+// all threads of a warp where the largest is looked for.
+bool RowEmitter::can_be_pairs() {
+  const int64_t rows = kernel_.parallel_size();
+  const bool sums = std::all_of(passes_.begin(), passes_.end(), [](const loop::Loop& l) {
+    return std::all_of(l.reductions.begin(), l.reductions.end(), [](const loop::Reduction& r) {
+      return r.kind == loop::ReduceKind::kTree && r.op == loop::ReduceOp::kSum;
+    });
+  });
+  return sums && rows % kRowsOfPair == 0 &&
+         rows > kRowsOfPair * kTeamsOfBlock * clusters_at_once() &&
+         kernel_.body.size() == passes_.size() &&
+         std::none_of(kernel_.buffers.begin(), kernel_.buffers.end(),
+                      [](const auto& b) { return b.access == loop::Access::kScratch; });
+}
+
+// Whether the last pass stores a row of floats, and nothing else is stored of rows.
+bool RowEmitter::sends_alone() {
+  int count = 0;
+  for (const loop::Loop& l : passes_) {
+    for (const loop::Stmt& s : l.body) {
+      if (s.kind != loop::StmtKind::kStore) continue;
+      const loop::Store& store = kernel_.stores[s.index];
+      const loop::Buffer& b = kernel_.buffers[store.buffer];
+      if (b.access == loop::Access::kScratch) continue;
+      const std::optional<Affine> base = base_of(l, store.offset);
+      if (l.var != passes_.back().var || b.dtype != DType::kF32 || !base || !is_row_by_row(*base) ||
+          !lies_in_pairs(store.buffer, *base)) {
+        return false;
+      }
+      ++count;
+    }
+  }
+  return count == 1;
+}
+
+// Halves come twice as often, so each team has a place for its next row; floats have one place for
+// both, in which the one team's row follows the other's. A warp's gates are its team's in any case.
+void RowEmitter::bring_rows() {
+  const std::string type = memory_type(brought_->dtype);
+  const auto place = [&](const std::string& name, const std::string& thread, int64_t elements,
+                         int64_t bytes) {
+    head_ += fmt::format(
+        "PYC_NEAR {0}* const {1} = (PYC_NEAR {0}*)(pyc_shared + {2}) + {3} / {4} * {5};\n", type,
+        name, shared_bytes_, thread, dialect_.warp, elements);
+    shared_bytes_ += bytes;
+  };
+  const int64_t of_block = bytes_of_block(brought_->dtype);
+  head_ += "PYC_SHARED_MORE\n";
+  place("arriving", own_places() ? "pyc_thread()" : "own", rows_of_team() * loop::kTreeBlock,
+        rows_of_team() * (own_places() ? kTeamsOfBlock * of_block : of_block));
+  if (sends()) {
+    const int64_t rounds = sent_rounds_ * sent_places_;
+    place("leaving", "pyc_thread()", rounds * dialect_.warp * kPair,
+          kTeamsOfBlock * of_block * rounds / rounds_);
+    last_ = "if (lane == 0) pyc_sent();\n";
+  }
+  const int64_t gates = kTeamsOfBlock * block_warps_;
+  head_ += fmt::format("PYC_SHARED_EACH(u64, arrived, {});\n", gates);
+  once_ += fmt::format(
+      "if (pyc_thread() < {}) pyc_gate_make(arrived + pyc_thread());\npyc_gates_made();\n"
+      "pyc_barrier();\nif ({}lane == 0) {{\n{}}}\n",
+      gates, own_places() ? "" : "team == 0 && ",
+      bring(fmt::format("(pyc_block() / {} * {} + team)", together_, kTeamsOfBlock), "team"));
+}
+
+std::string RowEmitter::bring(const std::string& point, const std::string& team) const {
+  const std::string gate =
+      fmt::format("arrived + {} * {} + own / {}", team, block_warps_, dialect_.warp);
+  const int64_t bytes = loop::kTreeBlock * dtype_size(brought_->dtype);
+  std::string text = fmt::format("pyc_gate_expect({}, {});\n", gate, rows_of_team() * bytes);
+  for (int64_t q = 0; q < rows_of_team(); ++q) {
+    text += fmt::format(
+        "pyc_bring(arriving + {}, {} + ((i64){} * {} + {}) * {} + warp * {}, {}u, {});\n",
+        q * loop::kTreeBlock, buffer_name(brought_->buffer), point, rows_of_team(), q, extent_,
+        loop::kTreeBlock, bytes, gate);
+  }
+  return text;
+}
+
+// The row that a warp brings once it has its part of this one in registers.
+std::string RowEmitter::next_point() const {
+  const std::string step = fmt::format("pyc_blocks() / {}", together_);
+  if (!brought_) return "point + " + step;
+  if (own_places()) return fmt::format("point + {} * {}", step, kTeamsOfBlock);
+  // A block's second team has the row behind the first one's.
+  return fmt::format("point + (team == 0 ? 1 : {} * {} - 1)", step, kTeamsOfBlock);
+}
+
+// The thread's elements of the row that is there, or of both rows.
+void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
+  const std::string pass =
+      fmt::format("pyc_gate_pass(arrived + team * {} + own / {}, {}, turn);\n", block_warps_,
+                  dialect_.warp, rows_of_team() * loop::kTreeBlock * dtype_size(load.dtype));
+  const std::string each = pairs_ ? "PYC_UNROLL for (i32 q = 0; q < 2; ++q) " : "";
+  line(
+      fmt::format("PYC_ALIGN16 {0} {1}{2}[{3}][{4}];\n{5}{6}{7}*(pyc_v{8}*){1}{9}[k] = "
+                  "*(PYC_NEAR const pyc_v{8}*)(arriving + {10}k * {11} + lane * {4});\n}}",
+                  memory_type(load.dtype), name, pairs_ ? "[2]" : "", rounds_, kPair, pass, each,
+                  round_head("0", rounds_), kPair * dtype_size(load.dtype), pairs_ ? "[q]" : "",
+                  pairs_ ? fmt::format("q * {} + ", loop::kTreeBlock) : "", dialect_.warp * kPair));
+}
+
+// A reduction of both rows, by the row's number.
+void RowEmitter::declare_joined(const loop::Reduction& r) {
+  const DType t = pool_.var_info(r.result).dtype;
+  const std::string both = name_of(r) + "_both";
+  const std::string joined = from_word(name_of(r) + "_all[q]", t);
+  line(fmt::format("{0} {1}[{2}];\nPYC_UNROLL for (i32 q = 0; q < {2}; ++q) {1}[q] = {3};",
+                   value_type(t), both, kRowsOfPair,
+                   join_text(r.op, t, identity_text(r.op, t), joined)));
+}
+
+// Each pass over the one row and over the other, then what both tell. The last pass has some rounds
+// of both at a time, so that these share what is read besides.
+void RowEmitter::pairs_of_rows() {
+  const std::string name = "x0";
+  kept_[brought_->key()] = name + "[q]";
+  take_brought(*brought_, name);
+  std::vector<int64_t> extents;
+  for (const loop::VarId v : kernel_.parallel) extents.push_back(pool_.var_info(v).extent);
+  const std::string type = counter_type(kernel_.parallel_size());
+  for (size_t i = 0; i < passes_.size(); ++i) {
+    const loop::Loop& l = passes_[i];
+    const bool is_last = i + 1 == passes_.size();
+    open_scope();
+    pointers_.clear();
+    line(fmt::format("const {} row = point * {} + q;", type, kRowsOfPair));
+    declare_digits(*this, "row", type, kernel_.parallel, extents);
+    for (size_t before = 0; before < i; ++before) {
+      for (const loop::Reduction& r : passes_[before].reductions) {
+        declare(r.result, name_of(r) + "_both[q]");
+      }
+    }
+    pass(l);
+    for (const loop::Reduction& r : l.reductions) join_warp(r);
+    if (i == 0) line("if (turn == 0 && q == 0) pyc_together_wait();");
+    if (!l.reductions.empty()) tell_parts(l.reductions);
+    const std::string rows =
+        fmt::format("PYC_UNROLL for (i32 q = 0; q < {}; ++q) {{\n{}}}", kRowsOfPair, close_scope());
+    line(is_last ? fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}\n}}", rounds_,
+                               kRoundsOfBoth, rows)
+                 : rows);
+    if (i == 0) bring_next();
+    if (!l.reductions.empty()) join_parts(l.reductions);
+    for (const loop::Reduction& r : l.reductions) declare_joined(r);
+  }
+  line("++turn;");
+}
+
+void RowEmitter::bring_next() {
+  line(fmt::format("pyc_warp_barrier();\nif (lane == 0 && next < {}) {{\n{}}}", points(),
+                   bring("next", own_places() ? "team" : "(1 - team)")));
+}
+
+std::string RowEmitter::place_to_send() const {
+  return fmt::format("leaving + (k / {0} % {1} * {0} + k % {0}) * {2} + lane * {3}", sent_rounds_,
+                     sent_places_, dialect_.warp * kPair, kPair);
+}
+
+// Rounds of the last pass, some at a time, each time in the next place that has been read.
+std::string RowEmitter::sent_rounds(const std::string& text) const {
+  const int64_t of_round = dialect_.warp * kPair;
+  return fmt::format(
+      "PYC_UNROLL for (i32 k0 = 0; k0 < {0}; k0 += {1}) {{\n"
+      "if (lane == 0) {{\nif (k0 == 0) pyc_sends_read_but_0();\nelse "
+      "pyc_sends_read_but_{2}();\n}}\n"
+      "pyc_warp_barrier();\n{3}\npyc_sends_ready();\npyc_warp_barrier();\n"
+      "if (lane == 0) pyc_send({4} + k0 * {5}, leaving + k0 / {1} % {6} * {7}, {8}u);\n}}",
+      rounds_, sent_rounds_, sent_places_ - 1, text, sent_to_, of_round, sent_places_,
+      sent_rounds_ * of_round, sent_rounds_ * of_round * dtype_size(brought_->dtype));
+}
+
+std::string RowEmitter::barrier() const {
+  return brought_ ? fmt::format("pyc_team_barrier(team, {});", block_warps_ * dialect_.warp)
+                  : "pyc_barrier();";
+}
+
+// An array in which a block hears of others, or one for each of its teams.
+void RowEmitter::declare_told(std::string_view type, const std::string& name, int64_t count) {
+  if (!brought_) {
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}, {});\n", type, name, count);
+    return;
+  }
+  for (int64_t team = 0; team < kTeamsOfBlock; ++team) {
+    head_ += fmt::format("PYC_SHARED_EACH({}, {}_of{}, {});\n", type, name, team, count);
+  }
+  head_ += fmt::format("PYC_NEAR {0}* const {1} = team == 0 ? {1}_of0 : {1}_of1;\n", type, name);
+}
+
+}  // namespace pyc::cuda
