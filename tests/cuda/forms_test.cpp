@@ -81,7 +81,7 @@ TEST_F(CudaForms, RowsOfAWarpAndOfABlock) {
   EXPECT_TRUE(forms.contains("rows of 1280")) << "of five";
   EXPECT_TRUE(forms.contains("rows of 6656")) << "of sixteen, that two may be on a multiprocessor";
   EXPECT_TRUE(forms.contains("rows of 4608")) << "of sixteen, read ahead";
-  EXPECT_TRUE(forms.contains("rows of 5632 in turns by two")) << "two at a time";
+  EXPECT_TRUE(forms.contains("rows of 5632 in turns by 2")) << "two at a time";
   EXPECT_TRUE(forms.contains("team of 512")) << "a row too long for registers";
 }
 
@@ -90,8 +90,8 @@ TEST_F(CudaForms, NormsKeepTheirRows) {
   EXPECT_TRUE(forms.contains("rows of 32"));
   EXPECT_TRUE(forms.contains("rows of 64"));
   EXPECT_TRUE(forms.contains("rows of 4608 in turns"));
-  EXPECT_TRUE(forms.contains("rows of 8192 in turns by two"));
-  EXPECT_TRUE(forms.contains("rows of 5632 in turns by four"));
+  EXPECT_TRUE(forms.contains("rows of 8192 in turns by 2"));
+  EXPECT_TRUE(forms.contains("rows of 3072 in turns by 4"));
 }
 
 // Halves that one pass reads are floats in registers: as many of them at a time as floats, or a

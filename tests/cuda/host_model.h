@@ -428,6 +428,9 @@ static inline void pyc_together_wait() {
 #define PYC_SHARED_EACH(type, name, count)                 \
   static type name##_all[pyc_model::kMostTogether][count]; \
   type* const name = name##_all[pyc_model::rank()]
+#define PYC_SHARED_TEAMS(type, name, count, teams, team)         \
+  static type name##_of[teams][pyc_model::kMostTogether][count]; \
+  type* const name = name##_of[team][pyc_model::rank()]
 // A gate counts bytes; gates are two, side by side.
 static inline void pyc_gate_make(unsigned long long* gate) { *gate = 0; }
 static inline void pyc_gates_made() {}

@@ -84,7 +84,7 @@ Result<std::vector<CaseRun>> norm_runs() {
     }
   }
   // Two at a time in a block, whose shared memory the weights of floats nearly fill, and four.
-  for (const std::string type : {"f32[16,262144]", "bf16[30,180224]"}) {
+  for (const std::string type : {"f32[16,262144]", "bf16[29,196608]"}) {
     const std::string row = type.substr(0, type.find('[') + 1) + type.substr(type.find(',') + 1);
     PYC_ASSIGN(CaseRun run,
                interpret_graph("norm of " + type, "graph @g(%x: " + type + ", %g: " + row +

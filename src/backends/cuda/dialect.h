@@ -26,7 +26,8 @@
 //              thread, then pyc_gates_made; pyc_gate_expect: one thread, so many bytes to come;
 //              pyc_gate_pass(gate, bytes, turn): until they are there, for the turn-th time from 0;
 //              of a gate's two neighbours one row uses the one, the next row the other
-//   pyc_team_barrier(team, threads)  among the so many threads of team 0 or 1
+//   PYC_SHARED_TEAMS(type, name, count, teams, team)  one of which each team of their threads has;
+//              pyc_team_barrier(team, threads) is among these
 //   pyc_bring(to, from, bytes, gate)  begins a copy of whole 16 bytes to shared memory, which the
 //              gate counts; pyc_send(to, from, bytes) one from there, of what is stored there before
 //              pyc_sends_ready by the thread, or by another one before both wait for each other;

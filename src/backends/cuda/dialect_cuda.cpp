@@ -222,6 +222,9 @@ PYC_TELL(u32, "r")
 PYC_TELL(u64, "l")
 #define PYC_SHARED_MORE extern __shared__ __align__(1024) char pyc_shared[];
 #define PYC_SHARED_EACH(type, name, count) __shared__ __align__(16) type name[count]
+#define PYC_SHARED_TEAMS(type, name, count, teams, team) \
+  __shared__ __align__(16) type name##_of[teams][count]; \
+  type* const name = name##_of[team]
 #endif
 )";
 

@@ -65,7 +65,8 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
   if (is_half(row.dtype)) {
     if (bytes + kTeamsOfBlock * of_block > kSharedOfAll) return std::nullopt;
     const int64_t more = kTeamsOfBlock * (told_shared() + of_block);
-    pairs_ = can_be_pairs() && bytes + kTeamsOfBlock * of_block + more <= kSharedOfAll;
+    const bool fits_four = bytes + kTeamsOfBlock * of_block + more <= kSharedOfAll;
+    if (fits_four && can_have_both()) blocks_of_warp_ = kBlocksOfBoth;
     return row;
   }
   if (row.dtype != DType::kF32 || !sends_alone()) return std::nullopt;
@@ -80,19 +81,12 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
   return std::nullopt;
 }
 
-// Whether a team can have two rows of halves at a time: they share what they read besides and what
-// the team waits for. Kept numbers would take too many registers, and one row alone is joined by
-// all threads of a warp where the largest is looked for.
-bool RowEmitter::can_be_pairs() {
-  const int64_t rows = kernel_.parallel_size();
-  const bool sums = std::all_of(passes_.begin(), passes_.end(), [](const loop::Loop& l) {
-    return std::all_of(l.reductions.begin(), l.reductions.end(), [](const loop::Reduction& r) {
-      return r.kind == loop::ReduceKind::kTree && r.op == loop::ReduceOp::kSum;
-    });
-  });
-  return sums && rows % kRowsOfPair == 0 &&
-         rows > kRowsOfPair * kTeamsOfBlock * clusters_at_once() &&
-         kernel_.body.size() == passes_.size() &&
+// Whether a warp can have two blocks of halves, so that four teams have rows: the more there are,
+// the less often all of them wait at the same time. Numbers that are kept would take too many
+// registers.
+bool RowEmitter::can_have_both() {
+  return block_warps_ % kBlocksOfBoth == 0 &&
+         kernel_.parallel_size() > kBlocksOfBoth * kTeamsOfBlock * clusters_at_once() &&
          std::none_of(kernel_.buffers.begin(), kernel_.buffers.end(),
                       [](const auto& b) { return b.access == loop::Access::kScratch; });
 }
@@ -130,110 +124,87 @@ void RowEmitter::bring_rows() {
   };
   const int64_t of_block = bytes_of_block(brought_->dtype);
   head_ += "PYC_SHARED_MORE\n";
-  place("arriving", own_places() ? "pyc_thread()" : "own", rows_of_team() * loop::kTreeBlock,
-        rows_of_team() * (own_places() ? kTeamsOfBlock * of_block : of_block));
+  place("arriving", own_places() ? "pyc_thread()" : "own", blocks_of_warp_ * loop::kTreeBlock,
+        own_places() ? teams() * of_block : of_block);
   if (sends()) {
     const int64_t rounds = sent_rounds_ * sent_places_;
     place("leaving", "pyc_thread()", rounds * dialect_.warp * kPair,
           kTeamsOfBlock * of_block * rounds / rounds_);
     last_ = "if (lane == 0) pyc_sent();\n";
   }
-  const int64_t gates = kTeamsOfBlock * block_warps_;
+  const int64_t gates = teams() * team_warps();
   head_ += fmt::format("PYC_SHARED_EACH(u64, arrived, {});\n", gates);
   once_ += fmt::format(
       "if (pyc_thread() < {}) pyc_gate_make(arrived + pyc_thread());\npyc_gates_made();\n"
       "pyc_barrier();\nif ({}lane == 0) {{\n{}}}\n",
       gates, own_places() ? "" : "team == 0 && ",
-      bring(fmt::format("(pyc_block() / {} * {} + team)", together_, kTeamsOfBlock), "team"));
+      bring(fmt::format("(pyc_block() / {} * {} + team)", together_, teams()), "team"));
 }
 
 std::string RowEmitter::bring(const std::string& point, const std::string& team) const {
   const std::string gate =
-      fmt::format("arrived + {} * {} + own / {}", team, block_warps_, dialect_.warp);
-  const int64_t bytes = loop::kTreeBlock * dtype_size(brought_->dtype);
-  std::string text = fmt::format("pyc_gate_expect({}, {});\n", gate, rows_of_team() * bytes);
-  for (int64_t q = 0; q < rows_of_team(); ++q) {
-    text += fmt::format(
-        "pyc_bring(arriving + {}, {} + ((i64){} * {} + {}) * {} + warp * {}, {}u, {});\n",
-        q * loop::kTreeBlock, buffer_name(brought_->buffer), point, rows_of_team(), q, extent_,
-        loop::kTreeBlock, bytes, gate);
-  }
-  return text;
+      fmt::format("arrived + {} * {} + own / {}", team, team_warps(), dialect_.warp);
+  const int64_t elements = blocks_of_warp_ * loop::kTreeBlock;
+  return fmt::format(
+      "pyc_gate_expect({0}, {1});\n"
+      "pyc_bring(arriving, {2} + (i64){3} * {4} + warp * {5}, {1}u, {0});\n",
+      gate, elements * dtype_size(brought_->dtype), buffer_name(brought_->buffer), point, extent_,
+      elements);
 }
 
 // The row that a warp brings once it has its part of this one in registers.
 std::string RowEmitter::next_point() const {
   const std::string step = fmt::format("pyc_blocks() / {}", together_);
   if (!brought_) return "point + " + step;
-  if (own_places()) return fmt::format("point + {} * {}", step, kTeamsOfBlock);
+  if (own_places()) return fmt::format("point + {} * {}", step, teams());
   // A block's second team has the row behind the first one's.
   return fmt::format("point + (team == 0 ? 1 : {} * {} - 1)", step, kTeamsOfBlock);
 }
 
-// The thread's elements of the row that is there, or of both rows.
+// Text for each of the warp's blocks.
+std::string RowEmitter::each_block(const std::string& text) const {
+  return fmt::format(
+      "PYC_UNROLL for (i32 q = 0; q < {0}; ++q) {{\n"
+      "const i32 first = (warp * {0} + q) * {1} + lane * {2};\n{3}}}\n",
+      blocks_of_warp_, loop::kTreeBlock, kPair, text);
+}
+
+// The thread's elements of the row that is there.
 void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
-  const std::string pass =
-      fmt::format("pyc_gate_pass(arrived + team * {} + own / {}, {}, turn);\n", block_warps_,
-                  dialect_.warp, rows_of_team() * loop::kTreeBlock * dtype_size(load.dtype));
-  const std::string each = pairs_ ? "PYC_UNROLL for (i32 q = 0; q < 2; ++q) " : "";
-  line(
-      fmt::format("PYC_ALIGN16 {0} {1}{2}[{3}][{4}];\n{5}{6}{7}*(pyc_v{8}*){1}{9}[k] = "
-                  "*(PYC_NEAR const pyc_v{8}*)(arriving + {10}k * {11} + lane * {4});\n}}",
-                  memory_type(load.dtype), name, pairs_ ? "[2]" : "", rounds_, kPair, pass, each,
-                  round_head("0", rounds_), kPair * dtype_size(load.dtype), pairs_ ? "[q]" : "",
-                  pairs_ ? fmt::format("q * {} + ", loop::kTreeBlock) : "", dialect_.warp * kPair));
+  const bool both = blocks_of_warp_ > 1;
+  const int64_t size = dtype_size(load.dtype);
+  line(fmt::format(
+      "PYC_ALIGN16 {} {}{}[{}][{}];\npyc_gate_pass(arrived + team * {} + own / {}, {}, turn);",
+      memory_type(load.dtype), name, both ? "[2]" : "", rounds_, kPair, team_warps(), dialect_.warp,
+      blocks_of_warp_ * loop::kTreeBlock * size));
+  const std::string take = fmt::format(
+      "{0}*(pyc_v{1}*){2}{3}[k] = *(PYC_NEAR const pyc_v{1}*)(arriving + {4}k * {5} + lane * "
+      "{6});\n}}\n",
+      round_head("0", rounds_), kPair * size, name, both ? "[q]" : "",
+      both ? fmt::format("q * {} + ", loop::kTreeBlock) : "", dialect_.warp * kPair, kPair);
+  line(both ? each_block(take) : take);
+  if (both) kept_[load.key()] = name + "[q]";
 }
 
-// A reduction of both rows, by the row's number.
-void RowEmitter::declare_joined(const loop::Reduction& r) {
-  const DType t = pool_.var_info(r.result).dtype;
-  const std::string both = name_of(r) + "_both";
-  const std::string joined = from_word(name_of(r) + "_all[q]", t);
-  line(fmt::format("{0} {1}[{2}];\nPYC_UNROLL for (i32 q = 0; q < {2}; ++q) {1}[q] = {3};",
-                   value_type(t), both, kRowsOfPair,
-                   join_text(r.op, t, identity_text(r.op, t), joined)));
-}
-
-// Each pass over the one row and over the other, then what both tell. The last pass has some rounds
-// of both at a time, so that these share what is read besides.
-void RowEmitter::pairs_of_rows() {
-  const std::string name = "x0";
-  kept_[brought_->key()] = name + "[q]";
-  take_brought(*brought_, name);
-  std::vector<int64_t> extents;
-  for (const loop::VarId v : kernel_.parallel) extents.push_back(pool_.var_info(v).extent);
-  const std::string type = counter_type(kernel_.parallel_size());
-  for (size_t i = 0; i < passes_.size(); ++i) {
-    const loop::Loop& l = passes_[i];
-    const bool is_last = i + 1 == passes_.size();
-    open_scope();
-    pointers_.clear();
-    line(fmt::format("const {} row = point * {} + q;", type, kRowsOfPair));
-    declare_digits(*this, "row", type, kernel_.parallel, extents);
-    for (size_t before = 0; before < i; ++before) {
-      for (const loop::Reduction& r : passes_[before].reductions) {
-        declare(r.result, name_of(r) + "_both[q]");
-      }
-    }
-    pass(l);
-    for (const loop::Reduction& r : l.reductions) join_warp(r);
-    if (i == 0) line("if (turn == 0 && q == 0) pyc_together_wait();");
-    if (!l.reductions.empty()) tell_parts(l.reductions);
-    const std::string rows =
-        fmt::format("PYC_UNROLL for (i32 q = 0; q < {}; ++q) {{\n{}}}", kRowsOfPair, close_scope());
-    line(is_last ? fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}\n}}", rounds_,
-                               kRoundsOfBoth, rows)
-                 : rows);
-    if (i == 0) bring_next();
-    if (!l.reductions.empty()) join_parts(l.reductions);
-    for (const loop::Reduction& r : l.reductions) declare_joined(r);
-  }
-  line("++turn;");
+// The pass over the one block and over the other, both of which tell their parts.
+void RowEmitter::pass_of_both(const loop::Loop& l) {
+  open_scope();
+  pointers_.clear();
+  pass(l);
+  for (const loop::Reduction& r : l.reductions) join_warp(r);
+  const bool is_first = l.var == passes_[0].var;
+  if (is_first) line("if (turn == 0 && q == 0) pyc_together_wait();");
+  if (!l.reductions.empty()) tell_parts(l.reductions);
+  line(each_block(close_scope()));
+  pointers_.clear();
+  if (is_first) bring_next();
+  if (!l.reductions.empty()) join_parts(l.reductions);
+  declare_joined(l.reductions);
 }
 
 void RowEmitter::bring_next() {
-  line(fmt::format("pyc_warp_barrier();\nif (lane == 0 && next < {}) {{\n{}}}", points(),
-                   bring("next", own_places() ? "team" : "(1 - team)")));
+  line(fmt::format("pyc_warp_barrier();\nif (lane == 0 && next < {}) {{\n{}}}",
+                   kernel_.parallel_size(), bring("next", own_places() ? "team" : "(1 - team)")));
 }
 
 std::string RowEmitter::place_to_send() const {
@@ -255,7 +226,7 @@ std::string RowEmitter::sent_rounds(const std::string& text) const {
 }
 
 std::string RowEmitter::barrier() const {
-  return brought_ ? fmt::format("pyc_team_barrier(team, {});", block_warps_ * dialect_.warp)
+  return brought_ ? fmt::format("pyc_team_barrier(team, {});", team_warps() * dialect_.warp)
                   : "pyc_barrier();";
 }
 
@@ -265,10 +236,7 @@ void RowEmitter::declare_told(std::string_view type, const std::string& name, in
     head_ += fmt::format("PYC_SHARED_EACH({}, {}, {});\n", type, name, count);
     return;
   }
-  for (int64_t team = 0; team < kTeamsOfBlock; ++team) {
-    head_ += fmt::format("PYC_SHARED_EACH({}, {}_of{}, {});\n", type, name, team, count);
-  }
-  head_ += fmt::format("PYC_NEAR {0}* const {1} = team == 0 ? {1}_of0 : {1}_of1;\n", type, name);
+  head_ += fmt::format("PYC_SHARED_TEAMS({}, {}, {}, {}, team);\n", type, name, count, teams());
 }
 
 }  // namespace pyc::cuda

@@ -460,7 +460,7 @@ void RowEmitter::pass(const loop::Loop& l) {
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
   // Of the last pass, rounds at a time where not all are.
   const bool is_last = l.var == passes_.back().var;
-  const int64_t part = !is_last ? 0 : sends() ? sent_rounds_ : pairs_ ? kRoundsOfBoth : 0;
+  const int64_t part = is_last && sends() ? sent_rounds_ : 0;
   const std::string rounds =
       round_head(batches.reads.empty() && part == 0 ? "0" : "k0",
                  part > 0 ? part : batches.rounds) +
@@ -471,7 +471,7 @@ void RowEmitter::pass(const loop::Loop& l) {
   if (is_last && sends()) return line(sent_rounds(rounds));
   if (batches.reads.empty()) {
     line(rounds);
-    if (brought_ && !pairs_ && l.var == passes_[0].var) bring_next();
+    if (brought_ && blocks_of_warp_ == 1 && l.var == passes_[0].var) bring_next();
     return;
   }
   line(fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}{}\n}}", rounds_,
@@ -514,21 +514,20 @@ void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
     return line("pyc_barrier();");
   }
   const std::string gate = name_of(reductions[0]) + "_gate";
-  // Of both rows of a pair, one after the other; else one.
-  const std::string both = pairs_ ? " && q == 0" : "";
-  const std::string which = pairs_ ? "(turn % 2 * 2 + q)" : "turn % 2";
+  const bool both = blocks_of_warp_ > 1;
   declare_told("u64", gate, 2);
   gates_ += fmt::format("if ({1} == 0) {{\npyc_gate_make({0});\npyc_gate_make({0} + 1);\n}}\n",
                         gate, thread());
-  line(fmt::format("if ({} == 0{}) pyc_gate_expect({} + turn % 2, {});", thread(), both, gate,
-                   told_bytes(reductions)));
-  const int64_t places = 2 * parts_of_row() * rows_of_team();
+  line(fmt::format("if ({} == 0{}) pyc_gate_expect({} + turn % 2, {});", thread(),
+                   both ? " && q == 0" : "", gate, told_bytes(reductions)));
+  const int64_t count = block_warps_ * together_;
+  const std::string block = both ? fmt::format("warp * {} + q", blocks_of_warp_) : "warp";
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    declare_told(word_type(t), name_of(r) + "_parts", places);
+    declare_told(word_type(t), name_of(r) + "_parts", 2 * count);
     line(fmt::format(
-        "if (lane < {}) pyc_tell_{}({}_parts, {} * {} + warp, {}, {} + turn % 2, lane, {});",
-        together_, word_type(t), name_of(r), which, parts_of_row(), places, gate,
+        "if (lane < {}) pyc_tell_{}({}_parts, turn % 2 * {} + {}, {}, {} + turn % 2, lane, {});",
+        together_, word_type(t), name_of(r), count, block, 2 * count, gate,
         as_word(name_of(r), t)));
   }
 }
@@ -539,7 +538,7 @@ int64_t RowEmitter::told_bytes(const std::vector<loop::Reduction>& reductions) c
   for (const loop::Reduction& r : reductions) {
     bytes += word_type(pool_.var_info(r.result).dtype) == "u64" ? 8 : 4;
   }
-  return bytes * block_warps_ * together_ * rows_of_team();
+  return bytes * block_warps_ * together_;
 }
 
 // All parts in the tree's order; by one warp for its block where they are many.
@@ -548,16 +547,15 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
-    const std::string which = pairs_ ? "(turn % 2 * 2 + lane % 2)" : "turn % 2";
     const std::string word =
-        name +
-        (together_ > 1 ? fmt::format("_parts[{} * {} + w]", which, parts_of_row()) : "_parts[w]");
+        name + (together_ > 1 ? fmt::format("_parts[turn % 2 * {} + w]", block_warps_ * together_)
+                              : "_parts[w]");
     const std::string part =
         together_ > 1 ? from_word(word, t) : fmt::format("({}){}", value_type(t), word);
     // The largest is the largest in any order: all threads of the warp look for it.
     const bool by_all =
         together_ > 1 && (r.op == loop::ReduceOp::kMax || r.op == loop::ReduceOp::kMin);
-    if (pairs_) joins += value_type(t) + " ";
+    if (blocks_of_warp_ > 1) joins += value_type(t) + " ";
     joins += fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = {4}; w < {2}; w += {5}) {0} = {3};\n",
                          name, identity_text(r.op, t), warps_, join_text(r.op, t, name, part),
                          by_all ? "lane" : "0", by_all ? dialect_.warp : 1);
@@ -566,18 +564,17 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
       joins += fmt::format("{} = {};\n", name, join_text(r.op, t, name, other));
     }
     if (together_ == 1) continue;
-    declare_told(word_type(t), name + "_all", rows_of_team());
-    joins += pairs_ ? fmt::format("if (lane < 2) {}_all[lane] = {};\n", name, as_word(name, t))
-                    : fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
+    declare_told(word_type(t), name + "_all", 1);
+    joins += fmt::format("if (lane == 0) {}_all[0] = {};\n", name, as_word(name, t));
   }
   if (together_ == 1) return line(joins);
   line(fmt::format("if ({} < {}) {{\npyc_gate_pass({}_gate + turn % 2, {}, turn / 2);\n{}}}\n{}",
                    thread(), dialect_.warp, name_of(reductions[0]), told_bytes(reductions), joins,
                    barrier()));
-  if (pairs_) return;
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    line(fmt::format("{} = {};", name_of(r), from_word(name_of(r) + "_all[0]", t)));
+    line(fmt::format("{}{} = {};", blocks_of_warp_ > 1 ? value_type(t) + " " : "", name_of(r),
+                     from_word(name_of(r) + "_all[0]", t)));
   }
 }
 
@@ -590,6 +587,10 @@ void RowEmitter::finish(const std::vector<loop::Reduction>& reductions) {
     tell_parts(reductions);
     join_parts(reductions);
   }
+  declare_joined(reductions);
+}
+
+void RowEmitter::declare_joined(const std::vector<loop::Reduction>& reductions) {
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
     const std::string name = name_of(r);
@@ -612,9 +613,9 @@ void RowEmitter::whole_rows(bool early) {
   }
   if (brought_) bring_rows();
   if (in_turns_) hold_weights();
-  if (pairs_) return pairs_of_rows();
+  if (blocks_of_warp_ > 1) take_brought(*brought_, "x0");
   for (const loop::Loop& l : passes_) {
-    if (!early) break;
+    if (!early || blocks_of_warp_ > 1) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {
       if (is_known(from_affine(pool_, load.base))) keep(load);
     });
@@ -622,7 +623,9 @@ void RowEmitter::whole_rows(bool early) {
   for (const loop::Stmt& s : kernel_.body) {
     if (s.kind == StmtKind::kStore) store(kernel_.stores[s.index], "if (t == 0) ");
     if (s.kind == StmtKind::kCheck) check(kernel_.checks[s.index], "if (t == 0) ");
-    if (s.kind == StmtKind::kLoop) {
+    if (s.kind == StmtKind::kLoop && blocks_of_warp_ > 1) {
+      pass_of_both(kernel_.loops[s.index]);
+    } else if (s.kind == StmtKind::kLoop) {
       pass(kernel_.loops[s.index]);
       finish(kernel_.loops[s.index].reductions);
     }

@@ -34,7 +34,8 @@ class RowEmitter : public Emitter {
   int64_t block_warps() const { return block_warps_; }
   int64_t resident() const { return brought_ ? 1 : beside(); }
   // Rows that a block has parts of at a time, each a team of its own threads.
-  int64_t teams() const { return brought_ ? kTeamsOfBlock : 1; }
+  int64_t teams() const { return brought_ ? kTeamsOfBlock * blocks_of_warp_ : 1; }
+  int64_t team_warps() const { return block_warps_ / blocks_of_warp_; }
   // Whether a cluster has one row after the other: then there are more than run at a time.
   bool in_turns() const { return in_turns_; }
   int64_t clusters_at_once() const;
@@ -43,8 +44,6 @@ class RowEmitter : public Emitter {
   const std::string& once() const { return once_; }
   // Makes the gates by which the blocks of a row hear of each other; "" where they need none.
   const std::string& gates() const { return gates_; }
-  // Rows that a team has at a time: then points are pairs of rows.
-  int64_t rows_of_team() const { return pairs_ ? kRowsOfPair : 1; }
   const std::string& head() const { return head_; }
   // What stands behind the last row.
   const std::string& last() const { return last_; }
@@ -59,8 +58,7 @@ class RowEmitter : public Emitter {
   using Key = std::tuple<uint32_t, int64_t, std::vector<std::pair<loop::ExprId, int64_t>>>;
 
   static constexpr int64_t kTeamsOfBlock = 2;
-  static constexpr int64_t kRowsOfPair = 2;
-  static constexpr int64_t kRoundsOfBoth = 4;  // that the one and the other row have in turn
+  static constexpr int64_t kBlocksOfBoth = 2;
   // Shared memory of a multiprocessor, and what a block takes of it besides its own.
   static constexpr int64_t kSharedOfAll = int64_t{228} << 10;
   static constexpr int64_t kSharedOfBlock = 1 << 10;
@@ -100,10 +98,9 @@ class RowEmitter : public Emitter {
   bool own_places() const { return is_half(brought_->dtype); }
   bool sends() const { return sent_rounds_ > 0; }
   std::string next_point() const;
-  int64_t points() { return kernel_.parallel_size() / rows_of_team(); }
-  bool can_be_pairs();
-  void pairs_of_rows();
-  void declare_joined(const loop::Reduction& r);
+  bool can_have_both();
+  void pass_of_both(const loop::Loop& l);
+  std::string each_block(const std::string& text) const;
   void bring_rows();
   std::string bring(const std::string& point, const std::string& team) const;
   void take_brought(const RowLoad& load, const std::string& name);
@@ -138,12 +135,11 @@ class RowEmitter : public Emitter {
                  std::string& after);
   void join_warp(const loop::Reduction& r);
   void tell_parts(const std::vector<loop::Reduction>& reductions);
-  // Places of them: those of a pair's rows begin in banks apart, as they are read at the same time.
-  int64_t parts_of_row() const { return block_warps_ * together_ + (pairs_ ? 4 : 0); }
   int64_t told_bytes(const std::vector<loop::Reduction>& reductions) const;
   void join_parts(const std::vector<loop::Reduction>& reductions);
   void declare_lanes(const loop::Loop& l);
   void finish(const std::vector<loop::Reduction>& reductions);
+  void declare_joined(const std::vector<loop::Reduction>& reductions);
 
   std::vector<loop::Loop> passes_;
   const std::vector<bool>& unaligned_;
@@ -155,7 +151,7 @@ class RowEmitter : public Emitter {
   std::string gates_;
   bool in_turns_ = false;
   std::optional<RowLoad> brought_;  // the row that comes to shared memory before its turn
-  bool pairs_ = false;              // a thread has its elements of two rows, `q` says of which
+  int64_t blocks_of_warp_ = 1;      // of a row; where they are two, `q` says which
   int64_t sent_rounds_ = 0;         // that leave together, and how many such places a warp has
   int64_t sent_places_ = 0;
   std::string sent_to_;

@@ -41,7 +41,8 @@ std::string RowEmitter::share(DType t, const std::string& name) {
 }
 
 std::string RowEmitter::own_pair(const std::string& array) const {
-  return fmt::format("{}[k * {} + {}]", array, block_warps_ * dialect_.warp, thread());
+  const std::string round = blocks_of_warp_ > 1 ? fmt::format("(q * {} + k)", rounds_) : "k";
+  return fmt::format("{}[{} * {} + {}]", array, round, team_warps() * dialect_.warp, thread());
 }
 
 // What the head declares for gates and parts.
@@ -65,10 +66,11 @@ void RowEmitter::hold_weights() {
       const std::string name = share(load.dtype, fmt::format("w{}", held_.size()));
       const std::string from = fmt::format("{} + {} + first + k * {}", buffer_name(load.buffer),
                                            load.base.constant, dialect_.warp * kPair);
-      once_ += fmt::format(
+      const std::string fill = fmt::format(
           "{0}{1}{2}*(PYC_NEAR pyc_v{3}*){4} = *(PYC_GLOBAL const pyc_v{3}*)({5});\n}}\n",
-          round_head("0", rounds_), brought_ ? "if (k % 2 == team) " : "", in_range(),
-          kPair * dtype_size(load.dtype), own_pair(name), from);
+          round_head("0", rounds_), brought_ ? fmt::format("if (k % {} == team) ", teams()) : "",
+          in_range(), kPair * dtype_size(load.dtype), own_pair(name), from);
+      once_ += blocks_of_warp_ > 1 ? each_block(fill) : fill;
       held_[load.key()] = name;
     });
   }

@@ -23,7 +23,7 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
                                     const Dialect& dialect, const std::vector<bool>& unaligned) {
   RowEmitter emitter(kernel, dialect, symbol, unaligned);
   if (!emitter.fits() || emitter.block_warps() > kMostRowWarps) return std::nullopt;
-  const int64_t points = kernel.parallel_size() / emitter.rows_of_team();
+  const int64_t points = kernel.parallel_size();
   const std::string type = counter_type(points);
   std::vector<int64_t> extents;
   for (loop::VarId v : kernel.parallel) extents.push_back(kernel.pool.var_info(v).extent);
@@ -37,21 +37,18 @@ std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::strin
       together > 1 ? of_clusters : std::min((points + teams - 1) / teams, kMostBlocks);
   if (at_once * together > kMostGrid) return std::nullopt;
   emitter.open_scope();
-  if (emitter.rows_of_team() == 1) {
-    declare_digits(emitter, "point", type, kernel.parallel, extents);
-  }
+  declare_digits(emitter, "point", type, kernel.parallel, extents);
   emitter.whole_rows(points <= kFewRows);
   const std::string body = emitter.close_scope();
 
-  const int64_t block_threads = emitter.block_warps() * dialect.warp;
-  KernelText out{.symbol = symbol,
-                 .form = fmt::format("rows of {}{}{}", block_threads * together,
-                                     emitter.in_turns() ? " in turns" : "",
-                                     emitter.rows_of_team() > 1 ? " by four"
-                                     : emitter.teams() > 1      ? " by two"
-                                                                : ""),
-                 .text = "",
-                 .buffers = parameters_of(kernel)};
+  const int64_t block_threads = emitter.team_warps() * dialect.warp;
+  KernelText out{
+      .symbol = symbol,
+      .form = fmt::format("rows of {}{}{}", block_threads * together,
+                          emitter.in_turns() ? " in turns" : "",
+                          emitter.teams() > 1 ? fmt::format(" by {}", emitter.teams()) : ""),
+      .text = "",
+      .buffers = parameters_of(kernel)};
   out.threads = static_cast<uint32_t>(block_threads * teams);
   out.blocks = static_cast<uint32_t>(at_once * together);
   out.shared_bytes = static_cast<uint32_t>(emitter.shared_bytes());
