@@ -55,7 +55,22 @@ Status interpret_groups(CaseRun& run) {
   return {};
 }
 
-// The graph lowered, its constants given.
+Result<CaseRun> interpret_case(const Case& c, const std::string& op) {
+  PYC_ASSIGN(CaseRun run, lower_text(op + ":" + c.name, graph_text(c, false)));
+  const ir::Graph& graph = *run.lowered.graph;
+  const std::vector<Tensor> inputs = parse_tensors(c.inputs);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) run.given[graph.inputs[i]] = inputs[i].bytes;
+  PYC_TRY(interpret_groups(run));
+  return run;
+}
+
+bool is_chosen(const CaseChoice& choice, int of_op, int of_all) {
+  if (choice.per_op == 0 || of_op < choice.per_op) return true;
+  return choice.rest > 0 && of_all % choice.rest == choice.rest_from % choice.rest;
+}
+
+}  // namespace
+
 Result<CaseRun> lower_text(const std::string& name, const std::string& text) {
   PYC_ASSIGN(ir::Graph parsed, ir::parse(text, ops::all_ops()));
   PYC_ASSIGN(ir::VerifiedGraph given, ir::verify_graph(std::move(parsed)));
@@ -74,22 +89,6 @@ Result<CaseRun> lower_text(const std::string& name, const std::string& text) {
   }
   return run;
 }
-
-Result<CaseRun> interpret_case(const Case& c, const std::string& op) {
-  PYC_ASSIGN(CaseRun run, lower_text(op + ":" + c.name, graph_text(c, false)));
-  const ir::Graph& graph = *run.lowered.graph;
-  const std::vector<Tensor> inputs = parse_tensors(c.inputs);
-  for (size_t i = 0; i < graph.inputs.size(); ++i) run.given[graph.inputs[i]] = inputs[i].bytes;
-  PYC_TRY(interpret_groups(run));
-  return run;
-}
-
-bool is_chosen(const CaseChoice& choice, int of_op, int of_all) {
-  if (choice.per_op == 0 || of_op < choice.per_op) return true;
-  return choice.rest > 0 && of_all % choice.rest == choice.rest_from % choice.rest;
-}
-
-}  // namespace
 
 Result<CaseRun> interpret_graph(const std::string& name, const std::string& text) {
   PYC_ASSIGN(CaseRun run, lower_text(name, text));

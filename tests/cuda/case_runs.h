@@ -32,7 +32,9 @@ struct CaseChoice {
 // All cases that compile; the name of an op that has none is an error.
 Result<std::vector<CaseRun>> interpret_cases(const CaseChoice& choice);
 
-// A graph of the text IR whose inputs are random numbers.
+// A graph of the text IR, lowered, its constants given; nothing is computed.
+Result<CaseRun> lower_text(const std::string& name, const std::string& text);
+// The same whose inputs are random numbers.
 Result<CaseRun> interpret_graph(const std::string& name, const std::string& text);
 
 int64_t bytes_of(const ir::Graph& graph, ir::ValueId value);

@@ -186,17 +186,24 @@ void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
   if (both) kept_[load.key()] = name + "[q]";
 }
 
-// The pass over the one block and over the other, both of which tell their parts.
+// The pass over the one block and over the other, whose parts are told at once.
 void RowEmitter::pass_of_both(const loop::Loop& l) {
+  for (const loop::Reduction& r : l.reductions) {
+    line(fmt::format("{} {}_b[{}];", value_type(pool_.var_info(r.result).dtype), name_of(r),
+                     blocks_of_warp_));
+  }
   open_scope();
   pointers_.clear();
   pass(l);
-  for (const loop::Reduction& r : l.reductions) join_warp(r);
-  const bool is_first = l.var == passes_[0].var;
-  if (is_first) line("if (turn == 0 && q == 0) pyc_together_wait();");
-  if (!l.reductions.empty()) tell_parts(l.reductions);
+  for (const loop::Reduction& r : l.reductions) {
+    join_warp(r);
+    line(fmt::format("{0}_b[q] = {0};", name_of(r)));
+  }
   line(each_block(close_scope()));
   pointers_.clear();
+  const bool is_first = l.var == passes_[0].var;
+  if (is_first) line("if (turn == 0) pyc_together_wait();");
+  if (!l.reductions.empty()) tell_parts(l.reductions);
   if (is_first) bring_next();
   if (!l.reductions.empty()) join_parts(l.reductions);
   declare_joined(l.reductions);

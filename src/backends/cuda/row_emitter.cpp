@@ -514,21 +514,25 @@ void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
     return line("pyc_barrier();");
   }
   const std::string gate = name_of(reductions[0]) + "_gate";
-  const bool both = blocks_of_warp_ > 1;
   declare_told("u64", gate, 2);
   gates_ += fmt::format("if ({1} == 0) {{\npyc_gate_make({0});\npyc_gate_make({0} + 1);\n}}\n",
                         gate, thread());
-  line(fmt::format("if ({} == 0{}) pyc_gate_expect({} + turn % 2, {});", thread(),
-                   both ? " && q == 0" : "", gate, told_bytes(reductions)));
+  line(fmt::format("if ({} == 0) pyc_gate_expect({} + turn % 2, {});", thread(), gate,
+                   told_bytes(reductions)));
   const int64_t count = block_warps_ * together_;
-  const std::string block = both ? fmt::format("warp * {} + q", blocks_of_warp_) : "warp";
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    declare_told(word_type(t), name_of(r) + "_parts", 2 * count);
-    line(fmt::format(
-        "if (lane < {}) pyc_tell_{}({}_parts, turn % 2 * {} + {}, {}, {} + turn % 2, lane, {});",
-        together_, word_type(t), name_of(r), count, block, 2 * count, gate,
-        as_word(name_of(r), t)));
+    const std::string name = name_of(r);
+    declare_told(word_type(t), name + "_parts", 2 * count);
+    // Of two blocks, each half of the warp tells one.
+    const bool both = blocks_of_warp_ > 1;
+    const std::string own =
+        both ? fmt::format("(lane < {0} ? {1}_b[0] : {1}_b[1])", together_, name) : name;
+    line(fmt::format("{}pyc_tell_{}({}_parts, turn % 2 * {} + {}, {}, {} + turn % 2, {}, {});",
+                     both ? "" : fmt::format("if (lane < {}) ", together_), word_type(t), name,
+                     count, both ? fmt::format("warp * 2 + lane / {}", together_) : "warp",
+                     2 * count, gate, both ? fmt::format("lane % {}", together_) : "lane",
+                     as_word(own, t)));
   }
 }
 
