@@ -26,13 +26,13 @@
 //              thread, then pyc_gates_made; pyc_gate_expect: one thread, so many bytes to come;
 //              pyc_gate_pass(gate, bytes, turn): until they are there, for the turn-th time from 0;
 //              of a gate's two neighbours one row uses the one, the next row the other
-//   PYC_SHARED_TEAMS(type, name, count, teams, team)  one of which each team of their threads has;
-//              pyc_team_barrier(team, threads) is among these
-//   pyc_bring(to, from, bytes, gate)  begins a copy of whole 16 bytes to shared memory, which the
-//              gate counts; pyc_send(to, from, bytes) one from there, of what is stored there before
-//              pyc_sends_ready by the thread, or by another one before both wait for each other;
-//              pyc_sends_read_but_{0,1,2}: until the thread's copies but the last so many have read
-//              what they copy; pyc_sent: until all are there
+//   PYC_SHARED_TEAMS(type, name, count, teams, team)  one of which each team of their threads
+//              has; pyc_team_barrier(team, threads) is among these
+//   pyc_bring(to, from, bytes, gate)  begins a copy of whole 16 bytes to shared memory, which
+//              the gate counts; pyc_send(to, from, bytes) one from there, of what is stored
+//              there before pyc_sends_ready by the thread, or by another one before both wait
+//              for each other; pyc_sends_read_but_{0,1,2}: until the thread's copies but the
+//              last so many have read what they copy; pyc_sent: until all are there
 //   PYC_SHARED_MORE  declares pyc_shared, what the launch gives of shared memory
 //   pyc_wait_for_earlier                                  until the launches before this one are
 //              over and what they wrote is there
