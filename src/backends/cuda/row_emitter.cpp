@@ -642,6 +642,7 @@ void RowEmitter::whole_rows(bool early) {
 
 void RowEmitter::one_block() {
   in_turns_ = false;
+  brought_.reset();
   each_row_load(passes_[0], [&](ExprId, const RowLoad& load) { keep(load); });
   pass(passes_[0]);
   for (const loop::Reduction& r : passes_[0].reductions) join_warp(r);
