@@ -15,9 +15,6 @@ namespace {
 constexpr int kLeastMajor = 9;
 // From this one on cubins are made with the architecture's own instructions.
 constexpr int kOwnInstructions = 9;
-// A launch may ask for this much shared memory of any kernel.
-constexpr uint32_t kSharedForAll = 48U << 10;
-
 KernelNodeParams node_params(FunctionHandle function, LaunchShape shape,
                              ParameterAddresses& addresses) {
   KernelNodeParams params;
@@ -155,7 +152,8 @@ Result<FunctionHandle> Module::function(const std::string& symbol, uint32_t shar
   PYC_TRY(device.enter());
   FunctionHandle function = nullptr;
   PYC_ON_DEVICE(device, cuModuleGetFunction, &function, module_.get(), symbol.c_str());
-  if (shared_bytes > kSharedForAll) {
+  // Unasked a launch has 48 KiB less what the kernel declares itself.
+  if (shared_bytes > 0) {
     PYC_ON_DEVICE(device, cuFuncSetAttribute, function, kAttributeMostShared,
                   static_cast<int>(shared_bytes));
   }
