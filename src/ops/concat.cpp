@@ -38,7 +38,8 @@ Expr lower_concat(LowerContext& context, int, std::span<const Expr> index) {
     const int64_t begin = end - context.input_type(i).shape[axis];
     if (begin == end) continue;
     Index at = to_index(index);
-    at[axis] = at[axis] - context.index(begin);
+    // Of one element there is only the first, whatever the index.
+    at[axis] = end - begin == 1 ? context.index(0) : at[axis] - context.index(begin);
     result = context.input_if(i, at, between(context, index[axis], begin, end), result);
     end = begin;
   }

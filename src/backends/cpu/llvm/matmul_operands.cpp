@@ -18,6 +18,9 @@ namespace {
 using llvm::Value;
 using loop::kNone;
 
+// Runs of k that are longer gain nothing by being copied with those behind them.
+constexpr int64_t kJoinedRun = 32;
+
 // Steps of the low part that are written one after another.
 constexpr int kStepsAtOnce = 4;
 
@@ -312,14 +315,15 @@ void RunWriter::run() {
     stack_ = stack;
   }
   begin_packer(c_, f_, 3, b_, ex_);
-  if (!in_steps_) only_first_part(c_, f_, b_, ex_);
+  const bool by_rows = !in_steps_ || windows_.worthwhile();
+  if (by_rows) only_first_part(c_, f_, b_, ex_);
   if (go_together()) {
     stack->setOperand(0, flow_.index(p_.k * rows_));
     rows_together();
     b_.CreateRetVoid();
     return;
   }
-  if (in_steps_) {
+  if (!by_rows) {
     by_runs();
   } else {
     each_row([&](Value* i) {
@@ -586,9 +590,10 @@ llvm::Function* emit_pack_rows(const MatmulSource& source, llvm::Module& module,
   llvm::Function* f =
       new_packer(source, module, "pack_rows_" + std::to_string(rows), 3 + c.batch_vars.size());
   if (SplitOperand split(c, c.a.value); RunWriter::takes(split, p)) {
-    // Rows whose runs fill steps are copied so anyway.
+    // Of rows whose runs fill steps only short runs are better joined, where rows lie together.
     const bool in_steps = split.digit % p.unroll == 0;
-    WindowRows windows(c, in_steps ? kNone : c.a.value, c.k, split.kernel);
+    const bool joins = p.rows_apart() && p.a_parts == 1 && split.digit <= kJoinedRun;
+    WindowRows windows(c, in_steps && !joins ? kNone : c.a.value, c.k, split.kernel);
     RunWriter(source, f, std::move(split), std::move(windows), rows).run();
     return f;
   }
