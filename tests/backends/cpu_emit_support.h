@@ -13,12 +13,15 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/codegen.h"
 #include "eval/interpreter.h"
 #include "loop/builder.h"
 #include "loop/loop.h"
+#include "loop/parse.h"
+#include "loop/verify.h"
 #include "runtime/code_module.h"
 
 namespace pyc::cpu_test {
@@ -27,6 +30,22 @@ using loop::Expr;
 using loop::ExprId;
 using loop::Kernel;
 using loop::VarId;
+
+// A kernel from the lines between its braces.
+inline Kernel parsed(const std::string& text) {
+  auto kernel = loop::parse_kernel("kernel {\n" + text + "\n}\n");
+  EXPECT_TRUE(kernel.ok()) << kernel.status().to_string();
+  if (!kernel.ok()) return {};
+  EXPECT_TRUE(loop::verify_kernel(*kernel).ok()) << loop::verify_kernel(*kernel).to_string();
+  return std::move(*kernel);
+}
+
+inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
 
 class GuardedBuffer {
  public:

@@ -4,26 +4,10 @@
 
 #include "backends/cpu/interleave.h"
 #include "backends/cpu_emit_support.h"
-#include "loop/parse.h"
 #include "loop/verify.h"
 
 namespace pyc::cpu_test {
 namespace {
-
-Kernel parsed(const std::string& text) {
-  auto kernel = loop::parse_kernel("kernel {\n" + text + "\n}\n");
-  EXPECT_TRUE(kernel.ok()) << kernel.status().to_string();
-  if (!kernel.ok()) return {};
-  EXPECT_TRUE(loop::verify_kernel(*kernel).ok()) << loop::verify_kernel(*kernel).to_string();
-  return std::move(*kernel);
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
 
 // The two halves of 58 channels, one of each in turn.
 constexpr const char* kShuffle = R"(buffer b0: f32[348] read
