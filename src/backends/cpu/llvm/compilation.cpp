@@ -244,6 +244,8 @@ Result<Compilation::TargetFacts> Compilation::facts() {
   const bool avx512 = !t.aarch64 && info->checkFeatures("+avx512f,+avx512dq,+avx512vl");
   t.lanes = target_.lanes;
   t.avx512 = avx512 && t.lanes == 16;
+  t.byte_dot = t.aarch64 ? info->checkFeatures("+dotprod")
+                         : t.avx512 && info->checkFeatures("+avx512vnni,+avx512bw");
   t.vector_registers = t.aarch64 || avx512 ? 32 : 16;
   t.slow_division = t.lanes == 16;
   const std::scoped_lock lock(mutex);

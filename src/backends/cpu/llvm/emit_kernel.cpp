@@ -111,6 +111,8 @@ void KernelEmitter::run() {
   if (!k_.checks.empty()) fault_ = field(offsetof(pyc_kernel_args, fault), b_.getPtrTy());
 
   plan_fetches();
+  plan_byte_products();
+  if (bytes_) write_weights();
   counted(f->getArg(1), f->getArg(2), 1, false, {}, [&](Value* point, const State&) {
     Value* rest = point;
     for (size_t i = k_.parallel.size(); i-- > 0;) {

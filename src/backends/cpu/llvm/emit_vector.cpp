@@ -182,13 +182,16 @@ int KernelEmitter::width_of(const loop::Loop& l, const Zone& zone) const {
 int KernelEmitter::window_width() const {
   const int elements = ops_.traits().avx512 ? 128 : 32;
   int width = std::min(elements, kTreeLanes);
-  while (width > 4 && width * interior_->results > elements) width /= 2;
+  const int least = bytes_ ? kByteBlock : 4;
+  while (width > least && width * interior_->results > elements) width /= 2;
   return width;
 }
 
 // All values before the first store, which would make the emitter load again what they share.
-void KernelEmitter::interior_body(const loop::Loop& l) {
-  for (const ExprId id : interior_->order) ex_.eval_wide(id);
+void KernelEmitter::interior_body(const loop::Loop& l, bool tap_by_tap) {
+  for (const ExprId id : interior_->order) {
+    if (tap_by_tap) ex_.eval_wide(id);
+  }
   std::vector<Value*> values;
   for (const loop::Stmt& s : l.body) values.push_back(ex_.eval_wide(k_.stores[s.index].value));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -239,11 +242,14 @@ KernelEmitter::State KernelEmitter::vector_stage(const loop::Loop& l, const Zone
   }
   left.begin = stop;
   const int64_t alignment = std::gcd(left.alignment, width);
+  const bool is_interior = interior_ != nullptr && &l == &k_.loops[interior_->loop];
   return counted(from, stop, width, nonempty, accumulators, [&](Value* i, const State& state) {
+    const State sums = is_interior && takes_byte_sums(width) ? byte_sums(i, width) : State{};
     ex_.bind_lanes(l.var, i, 0, width, alignment);
+    for (size_t k = 0; k < sums.size(); ++k) ex_.give(interior_->byte_sums[k].total, sums[k]);
     for (const auto& [id, value] : zone.known) ex_.assume(id, value);
-    if (interior_ != nullptr && &l == &k_.loops[interior_->loop]) {
-      interior_body(l);
+    if (is_interior) {
+      interior_body(l, sums.empty());
     } else {
       statements(l.body);
     }

@@ -69,6 +69,10 @@ class ExprEmitter {
   Value* eval(ExprId id);
   // The value as width() elements.
   Value* eval_wide(ExprId id);
+  // From here on, in its scope, the value of an expression that was not asked for yet.
+  void give(ExprId id, Value* value) {
+    cached(id, kWhole, [&] { return value; });
+  }
   // The value in one lane.
   Value* eval_lane(ExprId id, int lane);
   // The product of two i32 that are bytes or differences of bytes, where words have a shorter way

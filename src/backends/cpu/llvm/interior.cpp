@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/window_kernel.h"
+#include "base/convert.h"
 #include "loop/renamed.h"
 
 namespace pyc::cpu {
@@ -40,6 +41,7 @@ class InteriorWriter {
     }
     add_loop();
     out_.results = static_cast<int>(results);
+    if (!share_weights() || out_.byte_sums.size() != results) out_.byte_sums.clear();
     return std::move(out_);
   }
 
@@ -83,9 +85,68 @@ class InteriorWriter {
     return pool().binary(kOps[static_cast<size_t>(r.op)], total, value);
   }
 
+  // A constant, converted or not.
+  std::optional<int64_t> constant(ExprId id) {
+    const loop::ExprNode& n = pool().node(id);
+    if (n.op == Op::kConvert && !is_float(n.dtype)) return constant(n.a);
+    if (n.op != Op::kConst || is_float(n.dtype)) return std::nullopt;
+    return static_cast<int64_t>(word_to_double(n.word, n.dtype));
+  }
+
+  // A byte less a constant, as i32.
+  struct Byte {
+    ExprId byte;
+    int64_t zero = 0;
+  };
+  std::optional<Byte> byte(ExprId id) {
+    const loop::ExprNode& n = pool().node(id);
+    if (n.dtype != DType::kI32) return std::nullopt;
+    if (n.op == Op::kSub) {
+      const std::optional<Byte> whole = byte(n.a);
+      const std::optional<int64_t> zero = constant(n.b);
+      if (!whole || whole->zero != 0 || !zero) return std::nullopt;
+      return Byte{whole->byte, *zero};
+    }
+    if (n.op != Op::kConvert) return std::nullopt;
+    const DType from = pool().dtype(n.a);
+    if (from != DType::kI8 && from != DType::kU8) return std::nullopt;
+    return Byte{n.a};
+  }
+
+  // Signed, read where nothing is written, the same for all points.
+  bool is_weight(ExprId id) {
+    const loop::ExprNode& n = pool().node(id);
+    return n.op == Op::kLoad && n.b == kNone && n.dtype == DType::kI8 &&
+           k_.buffers[static_cast<size_t>(n.imm)].access == loop::Access::kRead &&
+           std::ranges::none_of(k_.parallel,
+                                [&](loop::VarId v) { return loop::depends_on(pool(), id, v); });
+  }
+
+  // One more tap; false where the sum is another.
+  bool add_tap(ByteSum& sum, ExprId value, ExprId value2) {
+    if (value2 == kNone) return false;
+    const std::optional<Byte> x = byte(value);
+    const std::optional<Byte> weight = byte(value2);
+    if (!x || !weight || weight->zero != 0 || !is_weight(weight->byte)) return false;
+    if (!sum.taps.empty() && sum.zero != x->zero) return false;
+    sum.zero = x->zero;
+    sum.taps.push_back({x->byte, weight->byte});
+    return true;
+  }
+
+  bool share_weights() const {
+    return std::ranges::all_of(out_.byte_sums, [&](const ByteSum& sum) {
+      const ByteSum& other = out_.byte_sums.front();
+      return sum.zero == other.zero &&
+             std::ranges::equal(sum.taps, other.taps, {}, &ByteSum::Tap::weight,
+                                &ByteSum::Tap::weight);
+    });
+  }
+
   bool write_out(const loop::Loop& l) {
     std::vector<ExprId> totals;
     for (const loop::Reduction& r : l.reductions) totals.push_back(first(r));
+    std::vector<std::optional<ByteSum>> sums(l.reductions.size(), ByteSum{});
     for (int64_t k = 0; k < l.extent; ++k) {
       loop::Renamed tap(pool());
       tap.set_var(l.var, pool().integer(k));
@@ -98,6 +159,7 @@ class InteriorWriter {
         const ExprId value2 = plain(tap(r.value2));
         const bool whole = value != kNone && (value2 != kNone) == (r.value2 != kNone);
         if (!whole || !require(guard)) return false;
+        if (sums[i] && !add_tap(*sums[i], value, value2)) sums[i].reset();
         totals[i] = joined(r, totals[i], value, value2);
         out_.order.push_back(totals[i]);
       }
@@ -107,7 +169,11 @@ class InteriorWriter {
       if (totals[i] == kNone) return false;  // a maximum of nothing
       // A chain's only segment is added to +0.
       const bool chain = r.kind == loop::ReduceKind::kChain;
-      results_.set_var(r.result, chain ? pool().binary(Op::kAdd, first(r), totals[i]) : totals[i]);
+      const ExprId result = chain ? pool().binary(Op::kAdd, first(r), totals[i]) : totals[i];
+      results_.set_var(r.result, result);
+      if (!chain || !sums[i] || sums[i]->taps.empty()) continue;
+      sums[i]->total = result;
+      out_.byte_sums.push_back(*std::move(sums[i]));
     }
     return true;
   }

@@ -10,6 +10,19 @@
 
 namespace pyc::cpu {
 
+// A result that sums products of bytes: x, less the same zero everywhere, by weights that no point
+// differs in.
+struct ByteSum {
+  struct Tap {
+    loop::ExprId x;  // i8 or u8
+    loop::ExprId weight;
+    bool operator==(const Tap&) const = default;
+  };
+  loop::ExprId total = loop::kNone;  // the result as it is computed otherwise
+  std::vector<Tap> taps;
+  int64_t zero = 0;
+};
+
 struct Interior {
   loop::Kernel kernel;  // the given one, with the loop below added but not run
   // Of the parallel variables: whether the point is one; kNone: all are.
@@ -18,6 +31,8 @@ struct Interior {
   // What the stores need, in an order that keeps few values alive: tap by tap.
   std::vector<loop::ExprId> order;
   int results = 1;  // chains that run side by side
+  // All results, where each is such a sum and all have the same weights; else none.
+  std::vector<ByteSum> byte_sums;
 };
 
 // Null for kernels of another form (is_window_kernel), or with guards that depend on the lanes.

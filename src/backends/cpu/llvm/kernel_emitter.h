@@ -115,7 +115,32 @@ class KernelEmitter {
 
   // Elements per body of either loop of an interior's kernel.
   int window_width() const;
-  void interior_body(const loop::Loop& loop);
+  void interior_body(const loop::Loop& loop, bool tap_by_tap);
+
+  // Sums of products of bytes, four at a time, of so many elements (emit_byte_sums.cpp).
+  static constexpr int kByteBlock = 16;
+  struct ByteProducts {
+    std::vector<loop::ExprId> taps;  // of all sums, each once; neighbours follow each other
+    // Four of them times weights, kNone for those that do not count, are added to a sum.
+    struct Product {
+      size_t first;
+      size_t sum;
+      std::vector<loop::ExprId> weights;
+    };
+    std::vector<Product> products;
+    int64_t factor = 0;        // the sums begin with this times all weights
+    Value* weights = nullptr;  // as the products take them
+  };
+  void plan_byte_products();
+  void write_weights();
+  int64_t bytes_of_weights() const;
+  // Those of 16 elements from `element` on, and one product's of them.
+  Value* weights_at(Value* element);
+  Value* place_in(Value* weights, int64_t place);
+  bool takes_byte_sums(int width) const;
+  // The results of a body of `width` elements from i on.
+  State byte_sums(Value* i, int width);
+  State block_of_sums(Value* weights);
 
   // One element (or one per lane) goes into an accumulator.
   Value* take(const loop::Reduction& reduction, Value* accumulator);
@@ -151,6 +176,7 @@ class KernelEmitter {
   ExprEmitter ex_;
   ValueOps& ops_;
   const Interior* interior_ = nullptr;
+  std::optional<ByteProducts> bytes_;
   Value* fault_ = nullptr;
   const loop::Loop* fetching_ = nullptr;
   std::vector<Fetch> fetches_;

@@ -15,9 +15,10 @@ namespace pyc::cpu {
 // What the generated code may rely on, and how wide it is written.
 struct TargetTraits {
   bool aarch64 = false;
-  bool f16c = false;    // x86: f16 conversions
-  bool avx512 = false;  // x86: vectors of 512 bits; AVX-512 F, DQ and VL
-  int lanes = 4;        // elements per vector body
+  bool f16c = false;      // x86: f16 conversions
+  bool avx512 = false;    // x86: vectors of 512 bits; AVX-512 F, DQ and VL
+  bool byte_dot = false;  // four products of bytes are added at once, in vectors of native width
+  int lanes = 4;          // elements per vector body
   int vector_registers = 16;
   bool slow_division = false;  // a division costs more than ten other operations
   Numbers* numbers = nullptr;  // sizes are arguments (numbers.h); null: constants
