@@ -56,6 +56,19 @@ class CudaForms : public testing::Test {
   cuda::DevicePtr device_;
 };
 
+// A row is read by all three passes, and weights by the first one, which has them before the row.
+const std::string kNormOfWeighted =
+    "  %p = mul(%w, %x)\n"
+    "  %m = reduce_mean(%p) {axes=[1], keepdims=true}\n"
+    "  %d = sub(%x, %m)\n"
+    "  %q = mul(%d, %d)\n"
+    "  %v = reduce_mean(%q) {axes=[1], keepdims=true}\n"
+    "  %y = div(%d, %v)\n";
+
+std::string graph_of(const std::string& inputs, const std::string& body) {
+  return "graph @g(" + inputs + ") -> (%y) {\n" + body + "}\n";
+}
+
 std::vector<CaseRun> taken(Result<std::vector<CaseRun>> runs) {
   EXPECT_TRUE(runs.ok()) << runs.status().to_string();
   return runs.ok() ? std::move(*runs) : std::vector<CaseRun>();
@@ -110,33 +123,80 @@ TEST_F(CudaForms, HalvesAreReadInBatchesOfFloats) {
   expect_equal({*run}, KernelForm::kAny);
 }
 
+// A row that arrives in shared memory is taken from there, and so are the weights that are there.
+TEST_F(CudaForms, BroughtRowsAreTaken) {
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  const auto expect_taken = [&](const Result<CaseRun>& run) {
+    ASSERT_TRUE(run.ok()) << run.status().to_string();
+    const auto kernels = KernelSet::make({*run}, KernelForm::kAny, 8);
+    ASSERT_TRUE(kernels.ok()) << kernels.status().to_string();
+    ASSERT_EQ(kernels->unit_count(), 1U);
+    const std::string text = kernels->unit_source(0);
+    EXPECT_EQ(count(text, "pyc_gate_pass(arrived"), 1) << run->name;
+    EXPECT_EQ(count(text, "PYC_GLOBAL const pyc_v"), 1) << run->name << ": fills shared memory";
+  };
+  expect_taken(lower_text("softmax", graph_of("%x: bf16[15,262144], %w: bf16[262144]",
+                                              "  %s = softmax(%x)\n  %y = mul(%s, %w)\n")));
+  std::vector<CaseRun> runs;
+  for (const std::string inputs :
+       {"%x: f32[15,180224], %w: f32[180224]", "%x: bf16[15,180224], %w: bf16[180224]"}) {
+    const auto run = interpret_graph(inputs, graph_of(inputs, kNormOfWeighted));
+    expect_taken(run);
+    if (run.ok()) runs.push_back(*run);
+  }
+  const auto forms = expect_equal(runs, KernelForm::kAny);
+  EXPECT_EQ(forms.size(), 1U);
+  EXPECT_TRUE(forms.contains("rows of 5632 in turns by 2"));
+}
+
 // A thread has as many registers as there can be, and about all are used: what a pass before made
 // of halves in their place would not fit (a frame of 224 bytes, 0.35 of a copy's speed for 0.84).
 TEST(CudaFormCubins, RowsOfTeamsStayInRegisters) {
   constexpr uint32_t kMostFrame = 16;
   const auto nvrtc = cuda::Nvrtc::load();
   if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
-  const auto expect_small_frame = [&](const std::string& inputs, const std::string& op,
+  const auto expect_small_frame = [&](const std::string& inputs, const std::string& body,
                                       const std::string& form) {
-    const auto run = lower_text(op, "graph @g(" + inputs + ") -> (%y) {\n  %y = " + op + "\n}\n");
+    const std::string name = body + " of " + inputs;
+    const auto run = lower_text(name, graph_of(inputs, body));
     ASSERT_TRUE(run.ok()) << run.status().to_string();
-    ASSERT_EQ(run->lowered.groups.size(), 1U) << op << " of " << inputs;
+    ASSERT_EQ(run->lowered.groups.size(), 1U) << name;
     const auto text =
         cuda::kernel_text(run->lowered.groups[0].kernel, "pyc_kernel", cuda::cuda_dialect());
     ASSERT_TRUE(text.ok()) << text.status().to_string();
-    EXPECT_EQ(text->form, form) << op << " of " << inputs;
+    EXPECT_EQ(text->form, form) << name;
     const cuda::KernelText* const kernels[] = {&*text};
     const auto image = (*nvrtc)->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a");
     ASSERT_TRUE(image.ok()) << image.status().to_string();
-    EXPECT_LE(facts_of(*image).frame_bytes, kMostFrame) << op << " of " << inputs;
+    EXPECT_LE(facts_of(*image).frame_bytes, kMostFrame) << name;
   };
-  const std::string alone = "mean_variance_normalization(%x) {axes=[1]}";
-  expect_small_frame("%x: bf16[512,262144]", alone, "rows of 4096 in turns by 4");
-  expect_small_frame("%x: f16[512,262144]", alone, "rows of 4096 in turns by 4");
-  expect_small_frame("%x: bf16[512,262144]", "softmax(%x)", "rows of 8192 in turns by 2");
-  expect_small_frame("%x: f32[256,262144]", "softmax(%x)", "rows of 8192 in turns by 2");
+  const std::string alone = "  %y = mean_variance_normalization(%x) {axes=[1]}\n";
+  const std::string by_two = "rows of 8192 in turns by 2";
+  const std::string by_four = "rows of 4096 in turns by 4";
+  expect_small_frame("%x: bf16[512,262144]", alone, by_four);
+  expect_small_frame("%x: f16[512,262144]", alone, by_four);
+  expect_small_frame("%x: bf16[512,262144]", "  %y = softmax(%x)\n", by_two);
+  expect_small_frame("%x: f32[256,262144]", "  %y = softmax(%x)\n", by_two);
   expect_small_frame("%x: f32[256,262144], %g: f32[262144], %b: f32[262144]",
-                     "layer_norm(%x, %g, %b)", "rows of 8192 in turns by 2");
+                     "  %y = layer_norm(%x, %g, %b)\n", by_two);
+  // No division stands between two of their passes.
+  expect_small_frame("%x: bf16[512,262144]", "  %y = log_softmax(%x)\n", by_two);
+  expect_small_frame("%x: bf16[512,262144]", "  %y = reduce_log_sum_exp(%x) {axes=[1]}\n", by_two);
+  expect_small_frame("%x: bf16[512,262144]",
+                     "  %m = reduce_mean(%x) {axes=[1], keepdims=true}\n"
+                     "  %d = sub(%x, %m)\n"
+                     "  %a = abs(%d)\n"
+                     "  %s = reduce_sum(%a) {axes=[1], keepdims=true}\n"
+                     "  %y = mul(%d, %s)\n",
+                     by_two);
+  expect_small_frame("%x: f32[64,262144], %w: f32[262144]", kNormOfWeighted, by_two);
+  expect_small_frame("%x: bf16[20,262144], %w: bf16[262144]", kNormOfWeighted, by_two);
 }
 
 TEST_F(CudaForms, NeighboursOfAThreadAreReadAtOnce) {

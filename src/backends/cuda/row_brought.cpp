@@ -85,10 +85,26 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
 // the less often all of them wait at the same time. Numbers that are kept would take too many
 // registers.
 bool RowEmitter::can_have_both() {
-  return block_warps_ % kBlocksOfBoth == 0 &&
+  return block_warps_ % kBlocksOfBoth == 0 && divides_between_passes() &&
          kernel_.parallel_size() > kBlocksOfBoth * kTeamsOfBlock * clusters_at_once() &&
          std::none_of(kernel_.buffers.begin(), kernel_.buffers.end(),
                       [](const auto& b) { return b.access == loop::Access::kScratch; });
+}
+
+// Whether every pass but the first has a division of its own. That is a jump; without one, the
+// assembler keeps the numbers that it made of two blocks of halves for the next pass, which takes
+// more registers than there are.
+bool RowEmitter::divides_between_passes() {
+  std::set<ExprId> divisions;
+  for (const loop::Loop& l : passes_) {
+    const size_t before = divisions.size();
+    for (const ExprId e : used_by(l)) {
+      const loop::ExprNode& n = pool_.node(e);
+      if (n.op == loop::Op::kDiv && n.dtype == DType::kF32) divisions.insert(e);
+    }
+    if (l.var != passes_[0].var && divisions.size() == before) return false;
+  }
+  return true;
 }
 
 // Whether the last pass stores a row of floats, and nothing else is stored of rows.

@@ -269,6 +269,7 @@ void RowEmitter::set_loaded(ExprId e, DType t, const std::string& pair) {
 
 // Reads the thread's elements of a row into registers, as long as there are some to spare.
 void RowEmitter::keep(const RowLoad& load) {
+  if (held_.contains(load.key())) return;
   const int64_t size = dtype_size(load.dtype);
   const int64_t bytes = rounds_ * kPair * size;
   const int64_t own = bytes_of_thread(beside());
@@ -468,7 +469,10 @@ void RowEmitter::pass(const loop::Loop& l) {
       fmt::format("PYC_UNROLL for (i32 i = 0; i < {}; ++i) {{\nconst {} j = j0 + i;\n{}}}\n{}{}}}",
                   kPair, var_type(l.var), each, after,
                   (is_last ? refills() : std::string()) + (is_whole_ ? "" : "}\n"));
-  if (is_last && sends()) return line(sent_rounds(rounds));
+  if (is_last && sends()) {
+    PYC_CHECK(batches.reads.empty(), "what is read beside a brought row is in shared memory");
+    return line(sent_rounds(rounds));
+  }
   if (batches.reads.empty()) {
     line(rounds);
     if (brought_ && blocks_of_warp_ == 1 && l.var == passes_[0].var) bring_next();
@@ -617,7 +621,11 @@ void RowEmitter::whole_rows(bool early) {
   }
   if (brought_) bring_rows();
   if (in_turns_) hold_weights();
-  if (blocks_of_warp_ > 1) take_brought(*brought_, "x0");
+  if (brought_) {
+    // Before all else, so that there are registers for it: what arrives must be taken.
+    keep(*brought_);
+    PYC_CHECK(is_kept(*brought_), "a row that is brought fits registers");
+  }
   for (const loop::Loop& l : passes_) {
     if (!early || blocks_of_warp_ > 1) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {

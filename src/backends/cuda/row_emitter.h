@@ -99,6 +99,7 @@ class RowEmitter : public Emitter {
   bool sends() const { return sent_rounds_ > 0; }
   std::string next_point() const;
   bool can_have_both();
+  bool divides_between_passes();
   void pass_of_both(const loop::Loop& l);
   std::string each_block(const std::string& text) const;
   void bring_rows();
