@@ -98,6 +98,26 @@ TEST(Interleave, RowsAreStoredTogether) {
   EXPECT_EQ(text->find("extractelement"), std::string::npos);
 }
 
+// What is taken apart lies together then, and what lay together no longer does.
+TEST(Interleave, WhatLiesTogetherIsNotTakenApartForLess) {
+  constexpr const char* kGroups = R"(buffer b0: f32[768] read
+buffer b1: f32[64] read
+buffer b2: f32[64] read
+buffer b3: f32[768] write
+parallel v0 < 6
+loop v1 < 128 vector {
+  b3[v0*128 + v1] = (b0[v0*128 + v1] - b1[v1 // 2]) * b2[v1 // 2]
+})";
+  const auto taken = [](const std::string& text) {
+    return cpu::interleave(parsed(text)).has_value();
+  };
+  EXPECT_TRUE(taken(kGroups));
+  EXPECT_FALSE(taken(replaced(kGroups, "// 2", "// 4")));  // rows of strides of 4
+  const std::string rows = replaced(kGroups, "* b2[v1 // 2]", "* b0[v0*128 + v1 + 1]");
+  // Two of them for one.
+  EXPECT_FALSE(taken(replaced(rows, "f32[768] read", "f32[769] read")));
+}
+
 TEST(Interleave, OtherFormsAreLeft) {
   const auto taken = [](const std::string& text, const std::string& from, const std::string& to) {
     const std::string other = replaced(text, from, to);

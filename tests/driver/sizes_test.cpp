@@ -304,6 +304,35 @@ TEST(Sizes, WindowsOfOpenPictures) {
   expect_sizes(text, all, 5, 0);
 }
 
+// Channels last: rows of products are windows, whose lines are as far apart as the picture is wide.
+TEST(Sizes, WindowsWithChannelsLast) {
+  const std::string text = R"(open graph @pictures(%x: f32[1,H,W,8], %q: u8[1,H,W,16]) -> (%a, %b) {
+  %w = const f32[64,8,3,3] random(seed=1, lo=-1.0, hi=1.0)
+  %v = const i8[64,16,3,3] random(seed=2, lo=-128.0, hi=128.0)
+  %z = const u8[] splat(7)
+  %s = onnx.Transpose[13](%x) {perm=[0, 3, 1, 2]}
+  %t = onnx.Transpose[13](%q) {perm=[0, 3, 1, 2]}
+  %c = onnx.Conv[11](%s, %w) {pads=[1, 1, 1, 1]}
+  %d = onnx.ConvInteger[10](%t, %v, %z) {pads=[1, 1, 1, 1]}
+  %a = onnx.Transpose[13](%c) {perm=[0, 2, 3, 1]}
+  %b = onnx.Transpose[13](%d) {perm=[0, 2, 3, 1]}
+})";
+  // Mostly as many rows as fill tiles of any height.
+  std::vector<Sizes> all;
+  for (const auto& [h, w] : std::vector<std::pair<int64_t, int64_t>>{{20, 24},
+                                                                     {24, 40},
+                                                                     {13, 17},
+                                                                     {12, 40},
+                                                                     {30, 16},
+                                                                     {36, 20},
+                                                                     {15, 48},
+                                                                     {48, 25},
+                                                                     {40, 18}}) {
+    all.push_back({{"H", h}, {"W", w}});
+  }
+  expect_sizes(text, all, 5, 4);
+}
+
 // The parts of a decoder: a cache that grows, and what reads it.
 TEST(Sizes, AGrowingCache) {
   const std::string text = R"(open graph @cache(%past: f32[4,P,8], %new: f32[4,1,8]) -> (%all, %y) {

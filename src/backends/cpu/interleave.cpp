@@ -18,7 +18,7 @@ using loop::VarId;
 // So many rows are interleaved at most.
 constexpr int64_t kMost = 4;
 // Points that become the loop: no more, so that enough are left for threads.
-constexpr int64_t kFewestPoints = 64;
+constexpr int64_t kFewestPoints = 32;
 constexpr int64_t kMostPoints = 256;
 
 bool only_stores(const loop::Kernel& kernel) {
@@ -71,6 +71,24 @@ int64_t stride_along(const loop::Pool& pool, ExprId offset, VarId var) {
     if (pool.node(atom).op != Op::kVar && loop::depends_on(pool, atom, var)) return 0;
   }
   return sum.coefficient(pool, var);
+}
+
+// Whether more is gained than lost where the variable is taken apart: what it is divided in lies
+// together then, and what did so no longer does. Every second element is loaded as a vector too.
+bool gains_by_digits(const loop::Kernel& kernel, const loop::Loop& l, int64_t by) {
+  const loop::Pool& pool = kernel.pool;
+  int64_t gained = 0;
+  int64_t lost = 0;
+  std::unordered_set<ExprId> seen;
+  for (const loop::Stmt& s : l.body) {
+    each_node(pool, kernel.stores[s.index].value, seen, [&](const loop::ExprNode& n) {
+      if (n.op != Op::kLoad || !loop::depends_on(pool, n.a, l.var)) return;
+      const int64_t stride = stride_along(pool, n.a, l.var);
+      gained += stride == 0 ? 1 : 0;
+      lost += stride == 1 ? 1 : 0;
+    });
+  }
+  return by == 2 ? gained >= lost : lost == 0;
 }
 
 // Whether neighbouring points read neighbours, and all of a point's elements are written together.
@@ -130,6 +148,7 @@ loop::Kernel rebuilt(const loop::Kernel& kernel, int64_t extent, int64_t count, 
 std::optional<loop::Kernel> by_digits(const loop::Kernel& kernel, const loop::Loop& l) {
   const int64_t by = divisor_in_loads(kernel, l);
   if (by < 2 || by > kMost || l.extent % by != 0) return std::nullopt;
+  if (!gains_by_digits(kernel, l, by)) return std::nullopt;
   return rebuilt(kernel, l.extent / by, by, kNone, [&](loop::Pool& pool, ExprId row, int64_t i) {
     const ExprId first = pool.binary(Op::kMul, row, pool.integer(by));
     return Places{.old = pool.binary(Op::kAdd, first, pool.integer(i))};

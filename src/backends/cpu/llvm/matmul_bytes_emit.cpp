@@ -17,9 +17,6 @@ constexpr int kMostColumns = 16;
 // Steps of a row that are written one after another.
 constexpr int64_t kRowSteps = 4;
 
-// Runs of so many elements are written out.
-constexpr int64_t kShortRun = 8;
-
 // What is written where the guard of a value does not hold: shorter than the value, or as it is.
 loop::ExprId other_than_guarded(const loop::Pool& pool, loop::ExprId value) {
   const loop::ExprNode& n = pool.node(value);
@@ -160,31 +157,36 @@ class ByteRowWriter : public ByteWriter {
     store(llvm::Constant::getNullValue(vector(packed_type(), step_)), to);
   }
 
-  // One run of the row on the stack.
+  // One run of the row on the stack: whole steps, then what is left in powers of two.
   void scatter(Value* high, loop::ExprId value) {
     Value* first = b_.CreateMul(high, flow_.index(split_.digit));
-    const auto element = [&](Value* low) {
+    const auto elements = [&](Value* low, int64_t width) {
       Value* at = in_row(b_.CreateAdd(first, low));
       ex_.scoped([&] {
-        ex_.bind(split_.low, low);
-        Value* byte = ex_.eval(value);
+        ex_.bind_lanes(split_.low, low, 0, static_cast<int>(width), width);
+        Value* bytes = ex_.eval_wide(value);
         ex_.here();
-        store(packed(byte), at);
+        store(packed(bytes), at);
       });
     };
-    if (split_.digit > kShortRun) {
-      return flow_.loop(flow_.index(0), flow_.index(split_.digit), 1, true, element);
+    int64_t low = 0;
+    for (int64_t width = step_; width > 0; width /= 2) {
+      const int64_t end = low + (split_.digit - low) / width * width;
+      if (low == end) continue;
+      flow_.loop(flow_.index(low), flow_.index(end), width, true,
+                 [&](Value* i) { elements(i, width); });
+      low = end;
     }
-    for (int64_t low = 0; low < split_.digit; ++low) element(flow_.index(low));
   }
 
   // That row, step by step.
   void spread(Value* to) {
-    for (int64_t k = 0; k < c_.k; k += step_) {
-      Value* v = b_.CreateAlignedLoad(vector(packed_type(), step_), in_row(flow_.index(k)),
-                                      llvm::Align(1));
-      store(v, flow_.at(to, k / step_ * stride_));
-    }
+    const int64_t steps = (c_.k + step_ - 1) / step_;
+    flow_.loop(flow_.index(0), flow_.index(steps), 1, true, [&](Value* number) {
+      Value* from = in_row(b_.CreateMul(number, flow_.index(step_)));
+      Value* v = b_.CreateAlignedLoad(vector(packed_type(), step_), from, llvm::Align(1));
+      store(v, flow_.at(to, b_.CreateMul(number, flow_.index(stride_))));
+    });
   }
 
   void run_of_steps(Value* to, loop::ExprId value) {

@@ -119,7 +119,8 @@ void WindowRows::copy(llvm::IRBuilder<>& b, ExprEmitter& ex,
   ex.here();
   llvm::Type* element = ex.ops().memory_type(ex.kernel().buffers[buffer_].dtype, 1);
   for (const Copy& copy : copies_) {
-    Value* from = b.CreateConstGEP1_64(element, first, static_cast<uint64_t>(copy.offset));
+    // From line to line it is a size.
+    Value* from = b.CreateGEP(element, first, ex.number(copy.offset));
     put(copy.k, ex.load_at(buffer_, from, copy.count));
   }
 }
