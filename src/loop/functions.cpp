@@ -61,6 +61,7 @@ constexpr Entry entry(std::string_view name, double lo, double hi) {
 
 constexpr std::array kEntries = {
     entry<definition::exp>("exp", 0.0, kInf),
+    entry<definition::exp_nonpositive>("exp_nonpositive", -kInf, kInf),
     entry<definition::exp2>("exp2", 0.0, kInf),
     entry<definition::expm1>("expm1", -1.0, kInf),
     entry<definition::log>("log", -kInf, kInf),
@@ -109,6 +110,7 @@ Expr call_elementary(std::string_view name, Expr x, Expr y) {
 }  // namespace detail
 
 Expr exp(Expr x) { return call_elementary("exp", x); }
+Expr exp_nonpositive(Expr x) { return call_elementary("exp_nonpositive", x); }
 Expr exp2(Expr x) { return call_elementary("exp2", x); }
 Expr expm1(Expr x) { return call_elementary("expm1", x); }
 Expr log(Expr x) { return call_elementary("log", x); }

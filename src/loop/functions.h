@@ -3,8 +3,9 @@
 // Calls of the elementary functions, of which each has one definition, the same on every backend.
 // The argument's dtype is f32 or f64 and so is the result's. They hold to 1 ulp in f32 and 2 ulp in
 // f64 everywhere, but for sigmoid and the short powers of pow (docs/functions.md has what was
-// measured, and the methods), with the special values of IEEE 754; all are branch-free. exp, log,
-// tanh, erf and sigmoid of f32 are meant for hot loops: f32 arithmetic only, no tables.
+// measured, and the methods), with the special values of IEEE 754; all are branch-free. exp,
+// exp_nonpositive, log, tanh, erf and sigmoid of f32 are meant for hot loops: f32 arithmetic only,
+// no tables.
 
 #include <memory>
 #include <string_view>
@@ -15,6 +16,8 @@
 namespace pyc::loop {
 
 Expr exp(Expr x);  // exp(0) = 1, exp(-inf) = +0 exactly
+// The bits of exp(x) for x <= 0 or NaN, in fewer operations; of x > 0 it may be anything.
+Expr exp_nonpositive(Expr x);
 Expr exp2(Expr x);
 Expr expm1(Expr x);
 Expr log(Expr x);  // log(x < 0) = NaN, log(±0) = -inf, log(1) = +0
@@ -52,5 +55,6 @@ struct ScaledExp {
   Expr exponent;
 };
 ScaledExp scaled_exp(Expr x);
+ScaledExp scaled_exp_nonpositive(Expr x);  // the same of exp_nonpositive
 
 }  // namespace pyc::loop

@@ -132,6 +132,7 @@ inline Expr log_edges(Expr x, double edge, Expr y) {
 namespace pyc::loop::definition {
 
 Expr exp(Expr x);
+Expr exp_nonpositive(Expr x);
 Expr exp2(Expr x);
 Expr expm1(Expr x);
 Expr log(Expr x);

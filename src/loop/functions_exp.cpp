@@ -93,40 +93,55 @@ namespace {
 
 using namespace detail;
 
-// exp(x) = 2^n · exp(r), exp(r) = 1 + (r + r²·q). The clamps keep n in [-150, 128]. Below r = -¼
-// the roundings alone come close to 1 ulp, so q is fitted best there.
+// exp(x) = 2^n · exp(r), exp(r) = 1 + (r + r²·q). Below r = -¼ the roundings alone come close to
+// 1 ulp, so q is fitted best there.
 struct ExpF32 {
   Expr p;    // exp(r)
   Expr n;    // integral
-  Expr sum;  // its low bits are those of n + kBiasF32
+  Expr sum;  // its low bits are those of n + bias
 };
-constexpr int64_t kBiasF32 = 2 * 127;
 
-ExpF32 parts_f32(Expr x) {
-  constexpr double kRound = 0x1.8p23;  // as above, for f32
+// Requires that c is NaN or in [-104, 88.8], which keeps n in [-150, 128].
+ExpF32 parts_f32(Expr c, int64_t bias) {
+  const double round = 0x1.8p23 + static_cast<double>(bias);  // as above, for f32
   constexpr double kExp[] = {0x1.ffffe4p-2, 0x1.5554ap-3, 0x1.556b14p-5, 0x1.123182p-7,
                              0x1.5d4966p-10};
-  const Expr c = clamp(x, -104.0, 88.8);
-  const Expr t = fma(c, like(x, 0x1.715476p0), like(x, kRound + kBiasF32));
-  const Expr n = t - (kRound + kBiasF32);
-  const Expr r = fma(n, like(x, 0x1.05c61p-29), fma(n, like(x, -0x1.62e43p-1), c));
+  const Expr t = fma(c, like(c, 0x1.715476p0), like(c, round));
+  const Expr n = t - round;
+  const Expr r = fma(n, like(c, 0x1.05c61p-29), fma(n, like(c, -0x1.62e43p-1), c));
   return {fma(r * r, estrin(r, kExp), r) + 1.0, n, t};
 }
+
+ExpF32 parts_of_any(Expr x) { return parts_f32(clamp(x, -104.0, 88.8), 2 * 127); }
+
+// Of x <= 0: the low bits of the sum are the exponent of 2^(n + 64), a normal number.
+ExpF32 parts_of_nonpositive(Expr x) { return parts_f32(max(x, like(x, -104.0)), 127 + 64); }
 
 // The power is applied in two halves so that denormal results are rounded once and overflow comes
 // out as infinity.
 Expr exp_f32(Expr x) {
-  const ExpF32 e = parts_f32(x);
+  const ExpF32 e = parts_of_any(x);
   const Expr bits = bits_of(e.sum);
   const Expr half = shl(shr(bits, int_like(bits, 1)), int_like(bits, 23));
   const Expr rest = shl(bits, int_like(bits, 23)) - half;
   return e.p * bitcast(half, DType::kF32) * bitcast(rest, DType::kF32);
 }
 
-Expr exp_f64(Expr x) {
-  const ExpParts e = exp_parts(exactly(clamp(x, -746.0, 710.0)));
+// The product with 2^(n + 64) is exact, so that the one with 2^-64 alone rounds.
+Expr exp_nonpositive_f32(Expr x) {
+  const ExpF32 e = parts_of_nonpositive(x);
+  const Expr bits = bits_of(e.sum);
+  return e.p * bitcast(shl(bits, int_like(bits, 23)), DType::kF32) * 0x1p-64;
+}
+
+// 2^n · exp(r) of a clamped argument.
+Expr exp_clamped_f64(Expr c) {
+  const ExpParts e = exp_parts(exactly(c));
   return scale(one_plus(e.u), e.n);
 }
+
+Expr exp_f64(Expr x) { return exp_clamped_f64(clamp(x, -746.0, 710.0)); }
+Expr exp_nonpositive_f64(Expr x) { return exp_clamped_f64(max(x, like(x, -746.0))); }
 
 Expr exp2_f64(Expr x) {
   const Expr c = clamp(x, -1080.0, 1025.0);
@@ -165,13 +180,19 @@ Expr expm1_narrow(Expr x) {
 namespace definition {
 
 Expr exp(Expr x) { return is_f32(x) ? exp_f32(x) : exp_f64(x); }
+Expr exp_nonpositive(Expr x) { return is_f32(x) ? exp_nonpositive_f32(x) : exp_nonpositive_f64(x); }
 Expr exp2(Expr x) { return is_f32(x) ? narrow(exp2_narrow(widen(x))) : exp2_f64(x); }
 Expr expm1(Expr x) { return is_f32(x) ? narrow(expm1_narrow(widen(x))) : expm1_f64(x); }
 
 }  // namespace definition
 
 ScaledExp scaled_exp(Expr x) {
-  const ExpF32 e = parts_f32(x);
+  const ExpF32 e = parts_of_any(x);
+  return {e.p, e.n};
+}
+
+ScaledExp scaled_exp_nonpositive(Expr x) {
+  const ExpF32 e = parts_of_nonpositive(x);
   return {e.p, e.n};
 }
 

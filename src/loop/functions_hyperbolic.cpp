@@ -167,7 +167,7 @@ Expr tanh(Expr x) { return is_f32(x) ? tanh_f32(x) : tanh_f64(x); }
 
 Expr sigmoid(Expr x) {
   const Expr one = like(x, 1.0);
-  const Expr e = loop::exp(-abs(x));
+  const Expr e = loop::exp_nonpositive(-abs(x));
   return select(lt(x, like(x, 0.0)), e, one) / (one + e);
 }
 

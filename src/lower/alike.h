@@ -15,9 +15,10 @@
 namespace pyc::lower {
 
 // Two groups are alike when all that build_group reads is the same for both: ops, attributes,
-// types, layouts, orders, constants of one element, and what is read through, stored and an output.
-// Names are put in afterwards. What larger constants hold is not compared: a group that was built
-// by looking at it is not offered here, nor one with faults, whose messages name nodes.
+// types, layouts, orders, constants of one element, what is known of inputs (facts.h), and what is
+// read through, stored and an output. Names are put in afterwards. What larger constants hold is
+// not compared: a group that was built by looking at it is not offered here, nor one with faults,
+// whose messages name nodes.
 class BuiltGroups {
  public:
   // All outlive this; `built` are the groups that became of the plans so far.

@@ -44,14 +44,14 @@ class Writer {
     return {&c_.pool(), c_.pool().var(v)};
   }
 
-  // The formulas of a row.
+  // The formulas of a row. m is at least s and `before`, or NaN.
   Expr weight(Expr s, Expr m) {
     if (c_.unit() != nullptr) return unit_weight(s, m);
-    return select(eq(s, number(kNothing)), number(0.0), loop::exp(s - m));
+    return select(eq(s, number(kNothing)), number(0.0), loop::exp_nonpositive(s - m));
   }
   Expr factor(Expr before, Expr m) {
     if (c_.unit() != nullptr) return select(eq(before, m), number(1.0), unit_weight(before, m));
-    return select(eq(m, number(kNothing)), number(1.0), loop::exp(before - m));
+    return select(eq(m, number(kNothing)), number(1.0), loop::exp_nonpositive(before - m));
   }
   Expr unit_weight(Expr s, Expr m);
   Expr result(Expr o, Expr l, Expr m) {

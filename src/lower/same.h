@@ -3,9 +3,11 @@
 // What values and nodes must have in common for one to be lowered as the other was. Private to
 // lower/.
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/rules.h"
+#include "lower/facts.h"
 #include "lower/stage.h"
 
 namespace pyc::lower {
@@ -34,7 +36,10 @@ class Same {
     const ir::Node& y = graph_.nodes[b];
     return x.op == y.op && x.inputs.size() == y.inputs.size() &&
            x.outputs.size() == y.outputs.size() && orders_.unit(a) == orders_.unit(b) &&
-           ir::same_attrs(x.attrs, y.attrs);
+           ir::same_attrs(x.attrs, y.attrs) &&
+           std::ranges::equal(x.inputs, y.inputs, [this](ir::ValueId v, ir::ValueId w) {
+             return at_most_zero(graph_, v) == at_most_zero(graph_, w);
+           });
   }
 
  private:

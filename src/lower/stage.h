@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "lower/facts.h"
 #include "lower/layout.h"
 #include "lower/orders.h"
 #include "ops/lowering.h"
@@ -81,6 +82,9 @@ class NodeContext : public Base {
     return reader_.reduce({kind, op, extents, term, unit_->segment, unit_, input_type(0).dtype});
   }
   const MatrixUnit* unit() const override { return unit_; }
+  bool at_most_zero(int i) const override {
+    return lower::at_most_zero(graph_, node_.inputs[static_cast<size_t>(i)]);
+  }
   void check_input(int i, Expr ok, const Accepted& accepted, std::string_view what) override {
     const Expr all = guard_.valid() ? ok | ~guard_ : ok;
     const std::string& where = node_.loc.empty() ? graph_.value(node_.outputs[0]).name : node_.loc;

@@ -60,6 +60,9 @@ class LowerContext {
   // input i are all accepted.
   virtual void check_input(int i, Expr ok, const Accepted& accepted, std::string_view what) = 0;
 
+  // Whether every element of input i is known to be 0, less or NaN.
+  virtual bool at_most_zero(int i) const = 0;
+
   // Shorthands. `input` converted to the dtype arithmetic is done in (f32 for narrow floats).
   Expr input_compute(int i, std::span<const Expr> index);
   Expr index(int64_t v) { return loop::index(pool(), v); }

@@ -153,7 +153,10 @@ void check_function(UnaryFunction f, uint32_t step) {
 }
 
 // Every 1021st f32 through exp, whose scaling is one instruction on some machines.
-TEST(EmitFunctions, ExpOfAllMagnitudes) { check_function(loop::exp, 1021); }
+TEST(EmitFunctions, ExpOfAllMagnitudes) {
+  check_function(loop::exp, 1021);
+  check_function([](Expr x) { return loop::exp_nonpositive(-abs(x)); }, 1021);
+}
 
 // Every 16381st f32 through functions that exp is part of, and through short powers.
 TEST(EmitFunctions, FunctionsOfAllMagnitudes) {
@@ -263,6 +266,7 @@ TEST(EmitFunctions, ExpIsRecognised) {
   ASSERT_TRUE(read.ok()) << other;
   EXPECT_EQ(text_of_kernel(*read).find(kScaled), std::string::npos);
   EXPECT_NE(text_of(loop::exp).find(kScaled), std::string::npos);
+  EXPECT_NE(text_of(loop::exp_nonpositive).find(kScaled), std::string::npos);
   EXPECT_NE(text_of(loop::sigmoid).find(kScaled), std::string::npos);
   const auto almost = [](Expr x) { return loop::exp(x) * 1.5; };
   EXPECT_NE(text_of(almost).find(kScaled), std::string::npos);

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "driver/compile.h"
@@ -23,9 +26,10 @@ struct Lowered {
   size_t built = 0;
 };
 
-Lowered lower(const ir::VerifiedGraph& graph, bool once, const std::string& unit = "") {
+Lowered lower(const ir::VerifiedGraph& graph, bool once, const std::string& unit = "",
+              bool fuse = true) {
   size_t built = 0;
-  lower::LowerOptions options{.unit = unit, .build_alike_once = once};
+  lower::LowerOptions options{.fuse = fuse, .unit = unit, .build_alike_once = once};
   options.observer = [&](const lower::Group&) { ++built; };
   auto lowered = lower::lower_graph(graph, options);
   EXPECT_TRUE(lowered.ok()) << lowered.status().to_string();
@@ -149,6 +153,38 @@ TEST(AlikeGroups, NothingElseIsTakenForTheSame) {
     const Lowered once = lower(graph, true);
     EXPECT_EQ(once.graph.groups.size(), once.built) << what;
     EXPECT_EQ(text_of(once.graph), text_of(lower(graph, false).graph)) << what;
+  }
+}
+
+// Both exps read a value of the same type that is stored, but one of them is never positive.
+TEST(AlikeGroups, WhatIsKnownOfAnInputIsLookedAt) {
+  const ir::VerifiedGraph graph = parsed(R"(
+graph @two(%x: f32[1,4], %y: f32[1,4], %z: f32[1,1]) -> (%p, %q) {
+  %m = reduce_max(%x) {axes=[1]}
+  %s = sub(%x, %m)
+  %e = exp(%s)
+  %t = sub(%y, %z)
+  %f = exp(%t)
+  %p = relu(%e)
+  %q = relu(%f)
+}
+)");
+  const Lowered once = lower(graph, true, "", false);
+  EXPECT_EQ(text_of(once.graph), text_of(lower(graph, false, "", false).graph));
+  const auto bytes_of = [](std::vector<float> v) {
+    const auto bytes = std::as_bytes(std::span(v));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const Outcome outcome = run_groups(
+      once.graph, {bytes_of({60, 61, 62, 63}), bytes_of({60, 61, 62, 63}), bytes_of({0})});
+  ASSERT_EQ(outcome.outputs.size(), 2U);
+  for (size_t i = 0; i < 4; ++i) {
+    float p = 0;
+    float q = 0;
+    std::memcpy(&p, &outcome.outputs[0][4 * i], 4);
+    std::memcpy(&q, &outcome.outputs[1][4 * i], 4);
+    EXPECT_FLOAT_EQ(p, std::exp(static_cast<float>(i) - 3.0F));
+    EXPECT_FLOAT_EQ(q, std::exp(static_cast<float>(i) + 60.0F));
   }
 }
 

@@ -26,8 +26,13 @@ struct CheckedFunction {
 };
 
 template <class T>
+T exact_exp_nonpositive(T x) {
+  return std::exp(-std::fabs(x));
+}
+
+template <class T>
 T exact_sigmoid(T x) {
-  const T e = std::exp(-std::fabs(x));
+  const T e = exact_exp_nonpositive(x);
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
@@ -65,25 +70,14 @@ inline const std::vector<CheckedFunction>& unary_functions() {
         [](long double x) { return std::name(x); }                                           \
   }
   static const std::vector<CheckedFunction> list = {
-      PYC_FUNCTION(exp),
-      PYC_FUNCTION(exp2),
-      PYC_FUNCTION(expm1),
-      PYC_FUNCTION(log),
-      PYC_FUNCTION(log2),
-      PYC_FUNCTION(log1p),
-      PYC_FUNCTION(sin),
-      PYC_FUNCTION(cos),
-      PYC_FUNCTION(tan),
-      PYC_FUNCTION(asin),
-      PYC_FUNCTION(acos),
-      PYC_FUNCTION(atan),
-      PYC_FUNCTION(sinh),
-      PYC_FUNCTION(cosh),
-      PYC_FUNCTION(tanh),
-      PYC_FUNCTION(asinh),
-      PYC_FUNCTION(acosh),
-      PYC_FUNCTION(atanh),
-      PYC_FUNCTION(erf),
+      PYC_FUNCTION(exp), PYC_FUNCTION(exp2), PYC_FUNCTION(expm1), PYC_FUNCTION(log),
+      PYC_FUNCTION(log2), PYC_FUNCTION(log1p), PYC_FUNCTION(sin), PYC_FUNCTION(cos),
+      PYC_FUNCTION(tan), PYC_FUNCTION(asin), PYC_FUNCTION(acos), PYC_FUNCTION(atan),
+      PYC_FUNCTION(sinh), PYC_FUNCTION(cosh), PYC_FUNCTION(tanh), PYC_FUNCTION(asinh),
+      PYC_FUNCTION(acosh), PYC_FUNCTION(atanh), PYC_FUNCTION(erf),
+      // Of -|x|, so that every argument is one of its domain.
+      CheckedFunction{"exp_nonpositive", [](Expr x) { return pyc::loop::exp_nonpositive(-abs(x)); },
+                      exact_exp_nonpositive<double>, exact_exp_nonpositive<long double>},
       CheckedFunction{"sigmoid", [](Expr x) { return pyc::loop::sigmoid(x); },
                       exact_sigmoid<double>, exact_sigmoid<long double>, 2.5, 2.5}};
 #undef PYC_FUNCTION

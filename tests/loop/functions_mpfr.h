@@ -26,6 +26,12 @@ class BigFloat {
   mpfr_t value_;
 };
 
+inline int mpfr_exp_nonpositive(mpfr_ptr y, mpfr_srcptr x, mpfr_rnd_t rounding) {
+  mpfr_abs(y, x, rounding);
+  mpfr_neg(y, y, rounding);
+  return mpfr_exp(y, y, rounding);
+}
+
 inline int mpfr_sigmoid(mpfr_ptr y, mpfr_srcptr x, mpfr_rnd_t rounding) {
   mpfr_neg(y, x, rounding);
   mpfr_exp(y, y, rounding);
@@ -49,6 +55,7 @@ inline MpfrFunction mpfr_function(std::string_view name) {
   };
   static constexpr Named kFunctions[] = {
       {"exp", mpfr_exp},
+      {"exp_nonpositive", mpfr_exp_nonpositive},
       {"exp2", mpfr_exp2},
       {"expm1", mpfr_expm1},
       {"log", mpfr_log},

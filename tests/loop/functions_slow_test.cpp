@@ -131,6 +131,46 @@ TEST_P(Exhaustive, ManyF64WithinItsBound) {
   EXPECT_LE(worst.ulp, f.wide_bound);
 }
 
+// Of every f32 that is not positive, and of every NaN.
+uint64_t words_unlike_exp(uint64_t first, uint64_t last) {
+  Compiled<float> short_of([](Expr x) { return exp_nonpositive(x); });
+  Compiled<float> exp_of([](Expr x) { return exp(x); });
+  float in[Tape::kBatch];
+  float y[Tape::kBatch];
+  float exact[Tape::kBatch];
+  uint64_t unlike = 0;
+  for (uint64_t at = first; at < last; at += Tape::kBatch) {
+    for (size_t i = 0; i < Tape::kBatch; ++i) {
+      in[i] = std::bit_cast<float>(static_cast<uint32_t>(at + i));
+      if (in[i] > 0) in[i] = 0.0f;
+    }
+    short_of.run(in, y);
+    exp_of.run(in, exact);
+    for (size_t i = 0; i < Tape::kBatch; ++i) {
+      const bool both_nan = std::isnan(y[i]) && std::isnan(exact[i]);
+      if (!both_nan && std::bit_cast<uint32_t>(y[i]) != std::bit_cast<uint32_t>(exact[i])) ++unlike;
+    }
+  }
+  return unlike;
+}
+
+TEST(ExpNonpositive, HasTheBitsOfExpForEveryF32) {
+  constexpr uint64_t kPositiveNaNs = 0x7F800000;
+  constexpr uint64_t kEnd = uint64_t{1} << 32;
+  const uint64_t parts = std::max(1u, std::thread::hardware_concurrency());
+  const uint64_t chunk = ((kEnd - kPositiveNaNs) / parts / Tape::kBatch + 1) * Tape::kBatch;
+  std::vector<uint64_t> unlike(parts);
+  std::vector<std::thread> threads;
+  for (uint64_t p = 0; p < parts; ++p) {
+    const uint64_t first = kPositiveNaNs + p * chunk;
+    threads.emplace_back([&unlike, p, first, last = std::min(kEnd, first + chunk)] {
+      unlike[p] = words_unlike_exp(first, last);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const uint64_t u : unlike) EXPECT_EQ(u, 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Functions, Exhaustive, testing::ValuesIn(all_functions()),
                          [](const auto& info) { return info.param.name; });
 

@@ -1,5 +1,6 @@
-// AVX-512 multiplies by a power of two in one instruction, rounding once. Loop IR's exp does it in
-// two exact halves; where a call is that function, the one instruction gives the same bits.
+// AVX-512 multiplies by a power of two in one instruction, rounding once. Loop IR's exp and
+// exp_nonpositive do it in two steps, of which one rounds; where a call is one of them, the one
+// instruction gives the same bits.
 
 #include "backends/cpu/llvm/emitter.h"
 #include "base/convert.h"
@@ -16,14 +17,19 @@ using loop::Op;
 constexpr double kLeast = -104.0;
 
 void ExprEmitter::find_exp() {
-  const loop::Function* exp = loop::elementary_function("exp", DType::kF32).get();
-  for (ExprId id = 0; id < whole_.size(); ++id) {
-    const loop::ExprNode n = k_.pool.node(id);
-    if (n.op != Op::kCall || !loop::same_function(loop::callee(k_.pool, n), *exp)) continue;
-    // These are parts of the definition, so they are in the pool already.
-    const loop::ScaledExp parts = loop::scaled_exp({&k_.pool, n.a});
-    exp_[whole(id)] = {parts.value.id, parts.exponent.id, n.a};
-  }
+  using PartsOf = loop::ScaledExp (*)(loop::Expr);
+  const auto find = [this](const char* name, PartsOf parts_of) {
+    const loop::Function* exp = loop::elementary_function(name, DType::kF32).get();
+    for (ExprId id = 0; id < whole_.size(); ++id) {
+      const loop::ExprNode n = k_.pool.node(id);
+      if (n.op != Op::kCall || !loop::same_function(loop::callee(k_.pool, n), *exp)) continue;
+      // These are parts of the definition, so they are in the pool already.
+      const loop::ScaledExp parts = parts_of({&k_.pool, n.a});
+      exp_[whole(id)] = {parts.value.id, parts.exponent.id, n.a};
+    }
+  };
+  find("exp", loop::scaled_exp);
+  find("exp_nonpositive", loop::scaled_exp_nonpositive);
   PYC_CHECK(k_.pool.size() == whole_.size(), "exp is not made of its parts");
 }
 
