@@ -118,6 +118,22 @@ loop v1 < 128 vector {
   EXPECT_FALSE(taken(replaced(rows, "f32[768] read", "f32[769] read")));
 }
 
+// The second value is made of what the first store wrote.
+TEST(Interleave, WhatIsReadAgainIsStoredFirst) {
+  Harness(parsed(R"(buffer b0: f32[64] read
+buffer b1: f32[128] scratch
+buffer b2: f32[128] write
+loop v0 < 64 vector {
+  b1[v0*2] = b0[v0]
+  b1[v0*2 + 1] = b1[v0*2] + 1:f32
+}
+loop v1 < 128 vector {
+  b2[v1] = b1[v1]
+})"),
+          1)
+      .check();
+}
+
 TEST(Interleave, OtherFormsAreLeft) {
   const auto taken = [](const std::string& text, const std::string& from, const std::string& to) {
     const std::string other = replaced(text, from, to);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backends/cpu/llvm/kernel_emitter.h"
+#include "backends/cpu/reads.h"
 #include "base/kernel_abi.h"
 #include "base/status.h"
 
@@ -179,10 +180,11 @@ size_t KernelEmitter::interleaved_at(const std::vector<loop::Stmt>& body, size_t
       static_cast<size_t>(std::max<int64_t>(1, ex_.stride_of(store.offset).value_or(1)));
   if (first + count > body.size()) return 1;
   const loop::Affine place = loop::affine_of(k_.pool, store.offset);
+  Reads reads(k_.pool, store.buffer);
   for (size_t i = 1; i < count; ++i) {
     if (body[first + i].kind != loop::StmtKind::kStore) return 1;
     const loop::Store& next = k_.stores[body[first + i].index];
-    if (next.buffer != store.buffer) return 1;
+    if (next.buffer != store.buffer || reads.in(next.value)) return 1;
     const loop::Affine other = loop::affine_of(k_.pool, next.offset);
     if (!std::ranges::equal(place.terms, other.terms)) return 1;
     if (other.constant != place.constant + static_cast<int64_t>(i)) return 1;
