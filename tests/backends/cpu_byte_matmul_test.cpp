@@ -269,6 +269,21 @@ TEST(CpuByteMatmul, Windows) {
   }
 }
 
+// Rows whose runs end within a step go over the stack, unless they are too long for it.
+TEST(CpuByteMatmul, LongRows) {
+  const auto on_stack = [](int64_t window) {
+    const ByteCase c{.m = 2, .n = 2, .k = 9 * window, .b_constant = false, .window = window};
+    check_bytes(c);
+    const lower::Group group = ByteGroup(c).make();
+    const CodegenTarget target = CodegenTarget::x86_vnni();
+    const auto text = emit_matmul_llvm_text(group, plan_matmul(group, {}, target, 1), target);
+    EXPECT_TRUE(text.ok()) << text.status().to_string();
+    return text.ok() && text->find(" x i8], align") != std::string::npos;
+  };
+  EXPECT_TRUE(on_stack(2001));
+  EXPECT_FALSE(on_stack(20001));
+}
+
 // Rows that are evaluated once, since B is large.
 TEST(CpuByteMatmul, RowsBesideALargeB) {
   const ByteCase c{.m = 70, .n = 610, .k = 700, .a_zero = Zero::kAtRun, .b_zero = Zero::kPerLine};

@@ -23,9 +23,13 @@ loop::ExprId other_than_guarded(const loop::Pool& pool, loop::ExprId value) {
   return n.op == loop::Op::kLoad || n.op == loop::Op::kSelect ? n.c : value;
 }
 
+// Terms of a row that may be on the stack.
+constexpr int64_t kMostOnStack = 128 << 10;
+
 // By which steps a row is split: those of a run that has whole ones, or of a k that has no runs;
-// else single elements.
+// else single elements, which go over the stack.
 int64_t row_step(const lower::Contraction& c, int64_t step) {
+  if (c.k > kMostOnStack) return step;
   const int64_t digit = SplitOperand(c, c.a.byte).digit;
   return digit % step == 0 || digit == c.k ? step : 1;
 }
