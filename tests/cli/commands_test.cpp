@@ -1,5 +1,6 @@
 // What each command says, as text and as JSON by the schema of docs/cli.md.
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <pyc/pyc.hpp>
@@ -135,13 +136,37 @@ TEST(Commands, Bench) {
   EXPECT_NEAR(bound["arithmetic"].get<double>() + bound["memory"].get<double>() +
                   bound["other"].get<double>(),
               1.0, 1e-9);
-  EXPECT_FALSE(r["steps"].empty());
+  ASSERT_FALSE(r["steps"].empty());
+  for (const Json& step : r["steps"]) {
+    EXPECT_FALSE(step["kernel"].get<std::string>().empty());
+    EXPECT_GT(step["reached"].get<double>(), 0.0);
+  }
+  EXPECT_EQ(r["roofs"]["byte_product_gflops"], 0.0);
   const Outcome text = pyc("bench " + kMlp + " --runs 5 --device reference");
   EXPECT_EQ(text.exit, 0) << text.text;
   for (const char* word :
        {"latency p50", "runs/s", "compile cold", "peak    planned", "process ", "bound "}) {
     EXPECT_TRUE(has(text, word)) << text.text;
   }
+}
+
+// A machine multiplies more bytes than floats, or fewer.
+TEST(Commands, BenchComparesProductsOfBytesWithSuchProducts) {
+  const std::string path = write_model("bytes.ir",
+                                       "graph @bytes(%x: u8[64,256]) -> (%y) {\n"
+                                       "  %w = const i8[256,64] random(seed=1, lo=-9, hi=9)\n"
+                                       "  %y = matmul_integer(%x, %w)\n"
+                                       "}\n");
+  const Json r = json_of("bench " + path + " --runs 3");
+  ASSERT_EQ(r["steps"].size(), 1U);
+  const Json& step = r["steps"][0];
+  const bool units = step["kernel"].get<std::string>().starts_with("i8_matmul");
+  const double rate = r["roofs"]["byte_product_gflops"].get<double>();
+  EXPECT_EQ(rate > 0.0, units);
+  const double roof = units ? rate : r["roofs"]["gflops"].get<double>();
+  const double memory = step["bytes"].get<double>() / r["roofs"]["gbytes_per_second"].get<double>();
+  const double least = std::max(step["flops"].get<double>() / roof, memory);
+  EXPECT_NEAR(step["reached"].get<double>(), least / step["ns"].get<double>(), 1e-6);
 }
 
 TEST(Commands, TuneMeasuresOnceAndExplainShowsIt) {

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
+#include <map>
 #include <numeric>
+#include <string_view>
 
 #include "command.h"
 #include "report.h"
@@ -22,20 +24,27 @@ double percentile(const std::vector<int64_t>& sorted, double p) {
 
 struct StepTime {
   std::string name;
+  std::string kernel;  // empty where nothing was chosen, as for a copy
   int64_t ns = 0;
   double flops = 0.0;
   int64_t bytes = 0;
-  std::string bound;
-};
+  std::string bound = "other";
+  double reached = 0.0;  // of what the bound allows
 
-// The resource that alone would take longest; "other" when the step takes far longer than that.
-std::string bound_of(const StepTime& step, const Roofs& roofs) {
-  constexpr double kFar = 4.0;
-  const double arithmetic = step.flops / roofs.flops_per_ns;
-  const double memory = static_cast<double>(step.bytes) / roofs.bytes_per_ns;
-  if (static_cast<double>(step.ns) > kFar * std::max(arithmetic, memory)) return "other";
-  return arithmetic > memory ? "arithmetic" : "memory";
-}
+  bool multiplies_bytes() const { return kernel.starts_with("i8_matmul"); }
+
+  // The resource that alone would take longest; "other" when the step takes far longer than that.
+  void compare_with(const Roofs& roofs) {
+    constexpr double kFar = 4.0;
+    const double arithmetic =
+        flops / (multiplies_bytes() ? roofs.byte_products_per_ns : roofs.flops_per_ns);
+    const double memory = static_cast<double>(bytes) / roofs.bytes_per_ns;
+    const double least = std::max(arithmetic, memory);
+    const auto took = static_cast<double>(std::max<int64_t>(ns, 1));
+    reached = least / took;
+    if (took <= kFar * least) bound = arithmetic > memory ? "arithmetic" : "memory";
+  }
+};
 
 class Bench final : public Command {
  public:
@@ -131,14 +140,30 @@ class Bench final : public Command {
       const auto total = [](const auto& v) { return std::accumulate(v.begin(), v.end(), 0LL); };
       if (best.empty() || total(ns) < total(best)) best = ns;
     }
-    roofs_ = probe_roofs(model_.compile);
+    const std::map<std::string, std::string> kernels = kernels_of(model);
     for (size_t i = 0; i < count; ++i) {
       auto info = sized<pyc_step_info>();
       check([&](pyc_error** e) { return pyc_model_step(model.get(), i, &info, e); });
-      StepTime step{info.name, best[i], info.flops, info.bytes_moved, ""};
-      step.bound = bound_of(step, roofs_);
-      steps_.push_back(std::move(step));
+      const auto kernel = kernels.find(info.name);
+      steps_.push_back({.name = info.name,
+                        .kernel = kernel == kernels.end() ? "" : kernel->second,
+                        .ns = best[i],
+                        .flops = info.flops,
+                        .bytes = info.bytes_moved});
     }
+    roofs_ = probe_roofs(model_.compile, std::ranges::any_of(steps_, &StepTime::multiplies_bytes));
+    for (StepTime& step : steps_) step.compare_with(roofs_);
+  }
+
+  // By the name of the group.
+  static std::map<std::string, std::string> kernels_of(const Model& model) {
+    constexpr std::string_view kSubject = "kernel:";
+    std::map<std::string, std::string> kernels;
+    for_each_decision(model, [&](const pyc_decision& d, const auto&) {
+      const std::string_view what = d.what;
+      if (what.starts_with(kSubject)) kernels[std::string(what.substr(kSubject.size()))] = d.chosen;
+    });
+    return kernels;
   }
 
   // Part of the steps' time that is bound by it, 0 to 1.
@@ -198,52 +223,63 @@ class Bench final : public Command {
     print_peak(model.memory());
     say("bound   arithmetic {:.0f} %, memory {:.0f} %, other {:.0f} % of the time\n",
         100 * share("arithmetic"), 100 * share("memory"), 100 * share("other"));
-    say("roofs   {:.1f} GFLOP/s, {:.1f} GB/s, as PyC reaches them here\n", roofs_.flops_per_ns,
-        roofs_.bytes_per_ns);
+    const std::string of_bytes =
+        roofs_.byte_products_per_ns > 0.0
+            ? fmt::format(", {:.1f} GFLOP/s in products of bytes", roofs_.byte_products_per_ns)
+            : "";
+    say("roofs   {:.1f} GFLOP/s{}, {:.1f} GB/s, as PyC reaches them here\n", roofs_.flops_per_ns,
+        of_bytes, roofs_.bytes_per_ns);
     std::vector<StepTime> slowest = steps_;
     std::stable_sort(slowest.begin(), slowest.end(),
                      [](const StepTime& a, const StepTime& b) { return a.ns > b.ns; });
     constexpr size_t kShown = 5;
     slowest.resize(std::min(slowest.size(), kShown));
     for (const StepTime& s : slowest) {
-      say("step    {}: {:.1f} us, {:.2f} GFLOP/s, {:.2f} GB/s, bound by {}\n", s.name,
-          static_cast<double>(s.ns) / 1e3, s.flops / static_cast<double>(s.ns),
-          static_cast<double>(s.bytes) / static_cast<double>(s.ns), s.bound);
+      const char* bound = s.bound == "other" ? "the nearer bound" : "it";
+      say("step    {}{}{}: {:.1f} us, {:.2f} GFLOP/s, {:.2f} GB/s, bound by {}, {:.0f} % of {}\n",
+          s.name, s.kernel.empty() ? "" : " ", s.kernel, static_cast<double>(s.ns) / 1e3,
+          s.flops / static_cast<double>(s.ns),
+          static_cast<double>(s.bytes) / static_cast<double>(s.ns), s.bound, 100 * s.reached,
+          bound);
     }
   }
 
   void print_json(const Model& model) const {
-    Json report = {
-        {"latency_us",
-         {{"p50", percentile(times_, 0.5)},
-          {"p90", percentile(times_, 0.9)},
-          {"p95", percentile(times_, 0.95)},
-          {"p99", percentile(times_, 0.99)},
-          {"min", percentile(times_, 0.0)},
-          {"max", percentile(times_, 1.0)}}},
-        {"runs", times_.size()},
-        {"runs_per_second", throughput_},
-        {"flops", flops()},
-        {"compile_ms_cold", cold_ms_},
-        {"compile_ms_warm", warm_ms_},
-        {"memory", memory_json(model.memory())},
-        {"planned_peak_bytes", model.memory().peak_bytes},
-        {"process",
-         {{"resident_bytes", known(resident_bytes())},
-          {"code_bytes", model.memory().code_bytes},
-          {"kept_program_bytes", model.memory().kept_program_bytes}}},
-        {"roofs", {{"gflops", roofs_.flops_per_ns}, {"gbytes_per_second", roofs_.bytes_per_ns}}},
-        {"bound",
-         {{"arithmetic", share("arithmetic")},
-          {"memory", share("memory")},
-          {"other", share("other")}}},
-        {"steps", Json::array()}};
+    Json report = {{"latency_us",
+                    {{"p50", percentile(times_, 0.5)},
+                     {"p90", percentile(times_, 0.9)},
+                     {"p95", percentile(times_, 0.95)},
+                     {"p99", percentile(times_, 0.99)},
+                     {"min", percentile(times_, 0.0)},
+                     {"max", percentile(times_, 1.0)}}},
+                   {"runs", times_.size()},
+                   {"runs_per_second", throughput_},
+                   {"flops", flops()},
+                   {"compile_ms_cold", cold_ms_},
+                   {"compile_ms_warm", warm_ms_},
+                   {"memory", memory_json(model.memory())},
+                   {"planned_peak_bytes", model.memory().peak_bytes},
+                   {"process",
+                    {{"resident_bytes", known(resident_bytes())},
+                     {"code_bytes", model.memory().code_bytes},
+                     {"kept_program_bytes", model.memory().kept_program_bytes}}},
+                   {"roofs",
+                    {{"gflops", roofs_.flops_per_ns},
+                     {"gbytes_per_second", roofs_.bytes_per_ns},
+                     {"byte_product_gflops", roofs_.byte_products_per_ns}}},
+                   {"bound",
+                    {{"arithmetic", share("arithmetic")},
+                     {"memory", share("memory")},
+                     {"other", share("other")}}},
+                   {"steps", Json::array()}};
     for (const StepTime& s : steps_) {
       report["steps"].push_back({{"name", s.name},
+                                 {"kernel", s.kernel},
                                  {"ns", s.ns},
                                  {"flops", s.flops},
                                  {"bytes", s.bytes},
-                                 {"bound", s.bound}});
+                                 {"bound", s.bound},
+                                 {"reached", s.reached}});
     }
     print(report);
   }

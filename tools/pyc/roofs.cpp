@@ -5,6 +5,8 @@
 namespace pyc::tool {
 namespace {
 
+constexpr int kRuns = 5;
+
 int64_t fastest_run(Model& model, int runs) {
   const std::vector<AnyValue> inputs = InputOptions{}.make(model);
   const std::vector<Tensor> outputs = model.make_outputs();
@@ -15,9 +17,19 @@ int64_t fastest_run(Model& model, int runs) {
   return std::max<int64_t>(best, 1);
 }
 
+// Flops a nanosecond of a product of two squares.
+double product_rate(const CompileOptions& options, int64_t n, pyc_dtype a, pyc_dtype b,
+                    const std::string& op, double most) {
+  ModelBuilder builder("flops");
+  builder.output(builder.op(
+      op, {builder.input("x", a, {n, n}), builder.random("w", b, {n, n}, 1, -most, most)}));
+  Model model = builder.compile(options);
+  return 2.0 * static_cast<double>(n * n * n) / static_cast<double>(fastest_run(model, kRuns));
+}
+
 }  // namespace
 
-Roofs probe_roofs(const CompileOptions& asked) {
+Roofs probe_roofs(const CompileOptions& asked, bool byte_products) {
   CompileOptions options = asked;
   // Of the model, not of the probe.
   options.reset("memory_budget");
@@ -25,15 +37,12 @@ Roofs probe_roofs(const CompileOptions& asked) {
   const bool generated = options.text("device") == "cpu";
   const int64_t n = generated ? 384 : 48;
   const int64_t elements = generated ? int64_t{8} << 20 : int64_t{1} << 15;
-  constexpr int kRuns = 5;
   Roofs out;
-  {
-    ModelBuilder b("flops");
-    b.output(b.matmul(b.input("x", PYC_DTYPE_F32, {n, n}),
-                      b.random("w", PYC_DTYPE_F32, {n, n}, 1, -1.0, 1.0)));
-    Model model = b.compile(options);
-    out.flops_per_ns =
-        2.0 * static_cast<double>(n * n * n) / static_cast<double>(fastest_run(model, kRuns));
+  out.flops_per_ns = product_rate(options, n, PYC_DTYPE_F32, PYC_DTYPE_F32, "matmul", 1.0);
+  if (byte_products) {
+    constexpr double kMostByte = 127.0;
+    out.byte_products_per_ns =
+        product_rate(options, n, PYC_DTYPE_U8, PYC_DTYPE_I8, "matmul_integer", kMostByte);
   }
   ModelBuilder b("bytes");
   b.output(b.relu(b.input("x", PYC_DTYPE_F32, {elements})));

@@ -9,8 +9,9 @@ namespace pyc::tool {
 struct Roofs {
   double flops_per_ns = 0.0;
   double bytes_per_ns = 0.0;
+  double byte_products_per_ns = 0.0;  // flops of a product of bytes; 0: not asked for
 };
 
-Roofs probe_roofs(const CompileOptions& options);
+Roofs probe_roofs(const CompileOptions& options, bool byte_products = false);
 
 }  // namespace pyc::tool
