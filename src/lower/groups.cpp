@@ -210,7 +210,33 @@ class Former {
       return spoils_product(v, p.elements, through) ? kKeepsStrides : "";
     }
     if (read_again(v, p.elements) && !is_widened_half(v, p)) return "read_again";
+    if (narrows_product(v, p)) return "narrows_product";
     return read_guarded(v) ? "read_guarded" : "";
+  }
+
+  // Whether `v`, of bytes, is made of a product's results one by one, element for element: its
+  // group writes them as bytes then, if the reader of `v` is of another group, in place of words.
+  bool narrows_product(ir::ValueId v, const Probe& p) {
+    if (dtype_size(graph_.type(v).dtype) != 1) return false;
+    for (ir::ValueId from = v;;) {
+      ir::ValueId source = ir::kNoId;
+      for (const ir::ValueId u : graph_.nodes[graph_.value(from).producer].inputs) {
+        if (graph_.type(u).elements() != p.elements) continue;
+        if (source != ir::kNoId) return false;
+        source = u;
+      }
+      if (source == ir::kNoId || graph_.value(source).kind != ir::ValueKind::kResult ||
+          writes_kernel(graph_.value(source).producer) || readers_.of(source).size() != 1) {
+        return false;
+      }
+      const Probe& made = plain_probe(source);
+      if (!out_.inlined[source]) {
+        return made.reductions.size() == 1 && made.reductions[0].kind == loop::ReduceKind::kChain &&
+               dtype_size(graph_.type(source).dtype) > 1;
+      }
+      if (made.is_view() || made.moves_data()) return false;
+      from = source;
+    }
   }
 
   // Whether an element of `v` takes more operations, with those of what it reads through, than are
