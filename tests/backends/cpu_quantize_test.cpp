@@ -80,19 +80,66 @@ loop v1 < {0} vector {{
                      kElements, x, type, least, most, point);
 }
 
+// The byte as a float again, as dequantize has it, in place of the byte.
+std::string dequantized(std::string kernel, const char* type, const char* less) {
+  kernel = replaced(kernel, fmt::format("b2: {}[", type), "b2: f32[");
+  kernel = replaced(kernel, "b2[v1] = ", "b2[v1] = 0.5:f32 / (f32(i32(");
+  return replaced(kernel, "\n}\n}", fmt::format("){}) * 0.25:f32)\n}}\n}}", less));
+}
+
+void check_quantized(const std::string& text) {
+  const auto kernel = loop::parse_kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string() << text;
+  SCOPED_TRACE(text);
+  Harness h(*kernel);
+  std::mt19937 random(5);
+  for (float& v : h.data<float>(0)) v = drawn(random, 0.040769313F);
+  for (float& v : h.data<float>(1)) v = 0.0F;
+  h.check();
+}
+
+// Its zeros are positive, which the division by it shows.
+TEST(EmitQuantized, AByteIsAFloatAgain) {
+  for (const char* x : {"b0[v1]", "(b0[v1] + b1[v1])"}) {
+    for (const auto& [type, least, most, zero] :
+         {std::tuple("u8", 0, 255, 0), {"u8", 0, 255, 131}, {"i8", -128, 127, -3}}) {
+      const std::string bytes = quantizing(x, type, least, most, zero);
+      for (const int less : {zero, 5}) {
+        check_quantized(dequantized(bytes, type, fmt::format(" - i32({}:{})", less, type).c_str()));
+      }
+      check_quantized(dequantized(bytes, type, ""));
+    }
+    // Bounds that do not fit the byte with its zero point.
+    check_quantized(
+        dequantized(replaced(quantizing(x, "u8", 0, 255, 9), "+ i32(9:u8)", "+ i32(99:u8)"), "u8",
+                    " - i32(99:u8)"));
+  }
+}
+
+// No byte is made on the way.
+TEST(EmitQuantized, AByteBetweenFloatsIsLeftOut) {
+  const auto kernel = loop::parse_kernel(
+      dequantized(quantizing("b0[v1]", "u8", 0, 255, 131), "u8", " - i32(131:u8)"));
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  for (const auto& target :
+       {cpu::CodegenTarget::aarch64_neon(), cpu::CodegenTarget::x86_avx512()}) {
+    const auto text = cpu::emit_llvm_text(*kernel, target);
+    ASSERT_TRUE(text.ok()) << text.status().to_string();
+    for (const char* conversion : {"trunc", "zext", "sitofp", "fptosi", "llvm.rint"}) {
+      EXPECT_EQ(text->find(conversion), std::string::npos) << conversion;
+    }
+  }
+}
+
 TEST(EmitQuantized, HasTheBitsOfTheDivision) {
   for (const char* x :
        {"b0[v1]", "(b0[v1] + b1[v1])", "max(b0[v1] + b1[v1], 0:f32)", "max(b0[v1], 0:f32)"}) {
     for (const auto& [type, least, most, zero] :
          {std::tuple("u8", 0, 255, 0), {"u8", 0, 255, 131}, {"i8", -128, 127, -3}}) {
-      const auto kernel = loop::parse_kernel(quantizing(x, type, least, most, zero));
+      const std::string bytes = quantizing(x, type, least, most, zero);
+      check_quantized(bytes);
+      const auto kernel = loop::parse_kernel(bytes);
       ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
-      SCOPED_TRACE(quantizing(x, type, least, most, zero));
-      Harness h(*kernel);
-      std::mt19937 random(5);
-      for (float& v : h.data<float>(0)) v = drawn(random, 0.040769313F);
-      for (float& v : h.data<float>(1)) v = 0.0F;
-      h.check();
       for (const auto& target :
            {cpu::CodegenTarget::aarch64_neon(), cpu::CodegenTarget::x86_avx512()}) {
         const auto text = cpu::emit_llvm_text(*kernel, target);

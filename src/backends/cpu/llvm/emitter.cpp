@@ -265,6 +265,7 @@ llvm::Value* ExprEmitter::emit(ExprId id) {
       break;
   }
   if (Value* byte = emit_quantized(id); byte != nullptr) return byte;
+  if (Value* steps = emit_steps(id); steps != nullptr) return steps;
   if (!is_varying(id)) return emit_arithmetic(id, 1);
   // Index arithmetic in lanes: narrower vectors where they suffice.
   if (n.dtype == DType::kI64 && (lane_stride(id).has_value() || fits_i32(id))) {

@@ -173,13 +173,18 @@ class ExprEmitter {
   struct Quantized {
     ExprId x;
     QuantizeBy by;
-    int32_t zero;
-    bool nan_is_least;
+    int32_t zero = 0;
+    bool in_type = false;  // with the zero point; else the byte is what is left of it
+    bool nan_is_least = false;
   };
   std::optional<double> constant_value(ExprId id) const;
   const Quantized* quantized(ExprId id);
   std::optional<Quantized> find_quantized(ExprId id) const;
   Value* emit_quantized(ExprId id);
+  // Such a byte as a float again; null if it is none.
+  Value* emit_steps(ExprId id);
+  Value* steps_of(const Quantized& q, Value* given);
+  Value* number_or_zero(const Quantized& q, Value* steps, Value* made);
   // Whether emit_division makes it: a vector over a divisor that is the same in all lanes.
   bool by_reciprocal(ExprId id);
   Value* emit_division(ExprId id);
