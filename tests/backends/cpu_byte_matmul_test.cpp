@@ -289,14 +289,15 @@ TEST(CpuByteMatmul, RowsBesideALargeB) {
   const ByteCase c{.m = 70, .n = 610, .k = 700, .a_zero = Zero::kAtRun, .b_zero = Zero::kPerLine};
   check_bytes(c, {1, 3});
   const lower::Group group = ByteGroup(c).make();
-  CodegenTarget target = CodegenTarget::x86_amx();
-  MatmulPlan plan = plan_matmul(group, {.b = true}, target, 1);
-  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kPackedAtRun);
-  EXPECT_GT(plan.n_blocks, 4);
-  plan = plan_matmul(group, {.b = true}, target, 1, false);
-  EXPECT_EQ(plan.rows, MatmulPlan::Rows::kComputed);
-  target.bytes = ByteUnit::kVnni;
-  EXPECT_EQ(plan_matmul(group, {.b = true}, target, 1).rows, MatmulPlan::Rows::kComputed);
+  for (CodegenTarget target : {CodegenTarget::x86_amx(), CodegenTarget::x86_vnni()}) {
+    MatmulPlan plan = plan_matmul(group, {.b = true}, target, 1);
+    EXPECT_EQ(plan.rows, MatmulPlan::Rows::kPackedAtRun);
+    EXPECT_GT(plan.n_blocks, 4);
+    plan = plan_matmul(group, {.b = true}, target, 1, false);
+    EXPECT_EQ(plan.rows, MatmulPlan::Rows::kComputed);
+    target.bytes = ByteUnit::kWords;
+    EXPECT_EQ(plan_matmul(group, {.b = true}, target, 1).rows, MatmulPlan::Rows::kComputed);
+  }
 }
 
 // -128 · -128 over so many k leaves i32, and wraps as the reference does.

@@ -87,10 +87,11 @@ constexpr double kFarPanels = 1.1;
 // By how much tile registers are faster than tiles of f32 with as many elements.
 constexpr double kAmxFaster = 4.0;
 
-// A larger B is not read again for each tile of rows, but panel by panel with all rows beside it:
-// blocks are so many times smaller then.
-constexpr int64_t kAmxFarBytes = 256 << 10;
-constexpr int64_t kAmxBlocks = 4;  // in one of f32
+// A larger B of bytes is not read again for each tile of rows, but panel by panel with all rows
+// beside it: blocks are so many times smaller then. Few rows are evaluated again for each.
+constexpr int64_t kFarBytesOfB = 64 << 10;
+constexpr int64_t kBlocksOfBytes = 4;  // in one of f32
+constexpr int64_t kFewRows = 32;
 
 // What a packed constant or computed operand costs to write, against copying it.
 constexpr double kComputedFactor = 2.0;
@@ -394,7 +395,9 @@ class Planner {
   // Whether rows that are evaluated can be so once, and whether they had better be: where several
   // of the batch have the same ones, as the pictures of a convolution, or B is large.
   bool gathers_computed() const {
-    return sizes_.rows == MatmulPlan::Rows::kComputed && (!bytes_ || sizes_.unit == ByteUnit::kAmx);
+    // Of units that are not x86's it was not measured.
+    const bool units = sizes_.unit == ByteUnit::kAmx || sizes_.unit == ByteUnit::kVnni;
+    return sizes_.rows == MatmulPlan::Rows::kComputed && (!bytes_ || units);
   }
   bool should_gather() const {
     const lower::Contraction& c = *group_.contraction;
@@ -402,7 +405,8 @@ class Planner {
     const int64_t matrices = batch_strides(c, c.a, 1, strides);
     const bool fits = 4 * matrices * sizes_.m * sizes_.k <= kGatheredBytes;
     const bool shared = matrices < sizes_.batch;
-    if (bytes_) return fits && sizes_.m > 2 * kAmxRows && 4 * sizes_.n * sizes_.k > kAmxFarBytes;
+    const bool bytes_far = sizes_.m > kFewRows && sizes_.n * sizes_.k > kFarBytesOfB;
+    if (bytes_) return fits && bytes_far && gathers_computed();
     // On x86 threads have a cache each that holds their share of B: 16 of them gained nothing.
     const int64_t near = target_.is_aarch64() ? kFarBytes : kFarBytes * threads_;
     const bool far = 4 * sizes_.n * sizes_.k > near;
@@ -430,7 +434,7 @@ class Planner {
     place_rows(c, p);
     choose_parts(c, threads_, p);
     const bool small_blocks = bytes_ && p.rows == MatmulPlan::Rows::kPackedAtRun;
-    choose_blocks(target_, threads_, small_blocks ? block_bytes / kAmxBlocks : block_bytes, p);
+    choose_blocks(target_, threads_, small_blocks ? block_bytes / kBlocksOfBytes : block_bytes, p);
     // One tile of rows takes as long as B needs to come. The steps of an LSTM share B, and find its
     // last panels in the cache: 100 of them over 4 MiB took 0.7 of the time on Granite Rapids. Each
     // thread has its part then, none of which another begins.
