@@ -286,8 +286,10 @@ TEST(CpuByteMatmul, LongRows) {
 
 // Rows that are evaluated once, since B is large.
 TEST(CpuByteMatmul, RowsBesideALargeB) {
-  const ByteCase c{.m = 70, .n = 610, .k = 700, .a_zero = Zero::kAtRun, .b_zero = Zero::kPerLine};
+  const ByteCase c{.m = 71, .n = 610, .k = 700, .a_zero = Zero::kAtRun, .b_zero = Zero::kPerLine};
   check_bytes(c, {1, 3});
+  check_bytes({.m = 35, .n = 610, .k = 700, .batch = 2, .b_shared = true, .b_constant = false},
+              {1, 3});
   const lower::Group group = ByteGroup(c).make();
   for (CodegenTarget target : {CodegenTarget::x86_amx(), CodegenTarget::x86_vnni()}) {
     MatmulPlan plan = plan_matmul(group, {.b = true}, target, 1);

@@ -89,7 +89,7 @@ constexpr double kAmxFaster = 4.0;
 
 // A larger B of bytes is not read again for each tile of rows, but panel by panel with all rows
 // beside it: blocks are so many times smaller then. Few rows are evaluated again for each.
-constexpr int64_t kFarBytesOfB = 64 << 10;
+constexpr int64_t kFarBytesOfB = 256 << 10;
 constexpr int64_t kBlocksOfBytes = 4;  // in one of f32
 constexpr int64_t kFewRows = 32;
 
@@ -395,7 +395,7 @@ class Planner {
   // Whether rows that are evaluated can be so once, and whether they had better be: where several
   // of the batch have the same ones, as the pictures of a convolution, or B is large.
   bool gathers_computed() const {
-    // Of units that are not x86's it was not measured.
+    // With other units it was not measured.
     const bool units = sizes_.unit == ByteUnit::kAmx || sizes_.unit == ByteUnit::kVnni;
     return sizes_.rows == MatmulPlan::Rows::kComputed && (!bytes_ || units);
   }
@@ -405,7 +405,7 @@ class Planner {
     const int64_t matrices = batch_strides(c, c.a, 1, strides);
     const bool fits = 4 * matrices * sizes_.m * sizes_.k <= kGatheredBytes;
     const bool shared = matrices < sizes_.batch;
-    const bool bytes_far = sizes_.m > kFewRows && sizes_.n * sizes_.k > kFarBytesOfB;
+    const bool bytes_far = sizes_.m > kFewRows && 4 * sizes_.n * sizes_.k > kFarBytesOfB;
     if (bytes_) return fits && bytes_far && gathers_computed();
     // On x86 threads have a cache each that holds their share of B: 16 of them gained nothing.
     const int64_t near = target_.is_aarch64() ? kFarBytes : kFarBytes * threads_;

@@ -19,6 +19,7 @@ namespace pyc::cpu {
 
 struct QuantizeBy {
   static constexpr float kRounder = 0x1.8p23F;
+  static constexpr int32_t kFurthest = 1 << 16;  // from 0, of bounds
 
   float least = 0.0F;  // of x
   float most = 0.0F;
@@ -38,9 +39,9 @@ struct QuantizeBy {
 inline std::optional<QuantizeBy> quantize_by(float scale, int32_t least, int32_t most) {
   constexpr float kSmallest = 0x1p-60F;
   constexpr int kNeighbours = 4;  // at least two units of the quotient to each side
-  constexpr int32_t kFurthest = 1 << 16;
   if (!(scale >= kSmallest && scale <= 1.0F / kSmallest)) return std::nullopt;
-  if (least > most || least < -kFurthest || most > kFurthest) return std::nullopt;
+  if (least > most || least < -QuantizeBy::kFurthest || most > QuantizeBy::kFurthest)
+    return std::nullopt;
   QuantizeBy q;
   q.least = static_cast<float>(least) * scale;
   q.most = static_cast<float>(most) * scale;

@@ -1,6 +1,7 @@
 // Bytes quantized by a constant scale: convert(i32(min(max(round_even(x / scale), …), …)) + zero).
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/llvm/emitter.h"
 #include "backends/cpu/quantize_by.h"
@@ -52,6 +53,9 @@ std::optional<ExprEmitter::Quantized> ExprEmitter::find_quantized(ExprId id) con
   const auto most = constant_value(below.b);
   const auto zero = constant_value(moved.b);
   if (!scale || !least || !most || !zero) return {};
+  // Not NaN either, which is no integer.
+  const auto is_bound = [](double v) { return std::abs(v) <= QuantizeBy::kFurthest; };
+  if (!is_bound(*least) || !is_bound(*most)) return {};
   const auto by = quantize_by(static_cast<float>(*scale), static_cast<int32_t>(*least),
                               static_cast<int32_t>(*most));
   if (!by) return {};
@@ -61,10 +65,12 @@ std::optional<ExprEmitter::Quantized> ExprEmitter::find_quantized(ExprId id) con
   const bool is_signed = to.dtype == DType::kI8;
   const double lowest = is_signed ? -128.0 : 0.0;
   const double highest = is_signed ? 127.0 : 255.0;
+  // A NaN has 0 steps, which need not be within the bounds.
   Quantized q{.x = ratio.a,
               .by = *by,
               .zero = static_cast<int32_t>(*zero),
-              .in_type = *least + *zero >= lowest && *most + *zero <= highest};
+              .in_type = std::min(*least, 0.0) + *zero >= lowest &&
+                         std::max(*most, 0.0) + *zero <= highest};
   if (*least != 0.0) return q;
   while (node(q.x).op == Op::kMax && constant_value(node(q.x).b) == 0.0) q.x = node(q.x).a;
   const Op op = node(q.x).op;
