@@ -35,7 +35,7 @@ Roofs probe_roofs(const CompileOptions& asked, bool byte_products) {
   options.reset("memory_budget");
   options.reset("state");
   const bool generated = options.text("device") == "cpu";
-  const int64_t n = generated ? 384 : 48;
+  const int64_t n = generated ? 768 : 48;
   const int64_t elements = generated ? int64_t{8} << 20 : int64_t{1} << 15;
   Roofs out;
   out.flops_per_ns = product_rate(options, n, PYC_DTYPE_F32, PYC_DTYPE_F32, "matmul", 1.0);
