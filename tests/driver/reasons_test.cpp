@@ -126,6 +126,20 @@ std::vector<Setting> settings() {
       {kHalves, unit},
       {kHalves, cuda},
       {kHalves, fast},
+      // Bytes that two products become before they are added.
+      {R"(graph @g(%x: u8[4,6], %w: i8[6,8], %k: i8[6,8], %s: f32[]) -> (%y) {
+  %z = const u8[] splat(3)
+  %m = matmul_integer(%x, %w)
+  %mf = cast(%m) {to=f32}
+  %mq = quantize(%mf, %s, %z) {to=u8}
+  %md = dequantize(%mq, %s, %z) {to=f32}
+  %n = matmul_integer(%x, %k)
+  %nf = cast(%n) {to=f32}
+  %nq = quantize(%nf, %s, %z) {to=u8}
+  %nd = dequantize(%nq, %s, %z) {to=f32}
+  %y = add(%md, %nd)
+}
+)"},
       // Constants.
       {R"(graph @g(%x: f32[1024,1024]) -> (%y) {
   %s = const f32[] splat(2.0)
