@@ -17,15 +17,22 @@
 
 extern char** environ;
 
-namespace {
+namespace pyc::cuda {
 
-namespace fs = std::filesystem;
-
-struct Program {
+// By the name that its callers have for it: sanitizers compare types of functions by name.
+struct ProgramTag {
   std::string text;
   std::string object;
   std::string log;
 };
+
+}  // namespace pyc::cuda
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Program = pyc::cuda::ProgramTag;
 
 std::string read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
