@@ -87,6 +87,23 @@ TEST(ByteSums, ManyChannels) {
   check({.channels = 2064, .rows = 3, .columns = 3});
 }
 
+// Zones of channels that begin within a block of weights.
+TEST(ByteSums, ZonesOfChannels) {
+  for (const int border : {1, 5, 16, 20}) {
+    for (const int64_t channels : {32, 58, 116}) {
+      const std::string whole = text_of({.channels = channels});
+      const std::string text =
+          replaced(whole, "i32(b2[v2])",
+                   fmt::format("i32(b2[v2] if v2 < {0} else 0:f32) - i32(b2[{1} - v2] if {0} <= v2 "
+                               "else 0:f32)",
+                               border, channels));
+      ASSERT_NE(text, whole);
+      SCOPED_TRACE(text);
+      Harness(parsed(text)).check();
+    }
+  }
+}
+
 // Two taps that read the same element have two weights.
 TEST(ByteSums, TapsOfOneElement) {
   const std::string text = replaced(text_of({}), "v3 % 3", "v3 % 3 // 2");

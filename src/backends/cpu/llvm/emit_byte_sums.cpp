@@ -75,7 +75,6 @@ class Turner {
           {sum, b_.CreateBitCast(x, words()), b_.CreateBitCast(weights, words())});
     }
     constexpr int kLanes = kBlock / kTaps;
-    Value* out = nullptr;
     std::vector<Value*> parts;
     for (int i = 0; i < kTaps; ++i) {
       Value* total = part(sum, i * kLanes, kLanes);
@@ -83,8 +82,7 @@ class Turner {
           intrinsic::aarch64_neon_sdot, {total->getType(), bytes(kBlock)},
           {total, part(x, i * kBlock, kBlock), part(weights, i * kBlock, kBlock)}));
     }
-    out = joined(joined(parts[0], parts[1]), joined(parts[2], parts[3]));
-    return out;
+    return joined(joined(parts[0], parts[1]), joined(parts[2], parts[3]));
   }
 
   llvm::FixedVectorType* bytes(int count) {
@@ -211,8 +209,8 @@ llvm::Value* KernelEmitter::place_in(Value* weights, int64_t place) {
                                        static_cast<uint64_t>(place * kTurned));
 }
 
-bool KernelEmitter::takes_byte_sums(int width) const {
-  return bytes_.has_value() && width % kBlock == 0;
+bool KernelEmitter::takes_byte_sums(int64_t alignment) const {
+  return bytes_.has_value() && alignment % kBlock == 0;
 }
 
 KernelEmitter::State KernelEmitter::byte_sums(Value* i, int width) {

@@ -244,7 +244,7 @@ KernelEmitter::State KernelEmitter::vector_stage(const loop::Loop& l, const Zone
   const int64_t alignment = std::gcd(left.alignment, width);
   const bool is_interior = interior_ != nullptr && &l == &k_.loops[interior_->loop];
   return counted(from, stop, width, nonempty, accumulators, [&](Value* i, const State& state) {
-    const State sums = is_interior && takes_byte_sums(width) ? byte_sums(i, width) : State{};
+    const State sums = is_interior && takes_byte_sums(alignment) ? byte_sums(i, width) : State{};
     ex_.bind_lanes(l.var, i, 0, width, alignment);
     for (size_t k = 0; k < sums.size(); ++k) ex_.give(interior_->byte_sums[k].total, sums[k]);
     for (const auto& [id, value] : zone.known) ex_.assume(id, value);

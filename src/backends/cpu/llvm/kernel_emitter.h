@@ -137,7 +137,8 @@ class KernelEmitter {
   // Those of 16 elements from `element` on, and one product's of them.
   Value* weights_at(Value* element);
   Value* place_in(Value* weights, int64_t place);
-  bool takes_byte_sums(int width) const;
+  // In bodies whose first elements are multiples of `alignment`: weights are laid in blocks of 16.
+  bool takes_byte_sums(int64_t alignment) const;
   // The results of a body of `width` elements from i on.
   State byte_sums(Value* i, int width);
   State block_of_sums(Value* weights);
