@@ -174,7 +174,9 @@ TEST(CudaFormCubins, RowsOfTeamsStayInRegisters) {
     const cuda::KernelText* const kernels[] = {&*text};
     const auto image = (*nvrtc)->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a");
     ASSERT_TRUE(image.ok()) << image.status().to_string();
-    EXPECT_LE(facts_of(*image).frame_bytes, kMostFrame) << name;
+    const CubinFacts facts = facts_of(*image);
+    EXPECT_GT(facts.registers, 16U) << name;
+    EXPECT_LE(facts.frame_bytes, kMostFrame) << name;
   };
   const std::string alone = "  %y = mean_variance_normalization(%x) {axes=[1]}\n";
   const std::string by_two = "rows of 8192 in turns by 2";

@@ -113,6 +113,13 @@ std::vector<Sizes> along(const std::string& symbol, const std::vector<int64_t>& 
   return out;
 }
 
+std::vector<Sizes> across(const std::string& first, const std::string& second,
+                          const std::vector<std::pair<int64_t, int64_t>>& sizes) {
+  std::vector<Sizes> out;
+  for (const auto& [n, m] : sizes) out.push_back({{first, n}, {second, m}});
+  return out;
+}
+
 TEST(Sizes, RowsAndColumnsOfLoops) {
   const std::string text = R"(open graph @rows(%x: f32[N,M]) -> (%a, %b, %c, %d, %e) {
   %s = onnx.Softmax[13](%x) {axis=-1}
@@ -124,25 +131,23 @@ TEST(Sizes, RowsAndColumnsOfLoops) {
   %e = onnx.Concat[13](%x, %s) {axis=1}
 })";
   // Where vectors are widest, eight rows of 128 have a kernel that no size before them has.
-  std::vector<Sizes> all;
-  for (const auto& [n, m] : std::vector<std::pair<int64_t, int64_t>>{{3, 5},
-                                                                     {1, 1},
-                                                                     {7, 11},
-                                                                     {2, 70},
-                                                                     {70, 2},
-                                                                     {1, 33},
-                                                                     {33, 1},
-                                                                     {5, 200},
-                                                                     {6, 129},
-                                                                     {8, 128},
-                                                                     {17, 16},
-                                                                     {16, 17},
-                                                                     {4, 4},
-                                                                     {9, 64},
-                                                                     {65, 63},
-                                                                     {13, 31}}) {
-    all.push_back({{"N", n}, {"M", m}});
-  }
+  const std::vector<Sizes> all = across("N", "M",
+                                        {{3, 5},
+                                         {1, 1},
+                                         {7, 11},
+                                         {2, 70},
+                                         {70, 2},
+                                         {1, 33},
+                                         {33, 1},
+                                         {5, 200},
+                                         {6, 129},
+                                         {8, 128},
+                                         {17, 16},
+                                         {16, 17},
+                                         {4, 4},
+                                         {9, 64},
+                                         {65, 63},
+                                         {13, 31}});
   expect_sizes(text, all, 7, 5);
 }
 
@@ -318,18 +323,9 @@ TEST(Sizes, WindowsWithChannelsLast) {
   %b = onnx.Transpose[13](%d) {perm=[0, 2, 3, 1]}
 })";
   // Mostly as many rows as fill tiles of any height.
-  std::vector<Sizes> all;
-  for (const auto& [h, w] : std::vector<std::pair<int64_t, int64_t>>{{20, 24},
-                                                                     {24, 40},
-                                                                     {13, 17},
-                                                                     {12, 40},
-                                                                     {30, 16},
-                                                                     {36, 20},
-                                                                     {15, 48},
-                                                                     {48, 25},
-                                                                     {40, 18}}) {
-    all.push_back({{"H", h}, {"W", w}});
-  }
+  const std::vector<Sizes> all = across(
+      "H", "W",
+      {{20, 24}, {24, 40}, {13, 17}, {12, 40}, {30, 16}, {36, 20}, {15, 48}, {48, 25}, {40, 18}});
   expect_sizes(text, all, 5, 4);
 }
 

@@ -16,7 +16,6 @@ struct ByteSum {
   struct Tap {
     loop::ExprId x;  // i8 or u8
     loop::ExprId weight;
-    bool operator==(const Tap&) const = default;
   };
   loop::ExprId total = loop::kNone;  // the result as it is computed otherwise
   std::vector<Tap> taps;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backends/cpu/llvm/flow.h"
+#include "backends/cpu/matmul.h"
 
 namespace pyc::cpu {
 namespace {
@@ -12,9 +13,7 @@ namespace {
 using llvm::Value;
 
 constexpr int kRegisters = 8;
-constexpr int kRows = 16;
-constexpr int kRowBytes = 64;
-constexpr int kStepFours = 16;  // fours of k in a step
+constexpr int kRowBytes = 4 * kAmxColumns;
 
 class AmxWriter {
  public:
@@ -28,14 +27,14 @@ class AmxWriter {
                  if (t_.before_step) t_.before_step(at[0], at[1]);
                  step(at[0], at[1]);
                  return FlowBuilder::State{further(at[0], t_.a_step),
-                                           further(at[1], kStepFours * t_.b_stride)};
+                                           further(at[1], kAmxColumns * t_.b_stride)};
                });
     const int64_t row = int64_t{t_.column_tiles} * kRowBytes;
     for (int i = 0; i < t_.row_tiles; ++i) {
       for (int j = 0; j < t_.column_tiles; ++j) {
-        call(
-            llvm::Intrinsic::x86_tilestored64,
-            {number(sum_at(i, j)), further(to, i * kRows * row + j * kRowBytes), flow_.index(row)});
+        call(llvm::Intrinsic::x86_tilestored64,
+             {number(sum_at(i, j)), further(to, i * kAmxRows * row + j * kRowBytes),
+              flow_.index(row)});
       }
     }
   }
@@ -70,7 +69,8 @@ class AmxWriter {
       for (int i = 0; i < t_.row_tiles; ++i) {
         if (j == 0) {
           call(intrinsic::x86_tileloadd64,
-               {number(rows_at(i)), further(rows, i * kRows * kRowBytes), flow_.index(kRowBytes)});
+               {number(rows_at(i)), further(rows, i * kAmxRows * kRowBytes),
+                flow_.index(kRowBytes)});
         }
         call(product, {number(sum_at(i, j)), number(rows_at(i)), number(columns_at(j))});
       }
@@ -90,7 +90,7 @@ void emit_amx_begin(llvm::IRBuilder<>& b, llvm::Module& module) {
   text[0] = 1;
   for (size_t i = 0; i < kRegisters; ++i) {
     text[16 + 2 * i] = kRowBytes;
-    text[48 + i] = kRows;
+    text[48 + i] = kAmxRows;
   }
   llvm::Constant* bytes = llvm::ConstantDataArray::get(b.getContext(), llvm::ArrayRef(text));
   auto* shape = new llvm::GlobalVariable(module, bytes->getType(), true,
