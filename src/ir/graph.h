@@ -57,6 +57,10 @@ struct Graph {
 
   const Value& value(ValueId id) const { return values[id]; }
   const TensorType& type(ValueId id) const { return values[id].type; }
+  // Null where no node makes it.
+  const Node* producer(ValueId id) const {
+    return values[id].kind == ValueKind::kResult ? &nodes[values[id].producer] : nullptr;
+  }
 };
 
 // Makes valid graphs step by step; every call checks what it is given.

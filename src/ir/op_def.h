@@ -21,6 +21,7 @@ namespace pyc::ir {
 class GraphBuilder;
 class NodeView;
 class Patch;
+struct Graph;
 struct Node;
 using ValueId = uint32_t;
 
@@ -139,6 +140,9 @@ struct Drawing {
 //   on_unit  whether a matrix unit may compute the products of such a node in an order of its own
 //            (docs/NUMERICS.md, named orders); a unit's row decides about the type of the first
 //            input, which all factors have. Null: its sums are canonical everywhere.
+//   at_most_zero  whether every element of the first output is known to be 0, less or NaN, by this
+//                 node and those just before it. Asked for floats that have NaN; see ir/facts.h.
+//                 Null: it is not.
 // For the passes, all optional:
 //   canonical_attrs  the attributes in their one form, where several mean the same
 //   simplify         a value that equals the only output bit for bit (any NaN being equal to any
@@ -168,6 +172,7 @@ struct OpDef {
   void (*kernel)(ops::KernelContext& context) = nullptr;
   Traits traits = {};
   bool (*on_unit)(const InferArgs& args) = nullptr;
+  bool (*at_most_zero)(const Graph& graph, const Node& node) = nullptr;
   Attrs (*canonical_attrs)(const InferArgs& args) = nullptr;
   ValueId (*simplify)(Patch& patch, const NodeView& node) = nullptr;
   Result<std::vector<ValueId>> (*gradient)(GraphBuilder& builder, const Node& node,

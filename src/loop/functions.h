@@ -56,5 +56,9 @@ struct ScaledExp {
 };
 ScaledExp scaled_exp(Expr x);
 ScaledExp scaled_exp_nonpositive(Expr x);  // the same of exp_nonpositive
+// The bits of exp_nonpositive of an f32 that is no less than kLeastNormalExp, where they are those
+// of a normal number, in fewer operations; of another x it may be anything.
+inline constexpr double kLeastNormalExp = -87.0;
+Expr exp_normal(Expr x);
 
 }  // namespace pyc::loop

@@ -186,6 +186,13 @@ Expr expm1(Expr x) { return is_f32(x) ? narrow(expm1_narrow(widen(x))) : expm1_f
 
 }  // namespace definition
 
+// With no bias the low bits of the sum are n alone, which are added to the exponent's.
+Expr exp_normal(Expr x) {
+  const ExpF32 e = parts_f32(x, 0);
+  const Expr n = bits_of(e.sum);
+  return bitcast(bits_of(e.p) + shl(n, int_like(n, 23)), DType::kF32);
+}
+
 ScaledExp scaled_exp(Expr x) {
   const ExpF32 e = parts_of_any(x);
   return {e.p, e.n};

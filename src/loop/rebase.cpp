@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "loop/renamed.h"
+#include "loop/walk.h"
 
 namespace pyc::loop {
 namespace {
@@ -104,14 +105,12 @@ struct Reach {
 class Survey {
  public:
   explicit Survey(const Kernel& kernel)
-      : kernel_(kernel), seen_(kernel.pool.size()), reach(kernel.buffers.size()) {}
+      : kernel_(kernel), walk_(kernel.pool), reach(kernel.buffers.size()) {}
 
   void visit(ExprId e) {
-    if (e == kNone || seen_[e]) return;
-    seen_[e] = true;
-    const ExprNode& n = kernel_.pool.node(e);
-    if (n.op == Op::kLoad) take(n);
-    for (const ExprId part : {n.a, n.b, n.c}) visit(part);
+    walk_(e, [this](ExprId, const ExprNode& n) {
+      if (n.op == Op::kLoad) take(n);
+    });
   }
 
  private:
@@ -129,7 +128,7 @@ class Survey {
   }
 
   const Kernel& kernel_;
-  std::vector<bool> seen_;  // by expression
+  Walk walk_;
 
  public:
   std::vector<Reach> reach;

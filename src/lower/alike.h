@@ -15,8 +15,8 @@
 namespace pyc::lower {
 
 // Two groups are alike when all that build_group reads is the same for both: ops, attributes,
-// types, layouts, orders, constants of one element, what is known of inputs (facts.h), and what is
-// read through, stored and an output. Names are put in afterwards. What larger constants hold is
+// types, layouts, orders, constants of one element, what is known of inputs (ir/facts.h), and what
+// is read through, stored and an output. Names are put in afterwards. What larger constants hold is
 // not compared: a group that was built by looking at it is not offered here, nor one with faults,
 // whose messages name nodes.
 class BuiltGroups {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "loop/walk.h"
+
 namespace pyc::lower {
 namespace {
 
@@ -91,29 +93,25 @@ struct View {
   bool in_pieces() const { return used && !whole; }
 };
 
-void look(const Pool& pool, ExprId id, VarId v, std::vector<bool>& seen, View& view) {
-  if (id == kNone || seen[id]) return;
-  seen[id] = true;
-  const ExprNode& n = pool.node(id);
-  if (n.op == Op::kVar) {
-    if (static_cast<VarId>(n.imm) == v) view.used = view.whole = true;
-    return;
-  }
-  const ExprNode* inner = n.op == Op::kFloorDiv ? &pool.node(n.a) : nullptr;
-  if (inner != nullptr && inner->op == Op::kVar && static_cast<VarId>(inner->imm) == v) {
+View view_of(const Pool& pool, std::initializer_list<ExprId> exprs, VarId v) {
+  View view;
+  loop::Walk walk(pool);
+  const auto look = [&](ExprId, const ExprNode& n) {
+    if (n.op == Op::kVar) {
+      if (static_cast<VarId>(n.imm) == v) view.used = view.whole = true;
+      return false;
+    }
+    const ExprNode* inner = n.op == Op::kFloorDiv ? &pool.node(n.a) : nullptr;
+    if (inner == nullptr || inner->op != Op::kVar || static_cast<VarId>(inner->imm) != v) {
+      return true;
+    }
     const auto divisor = static_cast<int64_t>(pool.node(n.b).word);
     view.whole |= view.used && view.divisor != divisor;
     view.used = true;
     view.divisor = divisor;
-    return;
-  }
-  for (const ExprId operand : {n.a, n.b, n.c}) look(pool, operand, v, seen, view);
-}
-
-View view_of(const Pool& pool, std::initializer_list<ExprId> exprs, VarId v) {
-  View view;
-  std::vector<bool> seen(pool.size());
-  for (const ExprId e : exprs) look(pool, e, v, seen, view);
+    return false;
+  };
+  for (const ExprId e : exprs) walk(e, look);
   return view;
 }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <unordered_set>
 
 #include "ir/readers.h"
 #include "loop/function.h"
+#include "loop/walk.h"
 
 namespace pyc::lower {
 namespace {
@@ -244,18 +244,16 @@ class Former {
   bool is_costly(ir::ValueId v) {
     constexpr int kFew = 8;
     int count = 0;
-    std::unordered_set<loop::ExprId> seen;
-    const std::function<void(const loop::Pool&, loop::ExprId)> add = [&](const loop::Pool& pool,
-                                                                         loop::ExprId id) {
-      if (id == loop::kNone || count > kFew || !seen.insert(id).second) return;
-      const loop::ExprNode& n = pool.node(id);
-      if (n.op == loop::Op::kLoad || n.op == loop::Op::kVar || n.op == loop::Op::kConst) return;
-      count += loop::operations_of(pool, n);
-      for (const loop::ExprId operand : {n.a, n.b, n.c}) add(pool, operand);
-    };
     const std::function<void(ir::ValueId)> visit = [&](ir::ValueId of) {
-      seen.clear();
-      add(*plain_probe(of).pool, plain_probe(of).result);
+      const loop::Pool& pool = *plain_probe(of).pool;
+      loop::Walk{pool}(plain_probe(of).result, [&](loop::ExprId, const loop::ExprNode& n) {
+        if (count > kFew || n.op == loop::Op::kLoad || n.op == loop::Op::kVar ||
+            n.op == loop::Op::kConst) {
+          return false;
+        }
+        count += loop::operations_of(pool, n);
+        return true;
+      });
       if (count > kFew) return;
       for (const ir::ValueId u : graph_.nodes[graph_.value(of).producer].inputs) {
         if (out_.inlined[u]) visit(u);

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <numeric>
-#include <unordered_set>
 #include <utility>
 
 #include "base/convert.h"
 #include "loop/function.h"
 #include "loop/verify.h"
+#include "loop/walk.h"
 #include "lower/builder_base.h"
 #include "lower/flat_dims.h"
 
@@ -269,20 +268,15 @@ class RowBuilder final : public BuilderBase {
 
   // Arithmetic done per column, not counting index computations.
   bool expensive(Expr x, int level) {
-    std::unordered_set<ExprId> seen;
     int count = 0;
     const VarId column = passes_[static_cast<size_t>(level)].column;
-    std::function<void(ExprId)> visit = [&](ExprId id) {
-      if (id == kNone || count > kRecomputeLimit || !seen.insert(id).second) return;
-      const loop::ExprNode& n = pool().node(id);
-      if (n.op == Op::kLoad || n.op == Op::kVar || n.op == Op::kConst) return;
-      if (!loop::depends_on(pool(), id, column)) return;
+    loop::Walk{pool()}(x.id, [&](ExprId id, const loop::ExprNode& n) {
+      if (count > kRecomputeLimit) return false;
+      if (n.op == Op::kLoad || n.op == Op::kVar || n.op == Op::kConst) return false;
+      if (!loop::depends_on(pool(), id, column)) return false;
       count += loop::operations_of(pool(), n);
-      visit(n.a);
-      visit(n.b);
-      visit(n.c);
-    };
-    visit(x.id);
+      return true;
+    });
     return count > kRecomputeLimit;
   }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ir/facts.h"
 #include "ir/rules.h"
-#include "lower/facts.h"
 #include "lower/stage.h"
 
 namespace pyc::lower {
@@ -38,7 +38,7 @@ class Same {
            x.outputs.size() == y.outputs.size() && orders_.unit(a) == orders_.unit(b) &&
            ir::same_attrs(x.attrs, y.attrs) &&
            std::ranges::equal(x.inputs, y.inputs, [this](ir::ValueId v, ir::ValueId w) {
-             return at_most_zero(graph_, v) == at_most_zero(graph_, w);
+             return ir::at_most_zero(graph_, v) == ir::at_most_zero(graph_, w);
            });
   }
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/facts.h"
 #include "ir/graph.h"
-#include "lower/facts.h"
 #include "lower/layout.h"
 #include "lower/orders.h"
 #include "ops/lowering.h"
@@ -83,7 +83,7 @@ class NodeContext : public Base {
   }
   const MatrixUnit* unit() const override { return unit_; }
   bool at_most_zero(int i) const override {
-    return lower::at_most_zero(graph_, node_.inputs[static_cast<size_t>(i)]);
+    return ir::at_most_zero(graph_, node_.inputs[static_cast<size_t>(i)]);
   }
   void check_input(int i, Expr ok, const Accepted& accepted, std::string_view what) override {
     const Expr all = guard_.valid() ? ok | ~guard_ : ok;

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "ir/facts.h"
 #include "ops/draw.h"
 #include "ops/support/backward.h"
 #include "ops/support/elementwise.h"
@@ -100,6 +101,12 @@ bool skips_middle(DType a, DType b, DType c) {
   return !kinds_differ || keeps_values(a, c);
 }
 
+// The order and NaN are kept. A row of casts may be of any length: only the first is looked at.
+bool converts_at_most_zero(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Node* inner = graph.producer(node.inputs[0]);
+  return inner != nullptr && inner->op != node.op && ir::at_most_zero(graph, node.inputs[0]);
+}
+
 ValueId simplify_cast(Patch& patch, const NodeView& node) {
   const DType to = node.type().dtype;
   if (node.input_type(0).dtype == to) return patch.by("cast_same", node.input(0));
@@ -143,6 +150,7 @@ const ir::OpDef& op_cast() {
       .infer = infer_cast,
       .lower = lower_cast,
       .traits = {.elementwise = true},
+      .at_most_zero = converts_at_most_zero,
       .simplify = simplify_cast,
       .gradient = gradient_cast,
       .draw = {.node = draw_cast, .sharp = true},

@@ -19,6 +19,13 @@ ValueId simplify_sub(Patch& patch, const NodeView& node) {
   return patch.by("sub_neg", patch.op("add", {node.input(0), negated.input(0)}));
 }
 
+// x less its maximum, whose dims are kept, so that each stands beside its own elements.
+bool is_below_maximum(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Node* taken = graph.producer(node.inputs[1]);
+  return taken != nullptr && taken->op->name == "reduce_max" &&
+         taken->inputs[0] == node.inputs[0] && std::get<bool>(taken->attrs.at("keepdims"));
+}
+
 Grads gradient_sub(ir::GraphBuilder& builder, const ir::Node& node,
                    std::span<const ValueId> grads) {
   Backward b(builder, node, grads);
@@ -36,6 +43,7 @@ const ir::OpDef& op_sub() {
       .infer = [](const InferArgs& args) { return infer_elementwise(args, kNumbers); },
       .lower = lower_binary<[](Expr a, Expr b) { return a - b; }>,
       .traits = {.elementwise = true},
+      .at_most_zero = is_below_maximum,
       .simplify = simplify_sub,
       .gradient = gradient_sub,
       .onnx = {.name = "Sub", .since = 7},

@@ -303,6 +303,31 @@ static inline unsigned pyc_match_u32(unsigned x) {
   }
   return same;
 }
+// All threads of a warp have what becomes of their words, one after the other.
+template <class Join>
+static inline unsigned pyc_model_of_warp(unsigned x, Join join) {
+  using namespace pyc_model;
+  const size_t turn = block.fibers[block.current].warp_waits % 2;
+  block.slots[2 * block.current + turn] = x;
+  wait_for_warp();
+  unsigned y = x;
+  for (unsigned i = warp_begin(); i < warp_end(); ++i)
+    y = join(y, (unsigned)block.slots[2 * i + turn]);
+  return y;
+}
+static inline int pyc_warp_max_i32(int x) {
+  return (int)pyc_model_of_warp((unsigned)x,
+                                [](unsigned a, unsigned b) { return (int)a < (int)b ? b : a; });
+}
+static inline bool pyc_warp_all(bool x) {
+  return pyc_model_of_warp(x, [](unsigned a, unsigned b) { return a & b; }) != 0;
+}
+static inline void pyc_read_near(const void* at, unsigned& a, unsigned& b, unsigned& c,
+                                 unsigned& d) {
+  unsigned words[4];
+  memcpy(words, at, sizeof(words));
+  a = words[0], b = words[1], c = words[2], d = words[3];
+}
 static inline int pyc_bit_count(unsigned x) { return __builtin_popcount(x); }
 static inline unsigned pyc_unknown_word(unsigned x) { return x; }
 // Reads what is said to be read, so that a place outside the buffer is found.
@@ -405,6 +430,27 @@ static inline float pyc_f16_to_f32_raw(unsigned short x) {
   if (field == 31) m = part != 0 ? (double)NAN : (double)INFINITY;
   return (float)(x & 0x8000 ? -m : m);
 }
+
+// The larger or the smaller of each half; a NaN is the canonical one.
+template <class Pick>
+static inline unsigned pyc_model_pairs(unsigned a, unsigned b, Pick pick) {
+  return pick((unsigned short)a, (unsigned short)b) |
+         (unsigned)pick((unsigned short)(a >> 16), (unsigned short)(b >> 16)) << 16;
+}
+static inline float pyc_model_bf16(unsigned short x) {
+  return pyc_model_bits<float>((unsigned)x << 16);
+}
+#define PYC_MODEL_PAIRS(name, least, number)                                 \
+  static inline unsigned pyc_##least##_pair_##name(unsigned a, unsigned b) { \
+    return pyc_model_pairs(a, b, [](unsigned short x, unsigned short y) {    \
+      const float z = pyc_##least##_f32(number(x), number(y));               \
+      return z != z ? (unsigned short)0x7fff : pyc_f32_to_##name##_raw(z);   \
+    });                                                                      \
+  }
+PYC_MODEL_PAIRS(f16, max, pyc_f16_to_f32_raw)
+PYC_MODEL_PAIRS(f16, min, pyc_f16_to_f32_raw)
+PYC_MODEL_PAIRS(bf16, max, pyc_model_bf16)
+PYC_MODEL_PAIRS(bf16, min, pyc_model_bf16)
 
 // What kernels with wgmma have as PTX (generators/wgmma_prelude.h).
 alignas(1024) static char pyc_model_shared[pyc_model::kMostTogether][227 << 10];

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "loop/functions_check.h"
@@ -279,6 +281,26 @@ TEST(Functions, ExpNonpositiveHasTheBitsOfExp) {
       wide[i] = -std::fabs(sample_f64(batch * Tape::kBatch + i));
     }
     f64.check(wide);
+  }
+}
+
+// One f32 in 61 from -0 to the least one; functions_slow_test.cpp has every one.
+TEST(Functions, ExpNormalHasTheBitsOfExpNonpositive) {
+  Compiled<float> normal([](Expr x) { return exp_normal(x); });
+  Compiled<float> nonpositive([](Expr x) { return exp_nonpositive(x); });
+  const auto last = std::bit_cast<uint32_t>(static_cast<float>(kLeastNormalExp));
+  float in[Tape::kBatch];
+  float y[Tape::kBatch];
+  float expected[Tape::kBatch];
+  for (uint32_t bits = 1U << 31; bits < last;) {
+    for (float& x : in) {
+      x = std::bit_cast<float>(std::min(bits, last));
+      bits += 61;
+    }
+    normal.run(in, y);
+    nonpositive.run(in, expected);
+    ASSERT_EQ(std::memcmp(y, expected, sizeof(y)), 0) << in[0] << " to " << in[Tape::kBatch - 1];
+    ASSERT_TRUE(std::all_of(y, y + Tape::kBatch, [](float v) { return std::isnormal(v); }));
   }
 }
 

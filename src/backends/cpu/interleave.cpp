@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <unordered_set>
 
 #include "loop/renamed.h"
+#include "loop/walk.h"
 
 namespace pyc::cpu {
 namespace {
@@ -32,23 +32,14 @@ bool only_stores(const loop::Kernel& kernel) {
          });
 }
 
-// Calls visit(node) for all that an expression is made of.
-void each_node(const loop::Pool& pool, ExprId id, std::unordered_set<ExprId>& seen,
-               const std::function<void(const loop::ExprNode&)>& visit) {
-  if (id == kNone || !seen.insert(id).second) return;
-  const loop::ExprNode& n = pool.node(id);
-  visit(n);
-  for (const ExprId operand : {n.a, n.b, n.c}) each_node(pool, operand, seen, visit);
-}
-
 // What the variable itself is divided by in loads; 0 where that is nothing or several numbers.
 int64_t divisor_in_loads(const loop::Kernel& kernel, const loop::Loop& l) {
   const loop::Pool& pool = kernel.pool;
   int64_t found = 0;
   bool one = true;
-  std::unordered_set<ExprId> in_offsets;
-  std::unordered_set<ExprId> seen;
-  const auto divides = [&](const loop::ExprNode& n) {
+  loop::Walk in_offsets(pool);
+  loop::Walk in_values(pool);
+  const auto divides = [&](ExprId, const loop::ExprNode& n) {
     if (n.op != Op::kFloorDiv && n.op != Op::kFloorMod) return;
     const loop::ExprNode& x = pool.node(n.a);
     if (x.op != Op::kVar || static_cast<VarId>(x.imm) != l.var) return;
@@ -57,8 +48,8 @@ int64_t divisor_in_loads(const loop::Kernel& kernel, const loop::Loop& l) {
     found = by;
   };
   for (const loop::Stmt& s : l.body) {
-    each_node(pool, kernel.stores[s.index].value, seen, [&](const loop::ExprNode& n) {
-      if (n.op == Op::kLoad) each_node(pool, n.a, in_offsets, divides);
+    in_values(kernel.stores[s.index].value, [&](ExprId, const loop::ExprNode& n) {
+      if (n.op == Op::kLoad) in_offsets(n.a, divides);
     });
   }
   return one ? found : 0;
@@ -79,9 +70,9 @@ bool gains_by_digits(const loop::Kernel& kernel, const loop::Loop& l, int64_t by
   const loop::Pool& pool = kernel.pool;
   int64_t gained = 0;
   int64_t lost = 0;
-  std::unordered_set<ExprId> seen;
+  loop::Walk walk(pool);
   for (const loop::Stmt& s : l.body) {
-    each_node(pool, kernel.stores[s.index].value, seen, [&](const loop::ExprNode& n) {
+    walk(kernel.stores[s.index].value, [&](ExprId, const loop::ExprNode& n) {
       if (n.op != Op::kLoad || !loop::depends_on(pool, n.a, l.var)) return;
       const int64_t stride = stride_along(pool, n.a, l.var);
       gained += stride == 0 ? 1 : 0;
@@ -95,12 +86,12 @@ bool gains_by_digits(const loop::Kernel& kernel, const loop::Loop& l, int64_t by
 bool lies_in_planes(const loop::Kernel& kernel, const loop::Loop& l, VarId point) {
   const loop::Pool& pool = kernel.pool;
   bool planes = false;
-  std::unordered_set<ExprId> seen;
+  loop::Walk walk(pool);
   for (const loop::Stmt& s : l.body) {
     const loop::Store& store = kernel.stores[s.index];
     if (stride_along(pool, store.offset, l.var) != 1) return false;
     if (stride_along(pool, store.offset, point) != l.extent) return false;
-    each_node(pool, store.value, seen, [&](const loop::ExprNode& n) {
+    walk(store.value, [&](ExprId, const loop::ExprNode& n) {
       if (n.op != Op::kLoad) return;
       const int64_t apart = stride_along(pool, n.a, l.var);
       planes = planes || (apart != 0 && apart != 1 && stride_along(pool, n.a, point) == 1);

@@ -1,28 +1,27 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_set>
 
-#include "loop/loop.h"
+#include "loop/walk.h"
 
 namespace pyc::cpu {
 
 // Whether one of the expressions reads the buffer; those that were asked about before do not.
 class Reads {
  public:
-  Reads(const loop::Pool& pool, uint32_t buffer) : pool_(pool), buffer_(buffer) {}
+  Reads(const loop::Pool& pool, uint32_t buffer) : walk_(pool), buffer_(buffer) {}
 
   bool in(loop::ExprId id) {
-    if (id == loop::kNone || !seen_.insert(id).second) return false;
-    const loop::ExprNode& n = pool_.node(id);
-    if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer_) return true;
-    return in(n.a) || in(n.b) || in(n.c);
+    bool found = false;
+    walk_(id, [&](loop::ExprId, const loop::ExprNode& n) {
+      found = found || (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer_);
+    });
+    return found;
   }
 
  private:
-  const loop::Pool& pool_;
+  loop::Walk walk_;
   uint32_t buffer_;
-  std::unordered_set<loop::ExprId> seen_;
 };
 
 }  // namespace pyc::cpu

@@ -159,6 +159,26 @@ PYC_FN u32 pyc_min_pair_i16(u32 a, u32 b) {
   asm("min.s16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
   return y;
 }
+#define PYC_PAIRS(T) \
+  PYC_FN u32 pyc_max_pair_##T(u32 a, u32 b) { \
+    u32 y; \
+    asm("max.NaN." #T "x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b)); \
+    return y; \
+  } \
+  PYC_FN u32 pyc_min_pair_##T(u32 a, u32 b) { \
+    u32 y; \
+    asm("min.NaN." #T "x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b)); \
+    return y; \
+  }
+PYC_PAIRS(f16)
+PYC_PAIRS(bf16)
+PYC_FN i32 pyc_warp_max_i32(i32 x) { return __reduce_max_sync(0xffffffffu, x); }
+PYC_FN bool pyc_warp_all(bool x) { return __all_sync(0xffffffffu, x); }
+PYC_FN void pyc_read_near(const void* at, u32& a, u32& b, u32& c, u32& d) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "r"((u32)__cvta_generic_to_shared(at)) : "memory");
+}
 PYC_FN void pyc_fetch_ahead(const void* from, u32 bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
                ::"l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");

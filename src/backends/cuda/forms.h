@@ -34,6 +34,9 @@ void declare_index(Emitter& emitter, loop::VarId var, const std::string& name,
 // 4u"), at the number "xor" it, or the "first" one's.
 std::string shuffle_text(const std::string& how, const std::string& x, DType t,
                          const std::string& by);
+// Whether `offset` counts the elements of rows that lie one after the other, as the points are
+// counted: rows of the loop.
+bool counts_rows(const loop::Kernel& kernel, const loop::Loop& l, loop::ExprId offset);
 // A value of that type as a word of 4 or 8 bytes ("u32", "u64"), and back.
 std::string word_type(DType t);
 std::string as_word(const std::string& x, DType t);

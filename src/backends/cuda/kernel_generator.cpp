@@ -7,6 +7,7 @@ namespace pyc::cuda {
 const KernelGenerator& generator_attention();
 const KernelGenerator& generator_attention_halves();
 const KernelGenerator& generator_product();
+const KernelGenerator& generator_long_softmax();
 const KernelGenerator& generator_loop_forms();
 const KernelGenerator& generator_scan();
 const KernelGenerator& generator_sort();
@@ -17,7 +18,7 @@ std::span<const KernelGenerator* const> kernel_generators() {
   static const KernelGenerator* const all[] = {
       &generator_attention(), &generator_attention_halves(), &generator_product(),
       &generator_wgmma(),     &generator_wide_reduction(),   &generator_scan(),
-      &generator_sort(),      &generator_loop_forms()};
+      &generator_sort(),      &generator_long_softmax(),     &generator_loop_forms()};
   return all;
 }
 

@@ -145,6 +145,15 @@ PYC_FN float pyc_bf16_to_f32_raw(u16 x) { return pyc_bits_f32((u32)x << 16); }
 PYC_FN float pyc_bf16_of_pair(u32 pair, i32 which) {
   return pyc_bits_f32(which == 0 ? pair << 16 : pair & 0xffff0000u);
 }
+// Read now, not when the words are used.
+PYC_FN pyc_v16 pyc_near_words(PYC_NEAR const void* at) {
+  pyc_v16 y;
+  pyc_read_near(at, y.x, y.y, y.z, y.w);
+  return y;
+}
+PYC_FN float pyc_f16_of_pair(u32 pair, i32 which) {
+  return pyc_f16_to_f32_raw((u16)(which == 0 ? pair : pair >> 16));
+}
 PYC_FN float pyc_bf16_to_f32(u16 x) { return pyc_bf16_to_f32_raw(x); }
 PYC_FN u32 pyc_pair_to_f16(float a, float b) { return pyc_pair_to_f16_raw(a, b); }
 PYC_FN u32 pyc_pair_to_bf16(float a, float b) { return pyc_pair_to_bf16_raw(a, b); }

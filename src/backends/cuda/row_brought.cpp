@@ -33,7 +33,7 @@ constexpr std::pair<int64_t, int64_t> kSent[] = {{4, 2}, {1, 3}};
 // Only for rows that wait for each other's parts twice: else as many rows as there is room for,
 // each with a block of its own, are faster (0.97 of a copy for 0.92 where floats are divided by a
 // norm).
-std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
+std::optional<RowEmitter::Brought> RowEmitter::row_to_bring() {
   const auto waits = std::count_if(passes_.begin(), passes_.end(),
                                    [](const loop::Loop& l) { return !l.reductions.empty(); });
   if (waits < 2) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
   }
   std::map<Key, RowLoad> rows;
   std::set<Key> weights;
-  int64_t bytes = kSharedOfBlock + kTeamsOfBlock * told_shared();
+  int64_t bytes = kSharedOfBlock + kTeamsOfBlock * told_shared(1);
   bool fits = true;
   for (const loop::Loop& l : passes_) {
     each_row_load(l, [&](ExprId, const RowLoad& load) {
@@ -60,23 +60,23 @@ std::optional<RowEmitter::RowLoad> RowEmitter::row_to_bring() {
     fits = fits && rows.size() == 1;
   }
   if (!fits || passes_with_[rows.begin()->first] == 1) return std::nullopt;
-  const RowLoad& row = rows.begin()->second;
-  const int64_t of_block = bytes_of_block(row.dtype);
-  if (is_half(row.dtype)) {
+  Brought brought{rows.begin()->second};
+  const int64_t of_block = bytes_of_block(brought.row.dtype);
+  if (is_half(brought.row.dtype)) {
     if (bytes + kTeamsOfBlock * of_block > kSharedOfAll) return std::nullopt;
-    const int64_t more = kTeamsOfBlock * (told_shared() + of_block);
+    const int64_t more = kTeamsOfBlock * (told_shared(1) + of_block);
     const bool fits_four = bytes + kTeamsOfBlock * of_block + more <= kSharedOfAll;
-    if (fits_four && can_have_both()) blocks_of_warp_ = kBlocksOfBoth;
-    return row;
+    if (fits_four && can_have_both()) brought.blocks_of_warp = kBlocksOfBoth;
+    return brought;
   }
-  if (row.dtype != DType::kF32 || !sends_alone()) return std::nullopt;
+  if (brought.row.dtype != DType::kF32 || !sends_alone()) return std::nullopt;
   for (const auto& [rounds, places] : kSent) {
     if (bytes + of_block + kTeamsOfBlock * of_block * rounds * places / rounds_ > kSharedOfAll) {
       continue;
     }
-    sent_rounds_ = rounds;
-    sent_places_ = places;
-    return row;
+    brought.sent_rounds = rounds;
+    brought.sent_places = places;
+    return brought;
   }
   return std::nullopt;
 }
@@ -130,7 +130,7 @@ bool RowEmitter::sends_alone() {
 // Halves come twice as often, so each team has a place for its next row; floats have one place for
 // both, in which the one team's row follows the other's. A warp's gates are its team's in any case.
 void RowEmitter::bring_rows() {
-  const std::string type = memory_type(brought_->dtype);
+  const std::string type = memory_type(brought_->row.dtype);
   const auto place = [&](const std::string& name, const std::string& thread, int64_t elements,
                          int64_t bytes) {
     head_ += fmt::format(
@@ -138,12 +138,12 @@ void RowEmitter::bring_rows() {
         name, shared_bytes_, thread, dialect_.warp, elements);
     shared_bytes_ += bytes;
   };
-  const int64_t of_block = bytes_of_block(brought_->dtype);
+  const int64_t of_block = bytes_of_block(brought_->row.dtype);
   head_ += "PYC_SHARED_MORE\n";
-  place("arriving", own_places() ? "pyc_thread()" : "own", blocks_of_warp_ * loop::kTreeBlock,
+  place("arriving", own_places() ? "pyc_thread()" : "own", blocks_of_warp() * loop::kTreeBlock,
         own_places() ? teams() * of_block : of_block);
   if (sends()) {
-    const int64_t rounds = sent_rounds_ * sent_places_;
+    const int64_t rounds = brought_->sent_rounds * brought_->sent_places;
     place("leaving", "pyc_thread()", rounds * dialect_.warp * kPair,
           kTeamsOfBlock * of_block * rounds / rounds_);
     last_ = "if (lane == 0) pyc_sent();\n";
@@ -151,8 +151,9 @@ void RowEmitter::bring_rows() {
   const int64_t gates = teams() * team_warps();
   head_ += fmt::format("PYC_SHARED_EACH(u64, arrived, {});\n", gates);
   once_ += fmt::format(
-      "if (pyc_thread() < {}) pyc_gate_make(arrived + pyc_thread());\npyc_gates_made();\n"
-      "pyc_barrier();\nif ({}lane == 0) {{\n{}}}\n",
+      "if (pyc_thread() == 0) {{\n"
+      "PYC_ROLLED for (i32 g = 0; g < {}; ++g) pyc_gate_make(arrived + g);\n}}\n"
+      "pyc_gates_made();\npyc_barrier();\nif ({}lane == 0) {{\n{}}}\n",
       gates, own_places() ? "" : "team == 0 && ",
       bring(fmt::format("(pyc_block() / {} * {} + team)", together_, teams()), "team"));
 }
@@ -160,12 +161,12 @@ void RowEmitter::bring_rows() {
 std::string RowEmitter::bring(const std::string& point, const std::string& team) const {
   const std::string gate =
       fmt::format("arrived + {} * {} + own / {}", team, team_warps(), dialect_.warp);
-  const int64_t elements = blocks_of_warp_ * loop::kTreeBlock;
+  const int64_t elements = blocks_of_warp() * loop::kTreeBlock;
   return fmt::format(
       "pyc_gate_expect({0}, {1});\n"
       "pyc_bring(arriving, {2} + (i64){3} * {4} + warp * {5}, {1}u, {0});\n",
-      gate, elements * dtype_size(brought_->dtype), buffer_name(brought_->buffer), point, extent_,
-      elements);
+      gate, elements * dtype_size(brought_->row.dtype), buffer_name(brought_->row.buffer), point,
+      extent_, elements);
 }
 
 // The row that a warp brings once it has its part of this one in registers.
@@ -182,17 +183,17 @@ std::string RowEmitter::each_block(const std::string& text) const {
   return fmt::format(
       "PYC_UNROLL for (i32 q = 0; q < {0}; ++q) {{\n"
       "const i32 first = (warp * {0} + q) * {1} + lane * {2};\n{3}}}\n",
-      blocks_of_warp_, loop::kTreeBlock, kPair, text);
+      blocks_of_warp(), loop::kTreeBlock, kPair, text);
 }
 
 // The thread's elements of the row that is there.
 void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
-  const bool both = blocks_of_warp_ > 1;
+  const bool both = blocks_of_warp() > 1;
   const int64_t size = dtype_size(load.dtype);
   line(fmt::format(
       "PYC_ALIGN16 {} {}{}[{}][{}];\npyc_gate_pass(arrived + team * {} + own / {}, {}, turn);",
       memory_type(load.dtype), name, both ? "[2]" : "", rounds_, kPair, team_warps(), dialect_.warp,
-      blocks_of_warp_ * loop::kTreeBlock * size));
+      blocks_of_warp() * loop::kTreeBlock * size));
   const std::string take = fmt::format(
       "{0}*(pyc_v{1}*){2}{3}[k] = *(PYC_NEAR const pyc_v{1}*)(arriving + {4}k * {5} + lane * "
       "{6});\n}}\n",
@@ -206,7 +207,7 @@ void RowEmitter::take_brought(const RowLoad& load, const std::string& name) {
 void RowEmitter::pass_of_both(const loop::Loop& l) {
   for (const loop::Reduction& r : l.reductions) {
     line(fmt::format("{} {}_b[{}];", value_type(pool_.var_info(r.result).dtype), name_of(r),
-                     blocks_of_warp_));
+                     blocks_of_warp()));
   }
   open_scope();
   pointers_.clear();
@@ -231,8 +232,8 @@ void RowEmitter::bring_next() {
 }
 
 std::string RowEmitter::place_to_send() const {
-  return fmt::format("leaving + (k / {0} % {1} * {0} + k % {0}) * {2} + lane * {3}", sent_rounds_,
-                     sent_places_, dialect_.warp * kPair, kPair);
+  return fmt::format("leaving + (k / {0} % {1} * {0} + k % {0}) * {2} + lane * {3}",
+                     brought_->sent_rounds, brought_->sent_places, dialect_.warp * kPair, kPair);
 }
 
 // Rounds of the last pass, some at a time, each time in the next place that has been read.
@@ -244,8 +245,9 @@ std::string RowEmitter::sent_rounds(const std::string& text) const {
       "pyc_sends_read_but_{2}();\n}}\n"
       "pyc_warp_barrier();\n{3}\npyc_sends_ready();\npyc_warp_barrier();\n"
       "if (lane == 0) pyc_send({4} + k0 * {5}, leaving + k0 / {1} % {6} * {7}, {8}u);\n}}",
-      rounds_, sent_rounds_, sent_places_ - 1, text, sent_to_, of_round, sent_places_,
-      sent_rounds_ * of_round, sent_rounds_ * of_round * dtype_size(brought_->dtype));
+      rounds_, brought_->sent_rounds, brought_->sent_places - 1, text, sent_to_, of_round,
+      brought_->sent_places, brought_->sent_rounds * of_round,
+      brought_->sent_rounds * of_round * dtype_size(brought_->row.dtype));
 }
 
 std::string RowEmitter::barrier() const {

@@ -277,7 +277,7 @@ void RowEmitter::keep(const RowLoad& load) {
   kept_bytes_ += bytes;
   const std::string name = fmt::format("x{}", kept_.size());
   kept_[load.key()] = name;
-  if (brought_ && brought_->key() == load.key()) return take_brought(load, name);
+  if (brought_ && brought_->row.key() == load.key()) return take_brought(load, name);
   if (is_refilled(load)) {
     refilled_[load.key()] = load;
     once_ += fmt::format("PYC_ALIGN16 {} {}[{}][{}];\n{}*(pyc_v{}*){}[k] = {};\n}}\n",
@@ -461,7 +461,7 @@ void RowEmitter::pass(const loop::Loop& l) {
   const std::string guard = is_whole_ ? "" : in_range() + "{\n";
   // Of the last pass, rounds at a time where not all are.
   const bool is_last = l.var == passes_.back().var;
-  const int64_t part = is_last && sends() ? sent_rounds_ : 0;
+  const int64_t part = is_last && sends() ? brought_->sent_rounds : 0;
   const std::string rounds =
       round_head(batches.reads.empty() && part == 0 ? "0" : "k0",
                  part > 0 ? part : batches.rounds) +
@@ -475,7 +475,7 @@ void RowEmitter::pass(const loop::Loop& l) {
   }
   if (batches.reads.empty()) {
     line(rounds);
-    if (brought_ && blocks_of_warp_ == 1 && l.var == passes_[0].var) bring_next();
+    if (brought_ && blocks_of_warp() == 1 && l.var == passes_[0].var) bring_next();
     return;
   }
   line(fmt::format("PYC_UNROLL for (i32 k0 = 0; k0 < {}; k0 += {}) {{\n{}{}\n}}", rounds_,
@@ -529,7 +529,7 @@ void RowEmitter::tell_parts(const std::vector<loop::Reduction>& reductions) {
     const std::string name = name_of(r);
     declare_told(word_type(t), name + "_parts", 2 * count);
     // Of two blocks, each half of the warp tells one.
-    const bool both = blocks_of_warp_ > 1;
+    const bool both = blocks_of_warp() > 1;
     const std::string own =
         both ? fmt::format("(lane < {0} ? {1}_b[0] : {1}_b[1])", together_, name) : name;
     line(fmt::format("{}pyc_tell_{}({}_parts, turn % 2 * {} + {}, {}, {} + turn % 2, {}, {});",
@@ -563,7 +563,7 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
     // The largest is the largest in any order: all threads of the warp look for it.
     const bool by_all =
         together_ > 1 && (r.op == loop::ReduceOp::kMax || r.op == loop::ReduceOp::kMin);
-    if (blocks_of_warp_ > 1) joins += value_type(t) + " ";
+    if (blocks_of_warp() > 1) joins += value_type(t) + " ";
     joins += fmt::format("{0} = {1};\nPYC_UNROLL for (i32 w = {4}; w < {2}; w += {5}) {0} = {3};\n",
                          name, identity_text(r.op, t), warps_, join_text(r.op, t, name, part),
                          by_all ? "lane" : "0", by_all ? dialect_.warp : 1);
@@ -581,7 +581,7 @@ void RowEmitter::join_parts(const std::vector<loop::Reduction>& reductions) {
                    barrier()));
   for (const loop::Reduction& r : reductions) {
     const DType t = pool_.var_info(r.result).dtype;
-    line(fmt::format("{}{} = {};", blocks_of_warp_ > 1 ? value_type(t) + " " : "", name_of(r),
+    line(fmt::format("{}{} = {};", blocks_of_warp() > 1 ? value_type(t) + " " : "", name_of(r),
                      from_word(name_of(r) + "_all[0]", t)));
   }
 }
@@ -623,11 +623,11 @@ void RowEmitter::whole_rows(bool early) {
   if (in_turns_) hold_weights();
   if (brought_) {
     // Before all else, so that there are registers for it: what arrives must be taken.
-    keep(*brought_);
-    PYC_CHECK(is_kept(*brought_), "a row that is brought fits registers");
+    keep(brought_->row);
+    PYC_CHECK(is_kept(brought_->row), "a row that is brought fits registers");
   }
   for (const loop::Loop& l : passes_) {
-    if (!early || blocks_of_warp_ > 1) break;
+    if (!early || blocks_of_warp() > 1) break;
     each_row_load(l, [&](ExprId, const RowLoad& load) {
       if (is_known(from_affine(pool_, load.base))) keep(load);
     });
@@ -635,7 +635,7 @@ void RowEmitter::whole_rows(bool early) {
   for (const loop::Stmt& s : kernel_.body) {
     if (s.kind == StmtKind::kStore) store(kernel_.stores[s.index], "if (t == 0) ");
     if (s.kind == StmtKind::kCheck) check(kernel_.checks[s.index], "if (t == 0) ");
-    if (s.kind == StmtKind::kLoop && blocks_of_warp_ > 1) {
+    if (s.kind == StmtKind::kLoop && blocks_of_warp() > 1) {
       pass_of_both(kernel_.loops[s.index]);
     } else if (s.kind == StmtKind::kLoop) {
       pass(kernel_.loops[s.index]);

@@ -34,8 +34,9 @@ class RowEmitter : public Emitter {
   int64_t block_warps() const { return block_warps_; }
   int64_t resident() const { return brought_ ? 1 : beside(); }
   // Rows that a block has parts of at a time, each a team of its own threads.
-  int64_t teams() const { return brought_ ? kTeamsOfBlock * blocks_of_warp_ : 1; }
-  int64_t team_warps() const { return block_warps_ / blocks_of_warp_; }
+  int64_t teams() const { return brought_ ? kTeamsOfBlock * blocks_of_warp() : 1; }
+  int64_t team_warps() const { return block_warps_ / blocks_of_warp(); }
+  int64_t blocks_of_warp() const { return brought_ ? brought_->blocks_of_warp : 1; }
   // Whether a cluster has one row after the other: then there are more than run at a time.
   bool in_turns() const { return in_turns_; }
   int64_t clusters_at_once() const;
@@ -82,21 +83,28 @@ class RowEmitter : public Emitter {
     Key key() const { return {buffer, base.constant, {base.terms.begin(), base.terms.end()}}; }
   };
   std::optional<RowLoad> row_load(const loop::Loop& l, loop::ExprId e);
+  // A row that comes to shared memory before its turn.
+  struct Brought {
+    RowLoad row;
+    int64_t blocks_of_warp = 1;  // of a row; where they are two, `q` says which
+    int64_t sent_rounds = 0;     // that leave together, and how many such places a warp has
+    int64_t sent_places = 0;
+  };
   template <class Use>
   void each_row_load(const loop::Loop& l, Use use);
   bool is_kept(const RowLoad& load) const { return kept_.contains(load.key()); }
   void keep(const RowLoad& load);
   void take_anew(const RowLoad& load);
   std::string share(DType t, const std::string& name);
-  int64_t told_shared() const;
+  int64_t told_shared(int64_t teams) const;
   void hold_weights();
   bool is_refilled(const RowLoad& load) const;
   std::string of_point(const RowLoad& load, const std::string& point) const;
   std::string refills();
-  std::optional<RowLoad> row_to_bring();
+  std::optional<Brought> row_to_bring();
   bool sends_alone();
-  bool own_places() const { return is_half(brought_->dtype); }
-  bool sends() const { return sent_rounds_ > 0; }
+  bool own_places() const { return is_half(brought_->row.dtype); }
+  bool sends() const { return brought_ && brought_->sent_rounds > 0; }
   std::string next_point() const;
   bool can_have_both();
   bool divides_between_passes();
@@ -151,10 +159,7 @@ class RowEmitter : public Emitter {
   int64_t block_warps_ = 1;
   std::string gates_;
   bool in_turns_ = false;
-  std::optional<RowLoad> brought_;  // the row that comes to shared memory before its turn
-  int64_t blocks_of_warp_ = 1;      // of a row; where they are two, `q` says which
-  int64_t sent_rounds_ = 0;         // that leave together, and how many such places a warp has
-  int64_t sent_places_ = 0;
+  std::optional<Brought> brought_;
   std::string sent_to_;
   int64_t shared_bytes_ = 0;
   std::string once_;

@@ -41,21 +41,21 @@ std::string RowEmitter::share(DType t, const std::string& name) {
 }
 
 std::string RowEmitter::own_pair(const std::string& array) const {
-  const std::string round = blocks_of_warp_ > 1 ? fmt::format("(q * {} + k)", rounds_) : "k";
+  const std::string round = blocks_of_warp() > 1 ? fmt::format("(q * {} + k)", rounds_) : "k";
   return fmt::format("{}[{} * {} + {}]", array, round, team_warps() * dialect_.warp, thread());
 }
 
 // What the head declares for gates and parts.
-int64_t RowEmitter::told_shared() const {
+int64_t RowEmitter::told_shared(int64_t teams) const {
   int64_t bytes = 0;
   for (const loop::Loop& l : passes_) bytes += 2 * told_bytes(l.reductions) + 64;
-  return bytes * teams();
+  return bytes * teams;
 }
 
 // What all rows read alike stays in shared memory, as much of it as all blocks that are to be
 // beside each other have room for.
 void RowEmitter::hold_weights() {
-  const int64_t room = kSharedOfAll / resident() - kSharedOfBlock - told_shared();
+  const int64_t room = kSharedOfAll / resident() - kSharedOfBlock - told_shared(teams());
   for (const loop::Loop& l : passes_) {
     each_row_load(l, [&](ExprId, const RowLoad& load) {
       const int64_t bytes = bytes_of_block(load.dtype);
@@ -70,7 +70,7 @@ void RowEmitter::hold_weights() {
           "{0}{1}{2}*(PYC_NEAR pyc_v{3}*){4} = *(PYC_GLOBAL const pyc_v{3}*)({5});\n}}\n",
           round_head("0", rounds_), brought_ ? fmt::format("if (k % {} == team) ", teams()) : "",
           in_range(), kPair * dtype_size(load.dtype), own_pair(name), from);
-      once_ += blocks_of_warp_ > 1 ? each_block(fill) : fill;
+      once_ += blocks_of_warp() > 1 ? each_block(fill) : fill;
       held_[load.key()] = name;
     });
   }

@@ -19,6 +19,19 @@ constexpr int64_t kFewRows = 8 * kMultiprocessors;
 
 }  // namespace
 
+bool counts_rows(const loop::Kernel& kernel, const loop::Loop& l, loop::ExprId offset) {
+  const loop::Affine sum = loop::affine_of(kernel.pool, offset);
+  size_t known = 1;
+  if (sum.constant != 0 || sum.coefficient(kernel.pool, l.var) != 1) return false;
+  int64_t stride = l.extent;
+  for (size_t i = kernel.parallel.size(); i-- > 0;) {
+    if (sum.coefficient(kernel.pool, kernel.parallel[i]) != stride) return false;
+    stride *= kernel.pool.var_info(kernel.parallel[i]).extent;
+    ++known;
+  }
+  return known == sum.terms.size();
+}
+
 std::optional<KernelText> rows_text(const loop::Kernel& kernel, const std::string& symbol,
                                     const Dialect& dialect, const std::vector<bool>& unaligned) {
   RowEmitter emitter(kernel, dialect, symbol, unaligned);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/llvm/kernel_emitter.h"
+#include "loop/walk.h"
 
 namespace pyc::cpu {
 
@@ -20,16 +21,6 @@ constexpr int64_t kRowsAhead = 2;
 constexpr uint32_t kFirstLevel = 3;
 constexpr uint32_t kSecondLevel = 2;
 constexpr int64_t kSmallRow = 1024;  // bytes; shorter ones are best left to the machine
-
-// Calls f with every load below an expression.
-template <class F>
-void each_load(const loop::Pool& pool, ExprId id, std::vector<bool>& seen, const F& f) {
-  if (id == kNone || seen[id]) return;
-  seen[id] = true;
-  const loop::ExprNode& n = pool.node(id);
-  if (n.op == loop::Op::kLoad) f(n);
-  for (const ExprId part : {n.a, n.b, n.c}) each_load(pool, part, seen, f);
-}
 
 }  // namespace
 
@@ -94,10 +85,10 @@ void KernelEmitter::plan_fetches() {
   };
   for (const loop::Loop* l : loops) {
     if (l->extent != fetching_->extent) continue;
-    std::vector<bool> seen(k_.pool.size(), false);
+    loop::Walk walk(k_.pool);
     const auto loads = [&](ExprId id) {
-      each_load(k_.pool, id, seen, [&](const loop::ExprNode& n) {
-        add_read(row_of(*l, static_cast<uint32_t>(n.imm), n.a));
+      walk(id, [&](ExprId, const loop::ExprNode& n) {
+        if (n.op == loop::Op::kLoad) add_read(row_of(*l, static_cast<uint32_t>(n.imm), n.a));
       });
     };
     for (const loop::Stmt& s : l->body) {

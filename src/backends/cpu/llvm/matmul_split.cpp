@@ -1,10 +1,9 @@
 #include "backends/cpu/llvm/matmul_split.h"
 
 #include <algorithm>
-#include <functional>
-#include <unordered_set>
 
 #include "loop/renamed.h"
+#include "loop/walk.h"
 
 namespace pyc::cpu {
 namespace {
@@ -18,19 +17,14 @@ using loop::VarId;
 // The smallest number by which the expression takes k apart, if that divides k's extent; else 1.
 int64_t innermost_digit(const loop::Pool& pool, ExprId value, VarId k) {
   int64_t least = pool.var_info(k).extent;
-  std::unordered_set<ExprId> seen;
-  const std::function<void(ExprId)> visit = [&](ExprId id) {
-    if (id == kNone || !seen.insert(id).second) return;
-    const loop::ExprNode& n = pool.node(id);
+  loop::Walk{pool}(value, [&](ExprId, const loop::ExprNode& n) {
     if (n.op == Op::kFloorDiv || n.op == Op::kFloorMod) {
       const loop::ExprNode& inner = pool.node(n.a);
       if (inner.op == Op::kVar && static_cast<VarId>(inner.imm) == k) {
         least = std::min(least, static_cast<int64_t>(pool.node(n.b).word));
       }
     }
-    for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
-  };
-  visit(value);
+  });
   return pool.var_info(k).extent % least == 0 ? least : 1;
 }
 

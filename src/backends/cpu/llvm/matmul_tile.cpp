@@ -1,12 +1,12 @@
 // The tile functions: registers over a segment, totals between segments, the epilogue at the end.
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "backends/cpu/llvm/matmul_emit.h"
 #include "backends/cpu/llvm/tile.h"
 #include "backends/cpu/llvm/tile_amx.h"
 #include "loop/function.h"
+#include "loop/walk.h"
 
 namespace pyc::cpu {
 namespace {
@@ -25,17 +25,15 @@ constexpr uint32_t kFetchNear = 3;     // of the first-level cache
 
 // Operations that the stores evaluate per element, index arithmetic left out.
 int epilogue_cost(const loop::Kernel& kernel) {
-  std::unordered_set<ExprId> seen;
   int count = 0;
-  const std::function<void(ExprId)> visit = [&](ExprId id) {
-    if (id == kNone || !seen.insert(id).second) return;
-    const loop::ExprNode& n = kernel.pool.node(id);
-    if (n.op == loop::Op::kConst || n.op == loop::Op::kVar) return;
-    count += loop::operations_of(kernel.pool, n);
-    if (n.op == loop::Op::kLoad) return;
-    for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
-  };
-  for (const loop::Store& s : kernel.stores) visit(s.value);
+  loop::Walk walk(kernel.pool);
+  for (const loop::Store& s : kernel.stores) {
+    walk(s.value, [&](ExprId, const loop::ExprNode& n) {
+      if (n.op == loop::Op::kConst || n.op == loop::Op::kVar) return false;
+      count += loop::operations_of(kernel.pool, n);
+      return n.op != loop::Op::kLoad;
+    });
+  }
   return count;
 }
 
@@ -50,19 +48,16 @@ std::vector<Place> own_places(const lower::Contraction& c) {
   std::vector<Place> places;
   if (c.m_var == kNone) return places;
   const loop::Pool& pool = c.kernel->pool;
-  std::unordered_set<ExprId> seen;
-  const std::function<void(ExprId)> visit = [&](ExprId id) {
-    if (id == kNone || !seen.insert(id).second) return;
-    const loop::ExprNode& n = pool.node(id);
-    if (n.op != loop::Op::kLoad) {
-      for (const ExprId operand : {n.a, n.b, n.c}) visit(operand);
-      return;
-    }
-    const bool own = n.b == kNone && loop::depends_on(pool, n.a, c.m_var) &&
-                     loop::depends_on(pool, n.a, c.n_var);
-    if (own) places.push_back({static_cast<uint32_t>(n.imm), n.a});
-  };
-  for (const loop::Store& s : c.kernel->stores) visit(s.value);
+  loop::Walk walk(pool);
+  for (const loop::Store& s : c.kernel->stores) {
+    walk(s.value, [&](ExprId, const loop::ExprNode& n) {
+      if (n.op != loop::Op::kLoad) return true;
+      const bool own = n.b == kNone && loop::depends_on(pool, n.a, c.m_var) &&
+                       loop::depends_on(pool, n.a, c.n_var);
+      if (own) places.push_back({static_cast<uint32_t>(n.imm), n.a});
+      return false;
+    });
+  }
   return places;
 }
 

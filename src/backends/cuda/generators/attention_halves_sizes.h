@@ -12,6 +12,7 @@
 #include "backends/cuda/generators/wgmma_text.h"
 #include "base/convert.h"
 #include "loop/loop.h"
+#include "loop/walk.h"
 
 namespace pyc::cuda {
 
@@ -95,24 +96,20 @@ struct AttentionSizes {
 inline constexpr int64_t kMixedGroups = 3;
 
 // All that the expressions are made of.
-inline std::vector<loop::ExprId> reached(const loop::Pool& pool, std::vector<loop::ExprId> open) {
-  std::vector<bool> seen(pool.size(), false);
+inline std::vector<loop::ExprId> reached(const loop::Pool& pool,
+                                         const std::vector<loop::ExprId>& from) {
   std::vector<loop::ExprId> all;
-  while (!open.empty()) {
-    const loop::ExprId e = open.back();
-    open.pop_back();
-    if (e == loop::kNone || seen[e]) continue;
-    seen[e] = true;
-    const loop::ExprNode& n = pool.node(e);
-    open.insert(open.end(), {n.a, n.b, n.c});
-    all.push_back(e);
+  loop::Walk walk(pool);
+  for (const loop::ExprId e : from) {
+    walk(e, [&](loop::ExprId id, const loop::ExprNode&) { all.push_back(id); });
   }
   return all;
 }
 
 // What they read.
-inline std::vector<loop::ExprId> loads_of(const loop::Pool& pool, std::vector<loop::ExprId> open) {
-  std::vector<loop::ExprId> all = reached(pool, std::move(open));
+inline std::vector<loop::ExprId> loads_of(const loop::Pool& pool,
+                                          const std::vector<loop::ExprId>& from) {
+  std::vector<loop::ExprId> all = reached(pool, from);
   std::erase_if(all, [&](loop::ExprId e) { return pool.node(e).op != loop::Op::kLoad; });
   return all;
 }

@@ -4,12 +4,12 @@
 
 #include <cstring>
 #include <span>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/hash.h"
+#include "loop/walk.h"
 
 namespace pyc::cuda {
 namespace {
@@ -23,23 +23,17 @@ const lower::Contraction::Operand& packed_operand(const lower::Contraction& c, b
 
 loop::VarId row_of(const lower::Contraction& c, bool of_a) { return of_a ? c.m_var : c.n_var; }
 
-bool reads_buffer(const loop::Pool& pool, ExprId e, uint32_t buffer,
-                  std::unordered_set<ExprId>& seen) {
-  if (e == kNone || !seen.insert(e).second) return false;
-  const loop::ExprNode& n = pool.node(e);
-  if (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer) return true;
-  return reads_buffer(pool, n.a, buffer, seen) || reads_buffer(pool, n.b, buffer, seen) ||
-         reads_buffer(pool, n.c, buffer, seen);
-}
-
 bool is_read_elsewhere(const lower::Contraction& c, bool of_a) {
   const uint32_t buffer = packed_operand(c, of_a).buffer;
-  std::unordered_set<ExprId> seen;
-  if (reads_buffer(c.kernel->pool, packed_operand(c, !of_a).value, buffer, seen)) return true;
-  for (const loop::Store& s : c.kernel->stores) {
-    if (reads_buffer(c.kernel->pool, s.value, buffer, seen)) return true;
-  }
-  return false;
+  bool found = false;
+  const auto look = [&](ExprId, const loop::ExprNode& n) {
+    found = found || (n.op == loop::Op::kLoad && static_cast<uint32_t>(n.imm) == buffer);
+    return !found;
+  };
+  loop::Walk walk(c.kernel->pool);
+  walk(packed_operand(c, !of_a).value, look);
+  for (const loop::Store& s : c.kernel->stores) walk(s.value, look);
+  return found;
 }
 
 bool depends_on_batch(const lower::Contraction& c, bool of_a, size_t i) {

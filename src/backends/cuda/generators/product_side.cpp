@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <unordered_set>
 #include <utility>
 
 #include "backends/cuda/generators/product_runs.h"
 #include "base/status.h"
 #include "loop/renamed.h"
+#include "loop/walk.h"
 
 namespace pyc::cuda {
 namespace {
@@ -56,11 +55,7 @@ bool ProductSide::rows_lie_closer(ExprId value) const {
   const loop::Pool& pool = emitter_.pool_;
   int64_t by_row = std::numeric_limits<int64_t>::max();
   int64_t by_k = std::numeric_limits<int64_t>::max();
-  std::unordered_set<ExprId> seen;
-  const std::function<void(ExprId)> visit = [&](ExprId e) {
-    if (e == kNone || !seen.insert(e).second) return;
-    const loop::ExprNode& n = pool.node(e);
-    for (const ExprId o : {n.a, n.b, n.c}) visit(o);
+  loop::Walk{pool}(value, [&](ExprId, const loop::ExprNode& n) {
     if (n.op != loop::Op::kLoad) return;
     for (const auto& [atom, c] : loop::affine_of(pool, n.a).terms) {
       const int64_t stride = std::abs(c);
@@ -69,8 +64,7 @@ bool ProductSide::rows_lie_closer(ExprId value) const {
       }
       if (loop::depends_on(pool, atom, shape_.k)) by_k = std::min(by_k, stride);
     }
-  };
-  visit(value);
+  });
   return by_row <= by_k;
 }
 

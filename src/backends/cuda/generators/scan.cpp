@@ -41,20 +41,6 @@ bool is_plain_cumsum(const ir::Node& node) {
   return !is_set("exclusive") && !is_set("reverse");
 }
 
-// Whether `offset` counts rows of the loop one after the other, as the points are counted.
-bool counts_rows(const loop::Kernel& kernel, const loop::Loop& l, loop::ExprId offset) {
-  const loop::Affine sum = loop::affine_of(kernel.pool, offset);
-  size_t known = 1;
-  if (sum.constant != 0 || sum.coefficient(kernel.pool, l.var) != 1) return false;
-  int64_t stride = l.extent;
-  for (size_t i = kernel.parallel.size(); i-- > 0;) {
-    if (sum.coefficient(kernel.pool, kernel.parallel[i]) != stride) return false;
-    stride *= kernel.pool.var_info(kernel.parallel[i]).extent;
-    ++known;
-  }
-  return known == sum.terms.size();
-}
-
 std::optional<ScanRows> scan_rows(const lower::Group& group) {
   const loop::Kernel& kernel = group.kernel;
   if (kernel.body.size() != 1 || kernel.body[0].kind != loop::StmtKind::kLoop) return std::nullopt;

@@ -8,6 +8,7 @@
 #include "backends/cuda/c_types.h"
 #include "backends/cuda/forms.h"
 #include "loop/function.h"
+#include "loop/walk.h"
 
 namespace pyc::cuda {
 namespace {
@@ -138,21 +139,13 @@ class Bringer {
   // so, its channels do not.
   bool neighbours_in_rows(const WgmmaSide& s) const {
     if (s.var == kNone) return false;
-    std::vector<ExprId> open = {s.value};
-    std::vector<bool> seen(b_.kernel.pool.size(), false);
-    while (!open.empty()) {
-      const ExprId e = open.back();
-      open.pop_back();
-      if (e == kNone || seen[e]) continue;
-      seen[e] = true;
-      const loop::ExprNode& n = b_.kernel.pool.node(e);
-      if (n.op == loop::Op::kLoad &&
-          loop::affine_of(b_.kernel.pool, n.a).coefficient(b_.kernel.pool, c_.k_var) == 1) {
-        return false;
-      }
-      open.insert(open.end(), {n.a, n.b, n.c});
-    }
-    return true;
+    const loop::Pool& pool = b_.kernel.pool;
+    bool along_k = false;
+    loop::Walk{pool}(s.value, [&](ExprId, const loop::ExprNode& n) {
+      if (n.op != loop::Op::kLoad) return;
+      along_k = along_k || loop::affine_of(pool, n.a).coefficient(pool, c_.k_var) == 1;
+    });
+    return !along_k;
   }
 
   // What is not there is read nowhere, and its address is one of the buffer's. The row and all

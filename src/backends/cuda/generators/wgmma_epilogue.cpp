@@ -6,6 +6,7 @@
 
 #include "backends/cuda/forms.h"
 #include "backends/cuda/neighbours.h"
+#include "loop/walk.h"
 
 namespace pyc::cuda {
 namespace {
@@ -49,18 +50,13 @@ int64_t pieces_of_block(const WgmmaTile& tile) {
 
 // All that stored values are made of, but for places.
 std::vector<ExprId> stored_expressions(const loop::Kernel& kernel) {
-  std::vector<ExprId> open;
-  for (const loop::Store& s : kernel.stores) open.push_back(s.value);
-  std::vector<bool> seen(kernel.pool.size(), false);
   std::vector<ExprId> out;
-  while (!open.empty()) {
-    const ExprId e = open.back();
-    open.pop_back();
-    if (e == kNone || seen[e]) continue;
-    seen[e] = true;
-    out.push_back(e);
-    const loop::ExprNode& n = kernel.pool.node(e);
-    if (n.op != loop::Op::kLoad) open.insert(open.end(), {n.a, n.b, n.c});
+  loop::Walk walk(kernel.pool);
+  for (const loop::Store& s : kernel.stores) {
+    walk(s.value, [&](ExprId e, const loop::ExprNode& n) {
+      out.push_back(e);
+      return n.op != loop::Op::kLoad;
+    });
   }
   return out;
 }
