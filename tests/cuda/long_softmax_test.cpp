@@ -4,7 +4,9 @@
 #include <string>
 
 #include "backends/cuda/kernel_generator.h"
+#include "backends/cuda/nvrtc.h"
 #include "base/convert.h"
+#include "cuda/cubin_facts.h"
 #include "cuda/models_on_fake.h"
 #include "driver/compile.h"
 #include "lower/lower.h"
@@ -133,6 +135,30 @@ TEST(CudaLongSoftmaxChoice, IsForNothingElse) {
   EXPECT_EQ(
       candidate_of("graph @g(%x: bf16[262144,64]) -> (%y) {\n  %y = softmax(%x) {axis=0}\n}\n"),
       "");
+}
+
+// A value that fell out of registers would be read and written for every row.
+TEST(CudaLongSoftmaxCubins, EverythingStaysInRegisters) {
+  const auto nvrtc = cuda::Nvrtc::load();
+  if (!nvrtc.ok()) GTEST_SKIP() << "NOT RUN: " << nvrtc.status().message();
+  for (const Rows& r : {Rows{DType::kBF16, 512, 262144}, Rows{DType::kBF16, 512, 196608},
+                        Rows{DType::kF16, 512, 262144}}) {
+    const auto graph = driver::parse_model(r.graph());
+    ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+    const ir::VerifiedGraph verified = canonical(*graph);
+    const auto lowered = lower::lower_graph(verified, {});
+    ASSERT_TRUE(lowered.ok()) << lowered.status().to_string();
+    ASSERT_EQ(lowered->groups.size(), 1U);
+    const auto found = cuda::generator_long_softmax().candidates(*verified, lowered->groups[0]);
+    ASSERT_EQ(found.size(), 1U);
+    const auto& plan = dynamic_cast<const cuda::CudaPlan&>(*found[0].plan);
+    const cuda::KernelText* const kernels[] = {&plan.parts[0].kernel};
+    const auto image = (*nvrtc)->cubin(cuda::unit_text(cuda::cuda_dialect(), kernels), "sm_90a");
+    ASSERT_TRUE(image.ok()) << image.status().to_string();
+    const CubinFacts facts = facts_of(*image);
+    EXPECT_GT(facts.registers, 64U) << r.graph();
+    EXPECT_EQ(facts.frame_bytes, 0U) << r.graph();
+  }
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace pyc::tool {
 
-// What the device reaches at best, measured with PyC's own kernels: a square matrix product, and a
-// pass over more memory than caches hold.
+// What the device reaches at best, measured with PyC's own kernels: the better of two square matrix
+// products, and a pass over more memory than caches hold.
 struct Roofs {
   double flops_per_ns = 0.0;
   double bytes_per_ns = 0.0;
