@@ -430,7 +430,8 @@ TEST(CpuMatmul, FullPanelsAreWide) {
 }
 
 // Long rows are copied to scratch a segment at a time, where B is packed when the model is compiled
-// and segments are whole, else packed by a step of their own (aarch64) or read in place (x86).
+// and segments are whole, else packed by a step of their own (aarch64) or read in place (x86). On
+// x86 rows that do not fall into the same sets of the cache go by segments where they lie.
 // Tiles of two heights, several blocks of rows and columns, groups of panels that are not alike, a
 // rest of k, batches that share A and that do not.
 TEST(CpuMatmul, LongRowsGoBySegment) {
@@ -438,7 +439,9 @@ TEST(CpuMatmul, LongRowsGoBySegment) {
     check({.m = 9, .n = 260, .k = k, .epilogue = Epilogue::kBias}, {4, 8, 16}, {1, 3});
     check({.m = 4, .n = 256, .k = k, .b_constant = false}, {4}, {2});
   }
-  check({.m = 61, .n = 200, .k = 2304, .epilogue = Epilogue::kTwoOutputs}, {4}, {1, 2});
+  check({.m = 61, .n = 200, .k = 2304, .epilogue = Epilogue::kTwoOutputs}, {4, 8, 16}, {1, 2});
+  check({.m = 9, .n = 64, .k = 2304}, {8, 16}, {1, 3});
+  check({.m = 13, .n = 325, .k = 2304, .batch = {3}, .b_shared = true}, {16}, {2});
   check({.m = 13, .n = 805, .k = 2048, .epilogue = Epilogue::kBias}, {8, 16}, {1, 3, 7});
   check({.m = 61, .n = 528, .k = 2048, .batch = {2}, .b_shared = true}, {8, 16}, {1, 5});
   check({.m = 5, .n = 130, .k = 2048, .batch = {2, 2}, .a_shared = true}, {4}, {2});
@@ -453,10 +456,10 @@ TEST(CpuMatmul, LongRowsGoBySegment) {
   const auto plan = [](const Case& c, const CodegenTarget& target) {
     const lower::Group group = GroupMaker(c).make();
     const MatmulPlan made = plan_matmul(group, {.b = c.b_constant}, target, 2);
-    EXPECT_TRUE(!made.by_segment() || matmul_needs(group, made).workspace_bytes == 0);
+    EXPECT_TRUE(!made.by_segment || matmul_needs(group, made).workspace_bytes == 0);
     return made;
   };
-  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, neon).rows, Rows::kBySegment);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, neon).rows, Rows::kSegmentCopied);
   EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2049}, neon).rows, Rows::kPackedAtRun);
   EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048, .b_constant = false}, neon).rows,
             Rows::kPackedAtRun);
@@ -464,13 +467,20 @@ TEST(CpuMatmul, LongRowsGoBySegment) {
   EXPECT_EQ(plan({.m = 1, .n = 260, .k = 2048}, neon).rows, Rows::kInPlace);
   EXPECT_EQ(plan({.m = 9, .n = 24, .k = 2048}, neon).rows, Rows::kInPlace);
   const CodegenTarget avx512 = CodegenTarget::x86_avx512();
-  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, avx512).rows, Rows::kBySegment);
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2048}, avx512).rows, Rows::kSegmentCopied);
   EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2049}, avx512).rows, Rows::kInPlace);
   EXPECT_EQ(plan({.m = 9, .n = 224, .k = 2048}, avx512).rows, Rows::kInPlace);
+  EXPECT_FALSE(plan({.m = 9, .n = 224, .k = 2048}, avx512).by_segment);
+  for (const int64_t n : {64, 260}) {
+    EXPECT_EQ(plan({.m = 9, .n = n, .k = 2304}, avx512).rows, Rows::kInPlace);
+    EXPECT_TRUE(plan({.m = 9, .n = n, .k = 2304}, avx512).by_segment);
+    EXPECT_FALSE(plan({.m = 9, .n = n, .k = 2305}, avx512).by_segment);
+  }
+  EXPECT_EQ(plan({.m = 9, .n = 260, .k = 2304}, neon).rows, Rows::kSegmentCopied);
   // One thread packs them, unless memory goes first.
   const lower::Group group = GroupMaker({.m = 9, .n = 260, .k = 2048}).make();
   EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1).rows, Rows::kPackedAtRun);
-  EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1, false).rows, Rows::kBySegment);
+  EXPECT_EQ(plan_matmul(group, {.b = true}, neon, 1, false).rows, Rows::kSegmentCopied);
   // What a task's totals take has a bound, however many rows and columns there are, and groups of
   // panels do not depend on rows or threads.
   for (const int64_t m : {32, 197, 3000}) {

@@ -215,6 +215,17 @@ TEST(CpuConvolution, LongWindowsHaveTallTiles) {
   for (const ConvShape& s : shapes) expect_tiles(conv_text(s), {16}, {1, 2}, "computed_operands");
 }
 
+// So many taps, in whole segments, that windows which are evaluated once go through the panels
+// segment by segment on x86: tiles of one height and of two, groups of panels that are not alike.
+TEST(CpuConvolution, LongWindowsGoBySegment) {
+  const ConvShape shapes[] = {
+      {30, 1, 256, 96, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {52, 1, 256, 330, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+  };
+  for (const ConvShape& s : shapes)
+    expect_tiles(conv_text(s), {8, 16}, {1, 2}, "computed_operands");
+}
+
 TEST(CpuConvolution, SkippedTermsNeedFiniteConstants) {
   ConvShape s{1, 1, 2, 4, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
   s.constant = false;

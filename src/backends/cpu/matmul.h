@@ -24,11 +24,11 @@
 // transposed A, as the gradients of weights are).
 //
 // Long rows of a constant B (on aarch64 with several threads): a task walks the segments of k, for
-// each the tiles of its rows, and for each of these its panels. A tile's rows of one segment are
-// copied to scratch, where they stay in the first-level cache for all panels, and the totals of all
-// its tiles lie in scratch between segments. B is packed in groups of panels, each segment by
-// segment, so that what a task reads lies together: strips of panels a power of two apart would
-// fall into the same sets of the cache.
+// each the tiles of its rows, and for each of these its panels. The totals of all its tiles lie in
+// scratch between segments. On aarch64, and where rows fall into the same sets of the cache, a
+// tile's rows of one segment are copied to scratch first. B is packed in groups of panels, each
+// segment by segment, so that what a task reads lies together: strips of panels a power of two
+// apart would fall into the same sets too.
 
 #include <cstdint>
 #include <string>
@@ -45,6 +45,10 @@ namespace pyc::cpu {
 // Steps of k whose fma chain is one segment.
 inline constexpr int64_t kMatmulSegment = 256;
 
+// Rows a multiple of half a page apart, in elements of 32 bits, fall into one or two sets of the
+// first-level cache.
+inline constexpr int64_t kHalfPage = 512;
+
 // A tile register of AMX: so many rows, each of 16 elements of 32 bits.
 inline constexpr int kAmxRows = 16;
 inline constexpr int kAmxColumns = 16;
@@ -59,12 +63,12 @@ struct MatmulPlan {
     kInPlace,       // read where it lies
   };
   enum class Rows : uint8_t {
-    kPackedAhead,  // a constant, packed by pack_a when the model is compiled
-    kPackedAtRun,  // copied or evaluated by a step of its own into the workspace
-    kInPlace,      // k lies together
-    kBySegment,    // whole segments of each tile are copied to scratch, by each task
-    kCopied,       // each tile's rows are copied to scratch, by their strides
-    kComputed,     // or evaluated into it
+    kPackedAhead,    // a constant, packed by pack_a when the model is compiled
+    kPackedAtRun,    // copied or evaluated by a step of its own into the workspace
+    kInPlace,        // k lies together
+    kSegmentCopied,  // by segment: whole segments of each tile are copied to scratch
+    kCopied,         // each tile's rows are copied to scratch, by their strides
+    kComputed,       // or evaluated into it
   };
 
   // How bytes of an operand are packed.
@@ -108,6 +112,10 @@ struct MatmulPlan {
   int64_t a_workspace = 0;
   int64_t a_parts = 1;  // of k, in which a step packs each tile's rows
 
+  // A task walks the segments of k, for each its tiles of rows, for each of these its panels; else
+  // its tiles, for each its panels, each with all of k.
+  bool by_segment = false;
+
   Weights weights = Weights::kPackedAhead;
   uint32_t b_slot = 0;         // the matmul step's operand that is B as the tiles read it
   int64_t b_matrices = 1;      // distinct ones
@@ -146,11 +154,9 @@ struct MatmulPlan {
   // is broadcast from memory each row by itself, which takes fewer instructions to write.
   bool a_packed() const { return rows != Rows::kInPlace; }
   bool rows_apart() const { return a_packed() && !a_by_lanes && !of_bytes(); }
-  // What a packed row of f32 takes. Rows a multiple of half a page apart would fall into one or two
-  // sets of the first-level cache.
+  // What a packed row of f32 takes.
   int64_t row_room() const {
-    constexpr int64_t kHalfPage = 512;  // elements
-    const int64_t elements = by_segment() ? kMatmulSegment : padded_k();
+    const int64_t elements = rows == Rows::kSegmentCopied ? kMatmulSegment : padded_k();
     const bool spread = rows_apart() && elements % kHalfPage == 0;
     return elements + (spread ? kLine / 4 : 0);
   }
@@ -162,10 +168,12 @@ struct MatmulPlan {
     if (!of_bytes()) return tile_rows * row_room();
     return packed_rows(tile_rows) * (padded_k() + (a_form.sums ? 1 : 0));
   }
-  bool by_segment() const { return rows == Rows::kBySegment; }
   int64_t tile_elements() const { return int64_t{tile_rows} * tile_columns; }
-  // By segment: where in a thread's scratch the totals of a task's tiles begin, in elements.
-  int64_t totals_scratch() const { return in_lines(a_tile_elements() * 4) / 4; }
+  // By segment: where in a thread's scratch the totals of a task's tiles begin, in elements, behind
+  // the rows that are copied.
+  int64_t totals_scratch() const {
+    return rows == Rows::kSegmentCopied ? in_lines(a_tile_elements() * 4) / 4 : 0;
+  }
   // The most tiles of rows, and panels, that a task has.
   int64_t task_tiles() const { return (row_tiles + m_blocks - 1) / m_blocks; }
   int64_t task_panels() const { return (panels + n_blocks - 1) / n_blocks; }

@@ -118,7 +118,7 @@ runtime::Parameter pack_b(const MatmulPlan& plan, const lower::Contraction& cont
   if (buffer == nullptr || !source.ok()) return {};
   auto* out = reinterpret_cast<float*>(buffer->data());
   for (const int64_t matrix : source.matrices()) {
-    const int64_t depth = plan.by_segment() ? kMatmulSegment : plan.k;
+    const int64_t depth = plan.by_segment ? kMatmulSegment : plan.k;
     for (int64_t group = 0; group < plan.b_groups; ++group) {
       const int64_t first = group * plan.panels / plan.b_groups;
       const int64_t end = (group + 1) * plan.panels / plan.b_groups;

@@ -28,6 +28,9 @@ constexpr int64_t kLargeBytes = 512 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
 
+// What a panel that stays near costs a task beside its tiles, in tiles.
+constexpr double kNearPanel = 0.1;
+
 // What long rows are, and what is done with them.
 struct LongRows {
   // From this length on, the rows of a tile do not stay in the first-level cache: where they lie,
@@ -37,8 +40,11 @@ struct LongRows {
   int64_t panels;
   // What a task that goes by segments may have for the totals of its tiles.
   int64_t totals_bytes;
-  // What copying a tile's rows costs against a tile.
+  // What copying a tile's rows costs against a tile, and a panel that comes from afar, segment by
+  // segment. With 0.1 for the latter, tasks of two threads on x86 had few tiles, and long products
+  // took 1.15 times as long.
   double copied;
+  double panel;
   // One thread is faster by 6 to 12 % with rows packed in a step of their own, two are not
   // (decision 0068). Where they do not go by segments they are so too.
   bool may_gather;
@@ -47,8 +53,8 @@ struct LongRows {
 // On x86 the larger part of the gain is that a panel's segment and the one to come stay in the
 // second-level cache; rows of 768 lost 4 % (decision 0092).
 LongRows long_rows(const CodegenTarget& target) {
-  if (target.is_aarch64()) return {2048, 16, 32 << 10, 0.5, true};
-  return {2048, 8, 128 << 10, 0.1, false};
+  if (target.is_aarch64()) return {2048, 16, 32 << 10, 0.5, kNearPanel, true};
+  return {2048, 8, 128 << 10, 0.1, 0.5, false};
 }
 
 // What tiles take that read long rows where they lie, beside those that read packed ones.
@@ -167,7 +173,7 @@ void choose_weights(const lower::Group& group, bool constant, int threads, Matmu
 void choose_streams(const CodegenTarget& target, MatmulPlan& p) {
   const bool far = 4 * p.n * p.k > kLargeBytes;
   if (!target.is_aarch64() || p.of_bytes() || p.tile_rows > 1 || !far ||
-      p.weights != MatmulPlan::Weights::kPackedAhead || p.by_segment()) {
+      p.weights != MatmulPlan::Weights::kPackedAhead || p.by_segment) {
     return;
   }
   constexpr int kLineFloats = MatmulPlan::kLine / 4;
@@ -187,7 +193,7 @@ void place_weights(const lower::Contraction& c, bool in_groups, MatmulPlan& p) {
   const int64_t matrix = p.panels * p.b_panel_stride;
   p.b_matrices = batch_strides(c, c.b, matrix, p.b_batch_strides);
   p.packed_bytes = p.b_matrices * matrix * 4;
-  if (!p.by_segment()) return;
+  if (!p.by_segment) return;
   p.b_panel_stride = kMatmulSegment * p.tile_columns;
   if (in_groups)
     p.b_groups = ceil_div(p.panels, std::max<int64_t>(1, kBlockBytes / (4 * p.b_panel_stride)));
@@ -232,11 +238,11 @@ bool gains_by_packed_rows(const CodegenTarget& target, const MatmulPlan& p) {
   return has_long_rows(target, p) && p.tile_rows > 2 && p.panels >= long_rows(target).panels;
 }
 
-// Whether they are packed by each task, a segment at a time: B is packed likewise when the model is
+// Whether a task may go through long rows by segments: B is packed likewise when the model is
 // compiled, and all segments are whole.
-bool goes_by_segment(const CodegenTarget& target, const MatmulPlan& p) {
-  return gains_by_packed_rows(target, p) && p.weights == MatmulPlan::Weights::kPackedAhead &&
-         p.k % kMatmulSegment == 0;
+bool walks_segments(const CodegenTarget& target, const MatmulPlan& p) {
+  return !p.of_bytes() && p.weights == MatmulPlan::Weights::kPackedAhead &&
+         p.k >= long_rows(target).least && p.k % kMatmulSegment == 0;
 }
 
 // Whether rows that lie in memory are packed in a step of their own: long ones, and those whose k
@@ -257,7 +263,7 @@ void gather_rows(const lower::Group& group, MatmulPlan& p) {
 }
 
 void choose_scratch(MatmulPlan& p) {
-  if (p.by_segment()) {
+  if (p.by_segment) {
     p.scratch_bytes =
         4 * (p.totals_scratch() + p.task_tiles() * p.task_panels() * p.tile_elements());
   }
@@ -271,7 +277,7 @@ void choose_scratch(MatmulPlan& p) {
 
 // The number of blocks in m and n whose busiest thread has least to do.
 void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes, MatmulPlan& p) {
-  const bool by_segment = p.by_segment();
+  const bool by_segment = p.by_segment;
   const LongRows rows = long_rows(target);
   const int64_t panel_bytes = (by_segment ? kMatmulSegment : p.k) * p.tile_columns * 4;
   const int64_t panels_per_block = std::max<int64_t>(1, block_bytes / panel_bytes);
@@ -281,8 +287,10 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
   const int64_t fewest = ceil_div(computed ? 1 : near, p.b_groups) * p.b_groups;
   const int64_t most_columns = std::min(p.panels, std::max(near, fewest) + kMostTasks * threads);
   const double faster = p.unit == ByteUnit::kAmx ? kAmxFaster : 1.0;
+  const bool copied = p.rows == MatmulPlan::Rows::kSegmentCopied;
   const double rows_cost =
-      computed ? faster * kComputedRows / p.tile_columns : (by_segment ? rows.copied : 0.05);
+      computed ? faster * kComputedRows / p.tile_columns : (copied ? rows.copied : 0.05);
+  const double panel_cost = by_segment ? rows.panel : kNearPanel;
   double best = std::numeric_limits<double>::max();
   const double tile_ns =
       2.0 * static_cast<double>(p.tile_elements() * p.k) / (faster * tile_flops_per_ns(target));
@@ -304,7 +312,7 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
       if (by_segment && totals > static_cast<double>(rows.totals_bytes)) continue;
       // In units of one tile over the whole k; reading A and B anew costs a little each.
       const double far = panels > static_cast<double>(panels_per_block) ? kFarPanels : 1.0;
-      const double task = tiles * panels * far + rows_cost * tiles + 0.1 * panels + overhead;
+      const double task = tiles * panels * far + rows_cost * tiles + panel_cost * panels + overhead;
       const double share = static_cast<double>(tasks) / threads;
       const double piece = threads > 1 ? std::max(1.0, kLeastPiece * share) : 0.0;
       const double time =
@@ -386,8 +394,9 @@ class Planner {
 
   std::vector<Tile> tiles() const {
     // On aarch64 nothing speaks for other tiles then.
+    const bool lie = sizes_.rows == MatmulPlan::Rows::kInPlace || sizes_.a_placed();
     const bool by_segment = !target_.is_aarch64() && constants_.b &&
-                            has_long_rows(target_, sizes_) && sizes_.k % kMatmulSegment == 0;
+                            walks_segments(target_, sizes_) && (lie || should_gather());
     return likely_tiles(target_, sizes_, threads_, by_segment);
   }
 
@@ -420,12 +429,12 @@ class Planner {
     take_tile(target_, tile, p);
     choose_weights(group_, constants_.b, threads_, p);
     const bool lean = threads_ > 1 || !pack_rows || !long_rows(target_).may_gather;
-    if (lean && goes_by_segment(target_, p)) p.rows = MatmulPlan::Rows::kBySegment;
-    if (pack_rows && rows_are_gathered(target_, p)) gather_rows(group_, p);
     if (pack_rows && gather && gathers_computed()) {
       gather_rows(group_, p);
       p.name += "_rows";
     }
+    choose_segments(lean, p);
+    if (pack_rows && !p.by_segment && rows_are_gathered(target_, p)) gather_rows(group_, p);
     if (bytes_) choose_byte_forms(c, p);
     choose_streams(target_, p);
     // Not measured on aarch64.
@@ -438,7 +447,7 @@ class Planner {
     // last panels in the cache: 100 of them over 4 MiB took 0.7 of the time on Granite Rapids. Each
     // thread has its part then, none of which another begins.
     p.both_ways = p.weights == MatmulPlan::Weights::kPackedAhead && p.packed_bytes > kLargeBytes &&
-                  p.row_tiles == 1 && !p.by_segment();
+                  p.row_tiles == 1 && !p.by_segment;
     if (p.both_ways && threads_ > 1 && p.packed_bytes <= threads_ * kPrivateBytes) {
       p.n_blocks = std::min<int64_t>(p.panels, threads_);
     }
@@ -455,6 +464,20 @@ class Planner {
   }
 
  private:
+  // Goes through long rows by segments where that gains. On x86 rows that lie well are not copied.
+  void choose_segments(bool lean, MatmulPlan& p) const {
+    using Rows = MatmulPlan::Rows;
+    if (!walks_segments(target_, p) || p.tile_rows <= 2) return;
+    const bool in_place = p.rows == Rows::kInPlace;
+    const bool collide = in_place && group_.contraction->a.row_stride % kHalfPage == 0;
+    if (!target_.is_aarch64() && (p.a_placed() || in_place) && !collide) {
+      p.by_segment = true;
+    } else if (lean && gains_by_packed_rows(target_, p)) {
+      p.rows = Rows::kSegmentCopied;
+      p.by_segment = true;
+    }
+  }
+
   // Whether the rows of a tile that lie where they are had better be fetched.
   bool fetches_rows(const MatmulPlan& p) const {
     const bool together = !bytes_ && p.rows == MatmulPlan::Rows::kInPlace && p.tile_rows >= 4 &&
@@ -516,7 +539,7 @@ lower::KernelNeeds matmul_needs(const lower::Group& group, const MatmulPlan& pla
   needs.read_first = packed_first(c, plan);
   if (plan.weights == MatmulPlan::Weights::kPackedAhead) {
     std::string by_segment;
-    if (plan.by_segment()) by_segment = fmt::format(" by segment in {}", plan.b_groups);
+    if (plan.by_segment) by_segment = fmt::format(" by segment in {}", plan.b_groups);
     needs.packed.push_back(
         {group.buffer_values[c.b.buffer], MatmulPlan::in_lines(plan.packed_bytes),
          fmt::format("{} panels of {} columns{}{} of {}", byte_form_text(plan, plan.b_form),
@@ -554,8 +577,8 @@ double matmul_cost_ns(const lower::Group& group, const MatmulPlan& plan,
   const double share = rounds / tasks;
   const double bytes = static_cast<double>(group.bytes);
   double ns = std::max(flops * share / rate, bytes * share / kBytesPerNs);
-  if (gains_by_packed_rows(target, plan)) ns *= kLongRowsFactor;
-  if (plan.by_segment()) {
+  if (!plan.by_segment && gains_by_packed_rows(target, plan)) ns *= kLongRowsFactor;
+  if (plan.rows == MatmulPlan::Rows::kSegmentCopied) {
     ns *= 1.0 + long_rows(target).copied / static_cast<double>(plan.task_panels());
   }
   ns += rounds * kTaskOverheadNs + step_overhead_ns(plan.tasks(), threads);
@@ -638,9 +661,10 @@ std::vector<MatmulStep> matmul_steps(const lower::Group& group, const MatmulPlan
 }
 
 std::string matmul_key(const MatmulPlan& plan, const std::string& kernel_text) {
-  return fmt::format("{} {}x{} blocks {} {} pack {} in {} {}\n{}", plan.name, plan.row_tiles,
-                     plan.panels, plan.m_blocks, plan.n_blocks, static_cast<int>(plan.rows),
-                     plan.a_parts, static_cast<int>(plan.weights), kernel_text);
+  return fmt::format("{} {}x{} blocks {} {} pack {} in {} {} by segment {}\n{}", plan.name,
+                     plan.row_tiles, plan.panels, plan.m_blocks, plan.n_blocks,
+                     static_cast<int>(plan.rows), plan.a_parts, static_cast<int>(plan.weights),
+                     plan.by_segment, kernel_text);
 }
 
 }  // namespace pyc::cpu

@@ -85,7 +85,7 @@ std::vector<Tile> possible_tiles(const CodegenTarget& target, const MatmulPlan& 
   const Registers r = registers_of(target);
   const int64_t depth = by_segment ? kMatmulSegment : p.k;
   const bool wide = takes_wide_tiles(r, p);
-  const bool tall = takes_tall_tiles(r, p);
+  const bool tall = !by_segment && takes_tall_tiles(r, p);
   const bool in_twos = p.unit == ByteUnit::kMmla;
   const int unit = std::max(r.native_lanes, target.lanes);
   std::vector<Tile> out;

@@ -57,7 +57,8 @@ class DriverWriter {
   void tiles(const Task& task);
   // The panels of a tile one after the other, from either end.
   void panel_by_panel(const Task& task, int rows, Value* row, Value* a);
-  // The same by segments: scratch has the tile's part of the rows, then the task's totals.
+  // The same by segments: scratch has the tile's part of the rows, where they are copied, then the
+  // task's totals.
   void segments(const Task& task);
   void call_tile(const Task& task, int rows, Value* row, Value* a, Value* b,
                  std::vector<Value*> more = {});
@@ -104,7 +105,7 @@ Value* DriverWriter::first_row(Value* tile) {
 void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
   if (p_.scratch_bytes > 0) scratch_ = field(offsetof(pyc_kernel_args, scratch));
-  if (p_.by_segment()) totals_ = flow_.at(scratch_, p_.totals_scratch());
+  if (p_.by_segment) totals_ = flow_.at(scratch_, p_.totals_scratch());
   const bool in_tiles = p_.unit == ByteUnit::kAmx;
   if (in_tiles) emit_amx_begin(b_, *f_->getParent());
   Value* begin = f_->getArg(1);
@@ -114,7 +115,7 @@ void DriverWriter::run() {
   };
   flow_.loop(begin, end, 1, false, [&](Value* i) {
     Value* number = backwards_ ? mirrored(i) : i;
-    p_.by_segment() ? segments(task(number)) : tiles(task(number));
+    p_.by_segment ? segments(task(number)) : tiles(task(number));
   });
   if (in_tiles) emit_amx_end(b_);
   b_.CreateRetVoid();
@@ -144,7 +145,7 @@ DriverWriter::Task DriverWriter::task(Value* number) {
   t.column = scaled(panel, p_.tile_columns);
   t.column_end = scaled(panel_end, p_.tile_columns);
   t.b = panels(t, panel, panel_end);
-  if (p_.by_segment()) {
+  if (p_.by_segment) {
     // B begins with its group, and there with its place in the first segment.
     Value* group = b_.CreateUDiv(n_block, flow_.number(p_.n_blocks / p_.b_groups));
     const auto begin = [&](Value* g) {
@@ -195,7 +196,7 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row
       emit_row_copy(s_, b_, rows, flow_.at(task.a, scaled(row, c_.a.row_stride)), scratch_);
       return scratch_;
     case MatmulPlan::Rows::kComputed:
-    case MatmulPlan::Rows::kBySegment:
+    case MatmulPlan::Rows::kSegmentCopied:
       break;
   }
   std::vector<Value*> args = {table_, scratch_, row};
@@ -254,10 +255,14 @@ void DriverWriter::segments(const Task& task) {
     Value* b = flow_.at(task.b, b_.CreateMul(segment, task.segment));
     each_tile(task, [&](int rows, Value* tile) {
       Value* row = first_row(tile);
-      Value* a = flow_.at(task.a, scaled(row, c_.a.row_stride));
-      emit_segment_copy(s_, b_, rows, flow_.at(a, scaled(segment, kMatmulSegment)), scratch_);
+      const int64_t apart = p_.a_placed() ? p_.row_room() : c_.a.row_stride;
+      Value* a = flow_.at(flow_.at(task.a, scaled(row, apart)), scaled(segment, kMatmulSegment));
+      if (p_.rows == MatmulPlan::Rows::kSegmentCopied) {
+        emit_segment_copy(s_, b_, rows, a, scratch_);
+        a = scratch_;
+      }
       Value* totals = flow_.at(totals_, b_.CreateMul(b_.CreateSub(tile, task.tile), tile_panels));
-      call_tile(task, rows, row, scratch_, b, {segment, totals, task.segment});
+      call_tile(task, rows, row, a, b, {segment, totals, task.segment});
     });
   });
 }

@@ -188,7 +188,7 @@ void TileWriter::run() {
   for (size_t i = 0; i < c_.batch_vars.size(); ++i) {
     ex_.bind(c_.batch_vars[i], arg(static_cast<unsigned>(6 + i)));
   }
-  Value* totals = p_.by_segment()
+  Value* totals = p_.by_segment
                       ? task_totals()
                       : ex_.stack_slot(b_.getFloatTy(), p_.packed_rows(rows_) * p_.tile_columns);
   ex_.here();
@@ -202,7 +202,7 @@ void TileWriter::run() {
                panel_ = at[0];
                tile_ = at[1];
                Value* next = flow_.at(at[0], p_.b_panel_stride);
-               if (!p_.by_segment()) {
+               if (!p_.by_segment) {
                  panel(column, at[0]);
                  return State{next, at[1]};
                }
@@ -228,7 +228,7 @@ void TileWriter::plan_fetches() {
   Value* from = b_.CreateMul(b_.CreateMul(fetch_stream_, flow_.index(fetch_lines_)), tile);
   // May lie beyond B, so that it must not be called in bounds.
   fetched_ = b_.CreateGEP(b_.getFloatTy(), b_panels(),
-                          b_.CreateAdd(p_.by_segment() ? next_segment() : block, from));
+                          b_.CreateAdd(p_.by_segment ? next_segment() : block, from));
 }
 
 void TileWriter::fetch(Value* at, uint32_t locality) {
@@ -584,7 +584,7 @@ llvm::Function* emit_matmul_tile(const MatmulSource& source, llvm::Module& modul
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   std::vector<llvm::Type*> types(3, pointer);
   types.resize(6 + source.contraction().batch_vars.size(), i64);
-  if (source.plan.by_segment()) types.insert(types.end(), {i64, pointer, i64});
+  if (source.plan.by_segment) types.insert(types.end(), {i64, pointer, i64});
   add_dims_type(source.traits.numbers, context, types);
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
   auto* f = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
