@@ -75,23 +75,66 @@ AttentionRun run_attention(const std::string& text, const CompileOptions& option
   return out;
 }
 
+// By the kernel of attention, with the reference's bits.
+void expect_attention(const std::string& text, std::initializer_list<int> lanes) {
+  CompileOptions options;
+  options.device = "reference";
+  const std::string expected = run_attention(text, options).digest;
+  options.device = "cpu";
+  options.kernels = {"loop_generic", "loop_pairs"};
+  for (const int l : lanes) {
+    for (const int threads : {1, 3}) {
+      options.lanes = l;
+      options.threads = threads;
+      const AttentionRun ran = run_attention(text, options);
+      EXPECT_EQ(ran.digest, expected) << text << l << " lanes, " << threads << " threads";
+      EXPECT_TRUE(ran.kernel.starts_with("f32_attention__")) << text;
+    }
+  }
+}
+
 TEST(CpuAttention, HasTheBitsOfTheReference) {
   for (const AttentionShape& shape : kAttentionShapes) {
-    const std::string text = attention_text(shape);
-    CompileOptions options;
-    options.device = "reference";
-    const std::string expected = run_attention(text, options).digest;
-    options.device = "cpu";
-    options.kernels = {"loop_generic", "loop_pairs"};
-    for (const int lanes : {4, 8, 16}) {
-      for (const int threads : {1, 3}) {
-        options.lanes = lanes;
-        options.threads = threads;
-        const AttentionRun ran = run_attention(text, options);
-        EXPECT_EQ(ran.digest, expected) << text << lanes << " lanes, " << threads << " threads";
-        EXPECT_TRUE(ran.kernel.starts_with("f32_attention__")) << text;
+    expect_attention(attention_text(shape), {4, 8, 16});
+  }
+}
+
+// Tasks of sixteen and more queries on AVX-512, which find maxima and sums of eight rows side by
+// side: blocks that fill no 64 scores, no vector, and less than one; a last task that begins among
+// the rows of the one before.
+TEST(CpuAttention, ManyQueries) {
+  constexpr AttentionShape kShapes[] = {
+      {1, 1, 2, 64, 128, 8, 16},
+      {1, 1, 1, 70, 15, 4, 5},
+      {1, 2, 1, 65, 92, 6, 40, "", ", causal=true"},
+      {1, 1, 1, 81, 231, 4, 33, "bool[81,231]"},
+      {1, 1, 1, 1030, 20, 4, 64, "", ", causal=true"},
+      {1, 1, 1, 1024, 130, 3, 65},
+  };
+  for (const AttentionShape& shape : kShapes) expect_attention(attention_text(shape), {16});
+}
+
+// Scores that are NaN, infinite, of either zero, and rows that may attend to nothing.
+TEST(CpuAttention, ScoresThatAreNoNumbers) {
+  constexpr int64_t kQueries = 66;
+  for (const int64_t keys : {64, 131}) {
+    std::string mask;
+    for (int64_t i = 0; i < kQueries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) {
+        const bool here = j == i * 7 % keys;
+        const char* odd[] = {"nan", "inf", "-inf", "-0.0", "0.5"};
+        const char* other = i % 6 == 5 ? "-inf" : "0.0";
+        mask += fmt::format("{}{}", mask.empty() ? "" : ", ", here ? odd[i % 5] : other);
       }
     }
+    expect_attention(
+        fmt::format("graph @g(%q: f32[1,1,{0},4], %k: f32[1,1,{1},4], %v: f32[1,1,{1},9]) -> "
+                    "(%y) {{\n"
+                    "  %m = const f32[{0},{1}] dense({2})\n"
+                    "  %y, %a, %b, %c = attention(%q, %k, %v, %m) {{with=\"mask\", scale=0.3}}\n"
+                    "}}\n",
+                    kQueries, keys, mask),
+        {4, 16});
   }
 }
 

@@ -15,6 +15,14 @@ namespace {
 constexpr int kWeightsAtOnce = 32;
 // Queries of a task; fewer where a head has fewer.
 constexpr int kMostRows = 8;
+// On AVX-512 keys and values come from the second-level cache for each task, so that tasks of more
+// queries read less of them. The last task computes some rows again: with many queries that is
+// little. Scores and results stay in the first-level cache.
+constexpr int kMoreRows = 16;
+constexpr int64_t kForMoreRows = 64;
+constexpr int kManyRows = 24;
+constexpr int64_t kForManyRows = 1024;
+constexpr int64_t kManyRowsColumns = 64;
 // What a block of values may span to be read where it lies.
 constexpr int64_t kNearBytes = 32 << 10;
 // What each of its steps takes at least: one query of a few keys is no faster than the loops.
@@ -31,6 +39,11 @@ Packing packing_of(const AttentionPlan& p, const lower::Attention& a,
   out.batch = a.batch;
   out.batch_strides = x.batch_strides;
   return out;
+}
+
+int most_rows(const lower::Attention& a, const CodegenTarget& target) {
+  if (!target.avx512 || target.lanes != 16 || a.queries < kForMoreRows) return kMostRows;
+  return a.queries >= kForManyRows && a.columns <= kManyRowsColumns ? kManyRows : kMoreRows;
 }
 
 bool is_f32(const std::optional<lower::Attention::Operand>& x) {
@@ -62,14 +75,15 @@ AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& tar
   AttentionPlan p;
   p.lanes = target.lanes;
   p.a_by_lanes = target.is_aarch64();
-  p.rows = static_cast<int>(std::min<int64_t>(kMostRows, a.queries));
+  p.rows = static_cast<int>(std::min<int64_t>(most_rows(a, target), a.queries));
   // Eight rows of two vectors take sixteen registers; where there are no more, four at a time.
   const int unit = std::max(registers.native_lanes, p.lanes);
   p.tile_columns = 2 * unit;
   p.tile_rows = registers.count < 32 && p.rows % 4 == 0 ? 4 : p.rows;
   if (registers.count < 32 && p.tile_rows > 6) p.tile_rows = 1;
+  if (p.rows > kMostRows) p.tile_rows = p.rows / 2;
   p.width = std::max(16, unit);
-  p.weights = p.a_by_lanes ? std::max(kWeightsAtOnce, unit) : p.width;
+  p.weights = p.a_by_lanes || target.avx512 ? std::max(kWeightsAtOnce, unit) : p.width;
   p.row_tasks = (a.queries + p.rows - 1) / p.rows;
   p.name = fmt::format("f32_attention__{}_{}x{}", registers.isa, p.rows, p.tile_columns);
   if (p.lanes != registers.native_lanes) p.name += fmt::format("_l{}", p.lanes);

@@ -23,6 +23,11 @@ using loop::kNone;
 
 constexpr int64_t kLanesOfSum = loop::kTreeLanes;
 
+// Rows whose maxima, and then sums, are found side by side on AVX-512.
+constexpr int kRowsJoined = 8;
+// Scores of a row that are looked at in one go there: as many chains as hide a maximum's latency.
+constexpr int kWideScores = 64;
+
 // Arguments of the function that computes a task:
 //   void rows(ptr buffers, ptr q, ptr k, ptr v, i64 row, i64 first, i64 batch…)
 // Its rows begin at query `row`; those from `first` on are stored, the ones before are another
@@ -44,6 +49,7 @@ class RowsWriter {
     // Of any number of keys as for the most: what is filled up has no weight.
     const int64_t keys = any_size() ? kAttentionBlock : a_.block;
     row_length_ = (keys + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum;
+    joins_rows_ = source.traits.avx512 && p_.rows % kRowsJoined == 0;
   }
 
   void run();
@@ -86,9 +92,18 @@ class RowsWriter {
   void row_of_scores(Value* i, Value* keys);
   void factors();
   void row_of_weights(Value* i);
+  // The largest score, or a vector with it in some lane where rows are joined.
   Value* scores_and_maximum(Value* i, Value* row, Value* keys);
+  // The sum, or a vector of what is left to be added there.
   Value* sum_of(Value* row);
   std::pair<Value*, Value*> halves(Value* v);
+  // Halves the row's vector until it has `width` lanes.
+  using Binary = std::function<Value*(Value*, Value*)>;
+  Value* halved(Value* v, int width, const Binary& op);
+  Value* larger(Value* a, Value* b) { return ex_.ops().binary(loop::Op::kMax, DType::kF32, a, b); }
+  // Keeps a row's vector; calls body(row, one number per row) for eight rows at a time.
+  void keep(Value* v, Value* i) { store(v, flow_.at(parts_, scaled(i, p_.width))); }
+  void join_rows(const Binary& op, const std::function<void(Value* i, Value* v)>& body);
   void finish();
   TileSteps steps_of(int64_t fewest, int64_t most, Value* count);
 
@@ -109,6 +124,8 @@ class RowsWriter {
   Value* sums_ = nullptr;
   Value* factors_ = nullptr;
   Value* tops_ = nullptr;  // the maxima with this block's
+  bool joins_rows_ = false;
+  Value* parts_ = nullptr;  // of joined rows, a vector each
 };
 
 void RowsWriter::along(int64_t count, int width,
@@ -140,6 +157,7 @@ void RowsWriter::run() {
   sums_ = floats(p_.rows);
   factors_ = floats(p_.rows);
   tops_ = floats(p_.rows);
+  if (joins_rows_) parts_ = floats(p_.rows * p_.width);
   ex_.here();
   // Leaves the entry block to the emitter.
   llvm::BasicBlock* body = ex_.new_block("body");
@@ -195,8 +213,22 @@ void RowsWriter::block(Value* j) {
   }
   key_products(j, keys);
   each_row(index(0), [&](Value* i) { row_of_scores(i, keys); });
+  if (joins_rows_) {
+    join_rows([&](Value* a, Value* b) { return larger(a, b); },
+              [&](Value* i, Value* top) {
+                Value* before = load(flow_.at(maxima_, i), kRowsJoined);
+                store(larger(before, top), flow_.at(tops_, i));
+              });
+  }
   factors();
   each_row(index(0), [&](Value* i) { row_of_weights(i); });
+  if (joins_rows_) {
+    join_rows([&](Value* a, Value* b) { return b_.CreateFAdd(a, b); },
+              [&](Value* i, Value* sum) {
+                Value* to = flow_.at(sums_, i);
+                store(b_.CreateFAdd(load(to, kRowsJoined), sum), to);
+              });
+  }
   value_products(j, keys);
 }
 
@@ -239,8 +271,42 @@ void RowsWriter::row_of_scores(Value* i, Value* keys) {
     flow_.loop(number(a_.block), index(row_length_), 1, !any_size(),
                [&](Value* u) { store(nothing, flow_.at(row, u)); });
   }
-  Value* before = load(flow_.at(maxima_, i));
-  store(ex_.ops().binary(loop::Op::kMax, DType::kF32, before, top), flow_.at(tops_, i));
+  if (joins_rows_) return keep(top, i);
+  store(larger(load(flow_.at(maxima_, i)), top), flow_.at(tops_, i));
+}
+
+// Each row waits for its own halves; eight of them together are as many shuffles and wait once.
+void RowsWriter::join_rows(const Binary& op, const std::function<void(Value* i, Value* v)>& body) {
+  for (int first = 0; first < p_.rows; first += kRowsJoined) {
+    std::vector<Value*> rows;
+    for (int i = 0; i < kRowsJoined; ++i) {
+      rows.push_back(load(flow_.at(parts_, (first + i) * p_.width), p_.width));
+    }
+    // Vectors have `together` rows one after another, whose halves meet: two vectors' or, at last,
+    // those of one.
+    int lanes = p_.width;
+    for (int together = 1; lanes > 1; lanes /= 2) {
+      const int half = lanes / 2;
+      const bool two = rows.size() > 1;
+      std::vector<int> low;
+      std::vector<int> high;
+      for (int row = 0; row < (two ? 2 : 1) * together; ++row) {
+        for (int lane = 0; lane < half; ++lane) {
+          low.push_back(row * lanes + lane);
+          high.push_back(row * lanes + half + lane);
+        }
+      }
+      std::vector<Value*> next;
+      for (size_t i = 0; i < rows.size(); i += 2) {
+        Value* a = rows[i];
+        Value* b = two ? rows[i + 1] : a;
+        next.push_back(op(b_.CreateShuffleVector(a, b, low), b_.CreateShuffleVector(a, b, high)));
+      }
+      if (two) together *= 2;
+      rows = std::move(next);
+    }
+    body(index(first), rows.front());
+  }
 }
 
 // What is kept of the rows' earlier blocks, for several rows at once: it is one function of each.
@@ -276,8 +342,9 @@ void RowsWriter::row_of_weights(Value* i) {
         store(weight, flow_.at(row, u));
       });
     });
-    Value* sum = b_.CreateFAdd(load(flow_.at(sums_, i)), sum_of(row));
-    store(sum, flow_.at(sums_, i));
+    Value* sum = sum_of(row);
+    if (joins_rows_) return keep(sum, i);
+    store(b_.CreateFAdd(load(flow_.at(sums_, i)), sum), flow_.at(sums_, i));
   });
 }
 
@@ -287,56 +354,83 @@ std::pair<Value*, Value*> RowsWriter::halves(Value* v) {
   return {ex_.ops().slice(v, 0, half), ex_.ops().slice(v, half, half)};
 }
 
-// Products become scores; returns the largest.
+Value* RowsWriter::halved(Value* v, int width, const Binary& op) {
+  while (ValueOps::width_of(v) > width) {
+    const auto [low, high] = halves(v);
+    v = op(low, high);
+  }
+  return v;
+}
+
+// Products become scores. On AVX-512 the largest number is found without its NaNs, of which a bool
+// keeps that there was one: a NaN's choice would be part of each step's latency.
 Value* RowsWriter::scores_and_maximum(Value* i, Value* row, Value* keys) {
+  const auto max = [&](Value* a, Value* b) {
+    return joins_rows_ && a->getType()->isVectorTy() ? ex_.ops().min_max_of_numbers(true, a, b)
+                                                     : larger(a, b);
+  };
+  const bool flags = joins_rows_;
   Value* top = nullptr;
+  Value* nan = b_.getFalse();
   ex_.scoped([&] {
     bind(a_.query_var, b_.CreateAdd(arg(kRow), i));
     const auto part = [&](Value* from, Value* to, bool nonempty, bool is_inside, Value* least) {
       const int width = ValueOps::width_of(least);
-      const State most =
-          flow_.loop(from, to, width, nonempty, {least}, [&](Value* u, const State& so_far) {
-            Value* s = nullptr;
-            ex_.scoped([&] {
-              if (a_.key_var != kNone) {
-                ex_.bind_lanes(a_.key_var, u, 0, width, width);
-              }
-              if (is_inside) ex_.assume(a_.in_range, true);
-              bind(a_.product, load(flow_.at(row, u), width));
-              s = ex_.eval_wide(a_.score);
-              ex_.here();
-              store(s, flow_.at(row, u));
-            });
-            return State{ex_.ops().binary(loop::Op::kMax, DType::kF32, so_far[0], s)};
-          });
-      return most[0];
+      State state = {least};
+      if (flags) state.push_back(nan);
+      state = flow_.loop(from, to, width, nonempty, state, [&](Value* u, const State& so_far) {
+        Value* s = nullptr;
+        ex_.scoped([&] {
+          if (a_.key_var != kNone) {
+            ex_.bind_lanes(a_.key_var, u, 0, width, width);
+          }
+          if (is_inside) ex_.assume(a_.in_range, true);
+          bind(a_.product, load(flow_.at(row, u), width));
+          s = ex_.eval_wide(a_.score);
+          ex_.here();
+          store(s, flow_.at(row, u));
+        });
+        State next = {max(so_far[0], s)};
+        if (flags) next.push_back(b_.CreateOr(so_far[1], ex_.ops().any_nan(s)));
+        return next;
+      });
+      if (flags) nan = state[1];
+      return state[0];
     };
     Value* nothing = llvm::ConstantFP::getInfinity(b_.getFloatTy(), true);
+    const auto nothing_of = [&](int width) {
+      return b_.CreateVectorSplat(static_cast<unsigned>(width), nothing);
+    };
     const int64_t wide = a_.block / p_.width * p_.width;
     Value* end = number(a_.block);
     Value* middle = b_.CreateAnd(end, index(-p_.width));
     if (wide > 0 || any_size()) {
-      Value* found = b_.CreateVectorSplat(static_cast<unsigned>(p_.width), nothing);
+      Value* found = nothing_of(p_.width);
       Value* inside = index(0);
       // Only the last vectors of the last block need to ask for each key whether there is one.
       const bool has_inside = a_.in_range != kNone && a_.key_var != kNone;
+      if (flags) {
+        Value* widest = b_.CreateAnd(has_inside ? keys : middle, index(-kWideScores));
+        Value* most = part(inside, widest, false, has_inside, nothing_of(kWideScores));
+        found = halved(most, p_.width, max);
+        inside = widest;
+      }
       if (has_inside) {
+        Value* from = inside;
         inside = b_.CreateAnd(keys, index(-p_.width));
-        found = part(index(0), inside, false, true, found);
+        found = part(from, inside, false, true, found);
       }
-      found = part(inside, middle, !has_inside && !any_size(), false, found);
-      while (found->getType()->isVectorTy()) {
-        const auto [low, high] = halves(found);
-        found = ex_.ops().binary(loop::Op::kMax, DType::kF32, low, high);
-      }
-      top = found;
+      found = part(inside, middle, !flags && !has_inside && !any_size(), false, found);
+      top = flags ? found : halved(found, 1, max);
     }
     if (wide != a_.block || any_size()) {
       Value* found = part(middle, end, !any_size(), false, nothing);
-      top = top == nullptr ? found : ex_.ops().binary(loop::Op::kMax, DType::kF32, top, found);
+      if (flags) found = b_.CreateVectorSplat(static_cast<unsigned>(p_.width), found);
+      top = top == nullptr ? found : max(top, found);
     }
   });
-  return top;
+  if (!flags) return top;
+  return b_.CreateSelect(nan, ex_.ops().constant(DType::kF32, canonical_nan(), p_.width), top);
 }
 
 // The canonical sum: lane l has the elements l and l + 64.
@@ -345,11 +439,8 @@ Value* RowsWriter::sum_of(Value* row) {
   for (int64_t at = kLanesOfSum; at < row_length_; at += kLanesOfSum) {
     sum = b_.CreateFAdd(sum, load(flow_.at(row, at), kLanesOfSum));
   }
-  while (sum->getType()->isVectorTy()) {
-    const auto [low, high] = halves(sum);
-    sum = b_.CreateFAdd(low, high);
-  }
-  return sum;
+  return halved(sum, joins_rows_ ? p_.width : 1,
+                [&](Value* a, Value* b) { return b_.CreateFAdd(a, b); });
 }
 
 void RowsWriter::value_products(Value* j, Value* keys) {
