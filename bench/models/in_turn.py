@@ -2,13 +2,14 @@
 """PyC and ONNX Runtime with one model in one process, run in turn on the same cores: what other programs on the machine take
 from one they take from the other too.
 
-  bench/models/in_turn.py LIBPYC.so MODEL.onnx [--threads N] [--seconds S] [--least-pairs N] [--most-pairs N] [--warm S] [--cores 0,2]
+  bench/models/in_turn.py LIBPYC.so MODEL.onnx [--threads N] [--seconds S] [--least-pairs N] [--most-pairs N] [--warm S] [--cores 0,2] [--inputs NPZ]
 
 Prints one line of JSON: the median of the ratios of adjacent timings (above 1 where PyC is faster) with its interval, medians and
 least times in ms, the pairs, the cores, and how far the outputs lie apart as a part of the largest magnitude. A timing is the
 median of --warm seconds of runs after as long a time of runs that do not count; 0: the second run after a rest. Threads get a core
 each where there are that many: the second hyperthread of a core is taken only after the last core. --cores names them where the
-system does not know which are hyperthreads of one core, as in some virtual machines.
+system does not know which are hyperthreads of one core, as in some virtual machines. Inputs are drawn unless --inputs names what
+`prepare.py inputs` wrote.
 """
 
 import argparse
@@ -130,9 +131,10 @@ def main():
     parser.add_argument("--most-pairs", type=int, default=60)
     parser.add_argument("--warm", type=float, default=0.02)
     parser.add_argument("--cores")
+    parser.add_argument("--inputs")
     options = parser.parse_args()
     cores = [int(core) for core in options.cores.split(",")] if options.cores else cores_for(options.threads)
-    inputs = inputs_of(options.model)
+    inputs = dict(np.load(options.inputs)) if options.inputs else inputs_of(options.model)
     os.sched_setaffinity(0, cores)
     command = {"library": options.library, "model": options.model, "threads": options.threads}
     engines = [worker.Pyc(command, inputs), worker.OnnxRuntime(command, inputs)]
