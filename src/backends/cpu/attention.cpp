@@ -41,7 +41,7 @@ Packing packing_of(const AttentionPlan& p, const lower::Attention& a,
   return out;
 }
 
-int most_rows(const lower::Attention& a, const CodegenTarget& target) {
+int rows_of_task(const lower::Attention& a, const CodegenTarget& target) {
   if (!target.avx512 || target.lanes != 16 || a.queries < kForMoreRows) return kMostRows;
   return a.queries >= kForManyRows && a.columns <= kManyRowsColumns ? kManyRows : kMoreRows;
 }
@@ -75,7 +75,7 @@ AttentionPlan plan_attention(const lower::Group& group, const CodegenTarget& tar
   AttentionPlan p;
   p.lanes = target.lanes;
   p.a_by_lanes = target.is_aarch64();
-  p.rows = static_cast<int>(std::min<int64_t>(most_rows(a, target), a.queries));
+  p.rows = static_cast<int>(std::min<int64_t>(rows_of_task(a, target), a.queries));
   // Eight rows of two vectors take sixteen registers; where there are no more, four at a time.
   const int unit = std::max(registers.native_lanes, p.lanes);
   p.tile_columns = 2 * unit;
