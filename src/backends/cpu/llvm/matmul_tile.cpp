@@ -18,6 +18,8 @@ using loop::kNone;
 // An epilogue with more operations than this is a loop over the finished tile, not written out for
 // each of its vectors.
 constexpr int kInlineEpilogue = 12;
+// Of bytes on x86, where results take a quarter of the stores.
+constexpr int kInlineByteEpilogue = 20;
 
 constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
 constexpr uint32_t kFetchLevel = 1;    // llvm.prefetch's locality: a little faster than 2 on x86
@@ -122,7 +124,7 @@ class TileWriter {
   // Adds segment `number` to the totals and, after the last one, is done with the tile.
   void add_segment(Value* number, Value* column, Value* a, Value* b);
   // The tile's accumulators after one segment, row by row.
-  State segment(Value* a, Value* b, Value* steps);
+  State segment(Value* a, Value* b, Value* steps, const State& begin = {});
   // Each vector of a tile, and the element of the totals that it begins at.
   void each_vector(const State& acc, const std::function<void(Value* x, int64_t element)>& put);
 
@@ -136,11 +138,18 @@ class TileWriter {
   void fetch_block(Value* steps);
   void fetch(Value* at, uint32_t locality);
 
-  // Of bytes: the sum of the products without the zero points. `width` columns from `j` of the
+  // Of bytes: what the sums of a row begin with, so that A's zero point is taken from all rows'
+  // columns at once; empty where rows have zero points of their own, or tiles have no such vectors.
+  State begin_of_sums(Value* column);
+  // The sum of the products without the zero points. `width` columns from `j` of the
   // panel on, of row i of the tile; row and columns are bound. `columns` is what these alone take
   // from it, null for 0.
   Value* corrected(Value* sum, Value* i, Value* columns, int width);
   Value* column_terms(Value* j, int width);
+  bool has_zero_by_row() const {
+    return c_.a.zero != kNone && c_.m_var != kNone &&
+           loop::depends_on(s_.kernel().pool, c_.a.zero, c_.m_var);
+  }
   // An operand's zero point as its packed bytes have it, as i32; null for 0.
   Value* zero_point(const lower::Contraction::Operand& o, const MatmulPlan::Bytes& form, int width);
 
@@ -172,6 +181,7 @@ class TileWriter {
   llvm::Function* f_;
   Value* tile_ = nullptr;   // rows × tile_columns totals, on the stack or the caller's
   Value* panel_ = nullptr;  // of B, that is used
+  bool begun_ = false;      // sums began without A's zero point
   // Where this tile's share of the block of B to come begins, the elements of a stream of it, and
   // how many lines are fetched per `unroll` steps of k: one of each stream.
   Value* fetched_ = nullptr;
@@ -325,9 +335,12 @@ void TileWriter::panel(Value* column, Value* b) {
   }
   if (p_.segments == 1) {
     State done;
-    each_vector(segment(a_rows(), b, flow_.index(p_.k / p_.unroll)), [&](Value* acc, int64_t) {
-      done.push_back(p_.of_bytes() ? acc : b_.CreateFAdd(acc, zero()));
-    });
+    const State begin = begin_of_sums(column);
+    begun_ = !begin.empty();
+    each_vector(segment(a_rows(), b, flow_.index(p_.k / p_.unroll), begin),
+                [&](Value* acc, int64_t) {
+                  done.push_back(p_.of_bytes() ? acc : b_.CreateFAdd(acc, zero()));
+                });
     finish(done, column);
     return;
   }
@@ -369,13 +382,13 @@ void TileWriter::add_segment(Value* number, Value* column, Value* a, Value* b) {
       });
 }
 
-TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps) {
+TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, const State& begin) {
   const bool has_tail = p_.k % p_.unroll != 0;
   TileSteps s;
   s.whole = steps;
   s.fewest = (p_.k - (p_.segments - 1) * kMatmulSegment) / p_.unroll;
   s.most = p_.segments > 1 ? kMatmulSegment / p_.unroll : s.fewest;
-  if (!has_tail) return core_.chain(a, b, s);
+  if (!has_tail) return core_.chain(a, b, s, begin);
   // Only the last segment has a rest; its steps are fewer than a whole segment's.
   s.rest = flow_.index(p_.k % p_.unroll);
   s.always_rest = p_.segments == 1;
@@ -384,7 +397,7 @@ TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps) {
     Value* whole = b_.CreateICmpEQ(steps, flow_.index(kMatmulSegment / p_.unroll));
     s.rest = b_.CreateSelect(whole, flow_.index(0), s.rest);
   }
-  return core_.chain(a, b, s);
+  return core_.chain(a, b, s, begin);
 }
 
 Value* TileWriter::zero_point(const lower::Contraction::Operand& o, const MatmulPlan::Bytes& form,
@@ -404,8 +417,23 @@ Value* TileWriter::zero_point(const lower::Contraction::Operand& o, const Matmul
   return form.is_unsigned ? b_.CreateAdd(zero, half) : b_.CreateSub(zero, half);
 }
 
+TileWriter::State TileWriter::begin_of_sums(Value* column) {
+  const bool in_lanes =
+      p_.unit == ByteUnit::kVnni || p_.unit == ByteUnit::kDot || p_.unit == ByteUnit::kWords;
+  if (!in_lanes || has_zero_by_row()) return {};
+  State out;
+  for (int v = 0; v < vectors_; ++v) {
+    ex_.scoped([&] {
+      ex_.bind_lanes(c_.n_var, column, v * p_.lanes, p_.lanes, p_.tile_columns);
+      Value* terms = column_terms(flow_.index(v * p_.lanes), p_.lanes);
+      if (terms != nullptr) out.push_back(b_.CreateNeg(terms));
+    });
+  }
+  return out;
+}
+
 Value* TileWriter::column_terms(Value* j, int width) {
-  if (!p_.of_bytes()) return nullptr;
+  if (!p_.of_bytes() || begun_) return nullptr;
   Value* za = zero_point(c_.a, p_.a_form, width);
   if (za == nullptr) return nullptr;
   Value* at = flow_.at(panel_, b_.CreateAdd(j, flow_.index(p_.k * p_.tile_columns)));
@@ -433,7 +461,9 @@ Value* TileWriter::corrected(Value* sum, Value* i, Value* columns, int width) {
 void TileWriter::finish(const State& totals, Value* column) {
   // What AMX sums it leaves in memory.
   const bool in_memory = p_.unit == ByteUnit::kAmx;
-  const bool inlined = !in_memory && epilogue_cost(s_.kernel()) <= kInlineEpilogue;
+  const bool more = p_.of_bytes() && !s_.traits.aarch64;
+  const int most = more ? kInlineByteEpilogue : kInlineEpilogue;
+  const bool inlined = !in_memory && epilogue_cost(s_.kernel()) <= most;
   const int rest = static_cast<int>(p_.n % p_.tile_columns);
   const auto keep = [&] {
     for (int i = 0; !in_memory && i < rows_; ++i) {
@@ -513,9 +543,7 @@ void TileWriter::store_tile(Value* column, int columns) {
 }
 
 void TileWriter::store_by_columns(Value* column, int columns) {
-  const loop::Pool& pool = s_.kernel().pool;
-  const bool by_row =
-      c_.a.zero != kNone && c_.m_var != kNone && loop::depends_on(pool, c_.a.zero, c_.m_var);
+  const bool by_row = has_zero_by_row();
   const auto part = [&](int from, int width) {
     ex_.scoped([&] {
       ex_.bind_lanes(c_.n_var, column, from, width, p_.lanes);

@@ -142,9 +142,10 @@ TileCore::State TileCore::chain_in_twos(Value* a, Value* b, const TileSteps& ste
   return out;
 }
 
-TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps) {
+TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps, const State& start) {
   if (s_.unit == ByteUnit::kMmla) return chain_in_twos(a, b, steps);
   State state(static_cast<size_t>(s_.rows * s_.vectors), zero());
+  for (size_t i = 0; i < state.size() && !start.empty(); ++i) state[i] = start[i % start.size()];
   state.push_back(a);
   state.push_back(b);
   if (pipelined_ && steps.fewest > 0) {

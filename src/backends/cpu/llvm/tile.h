@@ -62,8 +62,9 @@ class TileCore {
   TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
            std::function<void(Value* a, Value* b)> before_steps = {});
 
-  // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0.
-  State chain(Value* a, Value* b, const TileSteps& steps);
+  // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0, or each row
+  // from the vectors of `start` (kMmla: may not).
+  State chain(Value* a, Value* b, const TileSteps& steps, const State& start = {});
 
   llvm::Type* element_type();
   llvm::Type* vector_type();
