@@ -226,6 +226,17 @@ TEST(CpuConvolution, LongWindowsGoBySegment) {
     expect_tiles(conv_text(s), {8, 16}, {1, 2}, "computed_operands");
 }
 
+// Windows of so many pictures that they are not evaluated at once: tasks evaluate many tiles of
+// them and then go by segments, with one thread and, of the second shape, with two.
+TEST(CpuConvolution, WindowsOfManyPicturesGoBySegment) {
+  const ConvShape shapes[] = {
+      {260, 1, 256, 96, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+      {520, 1, 256, 20, {3, 3}, {5, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}},
+  };
+  for (const ConvShape& s : shapes)
+    expect_tiles(conv_text(s), {8, 16}, {1, 2}, "computed_operands");
+}
+
 TEST(CpuConvolution, SkippedTermsNeedFiniteConstants) {
   ConvShape s{1, 1, 2, 4, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}};
   s.constant = false;

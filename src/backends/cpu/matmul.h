@@ -68,7 +68,7 @@ struct MatmulPlan {
     kInPlace,        // k lies together
     kSegmentCopied,  // by segment: whole segments of each tile are copied to scratch
     kCopied,         // each tile's rows are copied to scratch, by their strides
-    kComputed,       // or evaluated into it
+    kComputed,       // or evaluated into it; by segment, all of a task's are
   };
 
   // How bytes of an operand are packed.
@@ -170,9 +170,12 @@ struct MatmulPlan {
   }
   int64_t tile_elements() const { return int64_t{tile_rows} * tile_columns; }
   // By segment: where in a thread's scratch the totals of a task's tiles begin, in elements, behind
-  // the rows that are copied.
+  // the rows that are copied or evaluated.
   int64_t totals_scratch() const {
-    return rows == Rows::kSegmentCopied ? in_lines(a_tile_elements() * 4) / 4 : 0;
+    const int64_t tiles = rows == Rows::kSegmentCopied ? 1
+                          : rows == Rows::kComputed    ? task_tiles()
+                                                       : 0;
+    return in_lines(tiles * a_tile_elements() * 4) / 4;
   }
   // The most tiles of rows, and panels, that a task has.
   int64_t task_tiles() const { return (row_tiles + m_blocks - 1) / m_blocks; }

@@ -64,6 +64,11 @@ constexpr double kLongRowsFactor = 1.15;
 constexpr int64_t kFarBytes = 1 << 20;
 constexpr int64_t kGatheredBytes = 4 << 20;
 
+// Rows that are evaluated by tasks go through long panels by segments where a task has so much of
+// them: they lie in its scratch, and B is read once for all of them.
+constexpr int64_t kTaskRowsBytes = 1 << 20;
+constexpr int64_t kManyWindows = 256;  // of a thread
+
 // So few panels that a tile is done before the next one's rows are there.
 constexpr int64_t kFewPanels = 3;
 
@@ -266,8 +271,7 @@ void choose_scratch(MatmulPlan& p) {
   if (p.by_segment) {
     p.scratch_bytes =
         4 * (p.totals_scratch() + p.task_tiles() * p.task_panels() * p.tile_elements());
-  }
-  if (p.rows == MatmulPlan::Rows::kCopied || p.rows == MatmulPlan::Rows::kComputed) {
+  } else if (p.rows == MatmulPlan::Rows::kCopied || p.rows == MatmulPlan::Rows::kComputed) {
     p.scratch_bytes = p.a_tile_elements() * 4;
   }
   if (p.weights != MatmulPlan::Weights::kPackedByTask) return;
@@ -310,6 +314,8 @@ void choose_blocks(const CodegenTarget& target, int threads, int64_t block_bytes
       const double panels = static_cast<double>(ceil_div(p.panels, n_blocks));
       const double totals = tiles * panels * static_cast<double>(p.tile_elements() * 4);
       if (by_segment && totals > static_cast<double>(rows.totals_bytes)) continue;
+      const double evaluated = tiles * static_cast<double>(p.a_tile_elements() * 4);
+      if (by_segment && computed && evaluated > static_cast<double>(kTaskRowsBytes)) continue;
       // In units of one tile over the whole k; reading A and B anew costs a little each.
       const double far = panels > static_cast<double>(panels_per_block) ? kFarPanels : 1.0;
       const double task = tiles * panels * far + rows_cost * tiles + panel_cost * panels + overhead;
@@ -396,7 +402,8 @@ class Planner {
     // On aarch64 nothing speaks for other tiles then.
     const bool lie = sizes_.rows == MatmulPlan::Rows::kInPlace || sizes_.a_placed();
     const bool by_segment = !target_.is_aarch64() && constants_.b &&
-                            walks_segments(target_, sizes_) && (lie || should_gather());
+                            walks_segments(target_, sizes_) &&
+                            (lie || should_gather() || has_many_windows(sizes_));
     return likely_tiles(target_, sizes_, threads_, by_segment);
   }
 
@@ -464,13 +471,21 @@ class Planner {
   }
 
  private:
+  // Whether there are many evaluated rows for each thread, as the windows of several pictures: a
+  // task has many of them then.
+  bool has_many_windows(const MatmulPlan& p) const {
+    return p.rows == MatmulPlan::Rows::kComputed && p.batch * p.m >= kManyWindows * threads_ &&
+           4 * p.k * registers_of(target_).rows <= kTaskRowsBytes / 2;
+  }
+
   // Goes through long rows by segments where that gains. On x86 rows that lie well are not copied.
   void choose_segments(bool lean, MatmulPlan& p) const {
     using Rows = MatmulPlan::Rows;
     if (!walks_segments(target_, p) || p.tile_rows <= 2) return;
     const bool in_place = p.rows == Rows::kInPlace;
     const bool collide = in_place && group_.contraction->a.row_stride % kHalfPage == 0;
-    if (!target_.is_aarch64() && (p.a_placed() || in_place) && !collide) {
+    const bool lie = (p.a_placed() || in_place) && !collide;
+    if (!target_.is_aarch64() && (lie || has_many_windows(p))) {
       p.by_segment = true;
     } else if (lean && gains_by_packed_rows(target_, p)) {
       p.rows = Rows::kSegmentCopied;

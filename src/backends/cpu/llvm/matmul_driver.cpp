@@ -64,6 +64,8 @@ class DriverWriter {
                  std::vector<Value*> more = {});
   // The task's first panel as the tiles read it.
   Value* panels(const Task& task, Value* panel, Value* panel_end);
+  // By segment: where those of a tile are evaluated to.
+  Value* task_rows(const Task& task, Value* tile);
   // The tile's rows likewise.
   Value* rows_of(const Task& task, int rows, Value* tile, Value* row);
 
@@ -105,7 +107,7 @@ Value* DriverWriter::first_row(Value* tile) {
 void DriverWriter::run() {
   table_ = field(offsetof(pyc_kernel_args, buffers));
   if (p_.scratch_bytes > 0) scratch_ = field(offsetof(pyc_kernel_args, scratch));
-  if (p_.by_segment) totals_ = flow_.at(scratch_, p_.totals_scratch());
+  if (p_.by_segment) totals_ = flow_.at(scratch_, flow_.number(p_.totals_scratch()));
   const bool in_tiles = p_.unit == ByteUnit::kAmx;
   if (in_tiles) emit_amx_begin(b_, *f_->getParent());
   Value* begin = f_->getArg(1);
@@ -199,12 +201,17 @@ Value* DriverWriter::rows_of(const Task& task, int rows, Value* tile, Value* row
     case MatmulPlan::Rows::kSegmentCopied:
       break;
   }
-  std::vector<Value*> args = {table_, scratch_, row};
+  Value* to = p_.by_segment ? task_rows(task, tile) : scratch_;
+  std::vector<Value*> args = {table_, to, row};
   args.insert(args.end(), task.batch.begin(), task.batch.end());
   if (!p_.of_bytes()) args.insert(args.end(), {flow_.index(0), flow_.index(1)});
   add_dims_argument(s_.traits.numbers, f_, args);
   b_.CreateCall(parts_.pack_rows[rows == p_.tile_rows ? 0 : 1], args);
-  return scratch_;
+  return to;
+}
+
+Value* DriverWriter::task_rows(const Task& task, Value* tile) {
+  return flow_.at(scratch_, scaled(b_.CreateSub(tile, task.tile), p_.a_tile_elements()));
 }
 
 void DriverWriter::each_tile(const Task& task,
@@ -251,12 +258,17 @@ void DriverWriter::call_tile(const Task& task, int rows, Value* row, Value* a, V
 
 void DriverWriter::segments(const Task& task) {
   Value* tile_panels = flow_.number(p_.task_panels() * p_.tile_elements());
+  const bool computed = p_.rows == MatmulPlan::Rows::kComputed;
+  if (computed) {
+    each_tile(task, [&](int rows, Value* tile) { rows_of(task, rows, tile, first_row(tile)); });
+  }
   flow_.loop(flow_.index(0), flow_.index(p_.segments), 1, true, [&](Value* segment) {
     Value* b = flow_.at(task.b, b_.CreateMul(segment, task.segment));
     each_tile(task, [&](int rows, Value* tile) {
       Value* row = first_row(tile);
       const int64_t apart = p_.a_placed() ? p_.row_room() : c_.a.row_stride;
-      Value* a = flow_.at(flow_.at(task.a, scaled(row, apart)), scaled(segment, kMatmulSegment));
+      Value* a = computed ? task_rows(task, tile) : flow_.at(task.a, scaled(row, apart));
+      a = flow_.at(a, scaled(segment, kMatmulSegment));
       if (p_.rows == MatmulPlan::Rows::kSegmentCopied) {
         emit_segment_copy(s_, b_, rows, a, scratch_);
         a = scratch_;
