@@ -21,6 +21,10 @@
 namespace pyc::cpu {
 namespace {
 
+// llvm.prefetch's last arguments, for the second-level cache and for the first.
+constexpr std::string_view kFetchFar = "i32 0, i32 1, i32 1)";
+constexpr std::string_view kFetchNear = "i32 0, i32 3, i32 1)";
+
 using loop::Expr;
 using loop::VarId;
 
@@ -377,7 +381,7 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   const auto fetched = [](const CodegenTarget& target, const Case& c) {
     const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1);
     const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
-    EXPECT_EQ(text->find("llvm.prefetch") != std::string::npos, plan.fetch_b);
+    EXPECT_EQ(text->find(kFetchFar) != std::string::npos, plan.fetch_b);
     return plan.fetch_b;
   };
   const Case large{.m = 31, .n = 610, .k = 263};
@@ -388,6 +392,29 @@ TEST(CpuMatmul, ALargeBIsFetched) {
   EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), large));
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 1, .n = 610, .k = 263}));
   EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 31, .n = 61, .k = 263}));
+}
+
+// Columns of a panel that the first-level cache does not keep are fetched into it a few steps
+// before they are needed, the last ones' from beyond B; not where tiles have few rows or one
+// vector.
+TEST(CpuMatmul, ColumnsAreFetchedNear) {
+  for (const int64_t k : {87, 88, 89, 300}) {
+    check({.m = 23, .n = 97, .k = k}, {8, 16}, {1, 2});
+    check({.m = 23, .n = 97, .k = k, .b_constant = false}, {8, 16}, {1});
+  }
+  const auto fetched = [](const CodegenTarget& target, const Case& c) {
+    const MatmulPlan plan = plan_matmul(GroupMaker(c).make(), {.b = c.b_constant}, target, 1);
+    const Result<std::string> text = emit_matmul_llvm_text(GroupMaker(c).make(), plan, target);
+    return text->find(kFetchNear) != std::string::npos;
+  };
+  const Case large{.m = 32, .n = 96, .k = 200};
+  EXPECT_TRUE(fetched(CodegenTarget::x86_avx2(), {.m = 32, .n = 96, .k = 300}));
+  EXPECT_TRUE(fetched(CodegenTarget::x86_avx512(), large));
+  EXPECT_TRUE(fetched(CodegenTarget::x86_avx512(), {.m = 32, .n = 96, .k = 2048}));
+  EXPECT_FALSE(fetched(CodegenTarget::aarch64_neon(), large));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 32, .n = 96, .k = 60}));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 3, .n = 96, .k = 100}));
+  EXPECT_FALSE(fetched(CodegenTarget::x86_avx512(), {.m = 100, .n = 16, .k = 300}));
 }
 
 // What a product is added to is fetched while its terms are summed.

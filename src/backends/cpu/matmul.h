@@ -134,6 +134,8 @@ struct MatmulPlan {
   bool fetch_b = false;
   // A tile's rows, one behind the other, are fetched while the tile before is computed.
   bool fetch_a = false;
+  // Each step of k fetches B's columns of so many steps on into the first-level cache; 0: none.
+  int b_ahead = 0;
   // There is also a function that takes the tasks from the last to the first.
   bool both_ways = false;
 

@@ -28,6 +28,11 @@ constexpr int64_t kLargeBytes = 512 << 10;
 // A B that is small enough to be read in place.
 constexpr int64_t kInPlaceBytes = 32 << 10;
 
+// What of a panel the first-level cache keeps beside rows.
+constexpr int64_t kNearPanelBytes = 16 << 10;
+// Steps of k that columns are fetched ahead into it: 8 and 16 gained as much, 32 less.
+constexpr int kStepsAhead = 8;
+
 // What a panel that stays near costs a task beside its tiles, in tiles.
 constexpr double kNearPanel = 0.1;
 
@@ -467,6 +472,7 @@ class Planner {
     p.fetch_b = !target_.is_aarch64() && lies_ahead && p.packed_bytes > kLargeBytes &&
                 p.row_tiles >= 2 * p.m_blocks;
     p.fetch_a = fetches_rows(p);
+    if (fetches_near(p)) p.b_ahead = kStepsAhead;
     return p;
   }
 
@@ -501,6 +507,15 @@ class Planner {
     if (target_.is_aarch64()) return together && p.panels <= kFewPanels;
     // Many blocks of columns go through all of them, and between two of these they leave the cache.
     return together && p.n_blocks > kFewPanels && 4 * p.m * p.k >= kLargeBytes;
+  }
+
+  // Whether the columns of a panel had better be fetched into the first-level cache a few steps
+  // before they are needed: where that cannot keep them from one tile to the next. On aarch64 it
+  // was not measured; a tile of one vector has too little arithmetic for the requests.
+  bool fetches_near(const MatmulPlan& p) const {
+    return !target_.is_aarch64() && p.unit != ByteUnit::kAmx &&
+           p.weights != MatmulPlan::Weights::kInPlace && p.tile_columns >= 2 * p.lanes &&
+           4 * p.k * p.tile_columns > kNearPanelBytes;
   }
 
   const lower::Group& group_;

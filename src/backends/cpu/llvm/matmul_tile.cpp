@@ -21,9 +21,10 @@ constexpr int kInlineEpilogue = 12;
 // Of bytes on x86, where results take a quarter of the stores.
 constexpr int kInlineByteEpilogue = 20;
 
-constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
 constexpr uint32_t kFetchLevel = 1;    // llvm.prefetch's locality: a little faster than 2 on x86
 constexpr uint32_t kFetchNear = 3;     // of the first-level cache
+// Tiles of fewer rows wait for B itself.
+constexpr int kFewestRowsAhead = 4;
 
 // Operations that the stores evaluate per element, index arithmetic left out.
 int epilogue_cost(const loop::Kernel& kernel) {
@@ -109,6 +110,7 @@ class TileWriter {
             .b_k_stride = p.b_k_stride,
             .b_streams = p.b_streams,
             .b_stream_stride = p.k * p.b_k_stride,
+            .b_ahead = rows >= kFewestRowsAhead ? p.b_ahead : 0,
             .a_padded = p.a_packed(),
             .from_product = s.traits.aarch64,
             .unit = p.unit,

@@ -48,10 +48,23 @@ Value* TileCore::load_a(Value* a, int row) {
   return load;
 }
 
-Value* TileCore::load_columns(Value* b, int64_t step, int vector) {
+int64_t TileCore::columns_at(int64_t step, int vector) const {
   const int together = s_.vectors / s_.b_streams;
-  return load_vector(b, step * s_.b_k_stride + vector / together * s_.b_stream_stride +
-                            vector % together * s_.lanes);
+  return step * s_.b_k_stride + vector / together * s_.b_stream_stride +
+         vector % together * s_.lanes;
+}
+
+Value* TileCore::load_columns(Value* b, int64_t step, int vector) {
+  return load_vector(b, columns_at(step, vector));
+}
+
+void TileCore::fetch_columns(Value* b, int64_t step, int vector) {
+  constexpr uint32_t kRead = 0;
+  constexpr uint32_t kNear = 3;
+  constexpr uint32_t kData = 1;
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {flow_.at(b, columns_at(step, vector)), b_.getInt32(kRead), b_.getInt32(kNear),
+                      b_.getInt32(kData)});
 }
 
 void TileCore::store_vector(Value* v, Value* pointer, int64_t element) {
@@ -308,6 +321,8 @@ TileCore::State TileCore::k_steps(State state) {
   return state;
 }
 
+// What is fetched is spread among the rows: at once, the requests would fill the cache's queue and
+// the loads behind them wait.
 void TileCore::k_step(Value* a, Value* b, State& acc) {
   std::vector<Value*> columns;
   for (int v = 0; v < s_.vectors; ++v) columns.push_back(load_columns(b, 0, v));
@@ -318,6 +333,10 @@ void TileCore::k_step(Value* a, Value* b, State& acc) {
     for (int v = 0; v < s_.vectors; ++v) {
       Value*& sum = acc[accumulator_at(i, s_.vectors, v)];
       sum = fma(x, columns[static_cast<size_t>(v)], sum);
+    }
+    for (int v = 0; s_.b_ahead > 0 && v < s_.vectors; ++v) {
+      const bool begins_line = v * s_.lanes % kLineElements == 0;
+      if (begins_line && v * s_.rows / s_.vectors == i) fetch_columns(b, s_.b_ahead, v);
     }
   }
 }

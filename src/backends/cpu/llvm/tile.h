@@ -11,6 +11,8 @@
 
 namespace pyc::cpu {
 
+inline constexpr int64_t kLineElements = 16;  // of f32 in a line of the cache
+
 // Where the vector of a row stands among accumulators.
 inline size_t accumulator_at(int row, int vectors, int vector) {
   return static_cast<size_t>(row) * static_cast<size_t>(vectors) + static_cast<size_t>(vector);
@@ -28,6 +30,7 @@ struct TileShape {
   int64_t b_k_stride = 0;    // elements between two steps of k in B
   int b_streams = 1;         // in which the vectors of a row lie, so many elements apart
   int64_t b_stream_stride = 0;
+  int b_ahead = 0;  // steps of k whose columns are fetched near before they are needed
   // A has whole groups of `unroll` k, whatever the last of them holds beyond the end.
   bool a_padded = false;
   // Who adds +0 to the result, or adds the result to a total that began so, cannot tell a chain
@@ -75,7 +78,9 @@ class TileCore {
  private:
   // States are the accumulators and at the end the pointers into A and B.
   Value* load_a(Value* a, int row);
+  int64_t columns_at(int64_t step, int vector) const;
   Value* load_columns(Value* b, int64_t step, int vector);
+  void fetch_columns(Value* b, int64_t step, int vector);
   bool packed_rows() const { return s_.rows > 1 && s_.a_row_stride == s_.unroll; }
   // a·b + c in every lane, of f32 or of the bytes of its element.
   Value* fma(Value* a, Value* b, Value* c);
