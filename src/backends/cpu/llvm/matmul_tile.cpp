@@ -21,8 +21,8 @@ constexpr int kInlineEpilogue = 12;
 // Of bytes on x86, where results take a quarter of the stores.
 constexpr int kInlineByteEpilogue = 20;
 
-constexpr uint32_t kFetchLevel = 1;    // llvm.prefetch's locality: a little faster than 2 on x86
-constexpr uint32_t kFetchNear = 3;     // of the first-level cache
+constexpr uint32_t kFetchLevel = 1;  // llvm.prefetch's locality: a little faster than 2 on x86
+constexpr uint32_t kFetchNear = 3;   // of the first-level cache
 // Tiles of fewer rows wait for B itself.
 constexpr int kFewestRowsAhead = 4;
 
@@ -74,7 +74,10 @@ class TileWriter {
         vectors_(p_.tile_columns / p_.lanes),
         b_(function->getContext()),
         flow_(b_, source.traits.numbers),
-        core_(b_, shape_of(source, rows), [this](Value* a, Value* b) { fetch_ahead(a, b); }),
+        core_(b_, shape_of(source, rows),
+              [this](Value* a, Value*, Value* turn) {
+                fetch_ahead(a, b_.CreateAdd(chain_begin_, turn));
+              }),
         ex_(source.kernel(), source.traits, b_, function),
         f_(function) {}
 
@@ -132,7 +135,9 @@ class TileWriter {
 
   // Where in the block of B to come this tile fetches: the task's tiles share it out.
   void plan_fetches();
-  void fetch_ahead(Value* a, Value* b);
+  // `steps`: of `unroll` k each, those that B's panels have had before.
+  void fetch_ahead(Value* a, Value* steps);
+  Value* steps_until(Value* b);
   // The next tile's rows, which lie behind this one's: as much a step of k as is used of these, or
   // spread over the steps of all panels.
   void fetch_rows_beside(Value* a);
@@ -187,6 +192,7 @@ class TileWriter {
   // Where this tile's share of the block of B to come begins, the elements of a stream of it, and
   // how many lines are fetched per `unroll` steps of k: one of each stream.
   Value* fetched_ = nullptr;
+  Value* chain_begin_ = nullptr;  // the steps before the chain that is written
   Value* fetch_stream_ = nullptr;
   int64_t fetch_lines_ = 0;
 };
@@ -248,12 +254,14 @@ void TileWriter::fetch(Value* at, uint32_t locality) {
                      {at, b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
 }
 
-void TileWriter::fetch_ahead(Value* a, Value* b) {
+Value* TileWriter::steps_until(Value* b) {
+  Value* done = b_.CreatePtrDiff(b_.getFloatTy(), b, b_panels());
+  return b_.CreateUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
+}
+
+void TileWriter::fetch_ahead(Value* a, Value* steps) {
   const bool beside = s_.traits.aarch64;
   if (p_.fetch_a && beside) fetch_rows_beside(a);
-  if (!p_.fetch_b && (beside || !p_.fetch_a)) return;
-  Value* done = b_.CreatePtrDiff(b_.getFloatTy(), b, b_panels());
-  Value* steps = b_.CreateUDiv(done, flow_.index(p_.unroll * p_.b_k_stride));
   if (p_.fetch_a && !beside) fetch_rows(steps);
   if (p_.fetch_b) fetch_block(steps);
 }
@@ -324,15 +332,16 @@ void TileWriter::fetch_epilogue(Value* column) {
 void TileWriter::panel(Value* column, Value* b) {
   fetch_epilogue(column);
   if (p_.unit == ByteUnit::kAmx) {
-    emit_amx_tile(b_,
-                  {.row_tiles = p_.packed_rows(rows_) / kAmxRows,
-                   .column_tiles = p_.tile_columns / kAmxColumns,
-                   .a_step = 4 * s_.a_step(rows_),
-                   .b_stride = 4 * p_.b_k_stride,
-                   .a_unsigned = p_.a_form.is_unsigned,
-                   .b_unsigned = p_.b_form.is_unsigned,
-                   .before_step = [this](Value* at_a, Value* at_b) { fetch_ahead(at_a, at_b); }},
-                  a_rows(), b, p_.k / p_.unroll, tile_);
+    emit_amx_tile(
+        b_,
+        {.row_tiles = p_.packed_rows(rows_) / kAmxRows,
+         .column_tiles = p_.tile_columns / kAmxColumns,
+         .a_step = 4 * s_.a_step(rows_),
+         .b_stride = 4 * p_.b_k_stride,
+         .a_unsigned = p_.a_form.is_unsigned,
+         .b_unsigned = p_.b_form.is_unsigned,
+         .before_step = [this](Value* at_a, Value* at_b) { fetch_ahead(at_a, steps_until(at_b)); }},
+        a_rows(), b, p_.k / p_.unroll, tile_);
     return finish({}, column);
   }
   if (p_.segments == 1) {
@@ -388,6 +397,7 @@ TileWriter::State TileWriter::segment(Value* a, Value* b, Value* steps, const St
   const bool has_tail = p_.k % p_.unroll != 0;
   TileSteps s;
   s.whole = steps;
+  chain_begin_ = steps_until(b);
   s.fewest = (p_.k - (p_.segments - 1) * kMatmulSegment) / p_.unroll;
   s.most = p_.segments > 1 ? kMatmulSegment / p_.unroll : s.fewest;
   if (!has_tail) return core_.chain(a, b, s, begin);

@@ -19,7 +19,7 @@ int registers_of(const TileShape& s, int times) {
 }  // namespace
 
 TileCore::TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
-                   std::function<void(Value* a, Value* b)> before_steps)
+                   std::function<void(Value* a, Value* b, Value* turn)> before_steps)
     : b_(builder),
       flow_(builder),
       s_(shape),
@@ -169,7 +169,7 @@ TileCore::State TileCore::chain(Value* a, Value* b, const TileSteps& steps, cons
                        [&](Value*, const State& now) { return k_loop_ahead(steps, now); });
   } else if (steps.most > 0) {
     state = flow_.loop(flow_.index(0), steps.whole, 1, steps.fewest > 0, state,
-                       [&](Value*, const State& now) { return k_steps(now); });
+                       [&](Value* i, const State& now) { return k_steps(now, i); });
   }
   if (steps.fixed_rest > 0 && s_.a_by_lanes) {
     state = rest_steps(std::move(state), steps.fixed_rest, steps.fewest > 0);
@@ -233,13 +233,13 @@ TileCore::State TileCore::k_loop_ahead(const TileSteps& steps, State state) {
   state.push_back(b_.CreatePtrToInt(a, b_.getInt64Ty()));
   state.push_back(b);
   if (steps.fewest == 2 && steps.most == 2) {
-    state = k_steps_ahead(state, true);
+    state = k_steps_ahead(state, flow_.index(0));
   } else if (steps.most > 1) {
     Value* ahead = b_.CreateSub(steps.whole, flow_.index(1));
     state = flow_.loop(flow_.index(0), ahead, 1, steps.fewest > 1, state,
-                       [&](Value*, const State& now) { return k_steps_ahead(now, true); });
+                       [&](Value* i, const State& now) { return k_steps_ahead(now, i); });
   }
-  state = k_steps_ahead(state, false);
+  state = k_steps_ahead(state, nullptr);
   state.erase(state.begin() + s_.rows * s_.vectors, state.end() - 2);
   state.end()[-2] = b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy());
   return state;
@@ -247,12 +247,13 @@ TileCore::State TileCore::k_loop_ahead(const TileSteps& steps, State state) {
 
 // The order of loads between the fmas is the one that measured best (98 % of peak in the
 // first-level cache; all loads first: 88 %).
-TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
+TileCore::State TileCore::k_steps_ahead(State state, Value* turn) {
+  const bool load_next = turn != nullptr;
   const auto sums = state.begin();
   const auto rows = sums + s_.rows * s_.vectors;
   const auto columns = rows + s_.rows;
   if (before_steps_ && load_next) {
-    before_steps_(b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy()), state.back());
+    before_steps_(b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy()), state.back(), turn);
   }
   Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step * 4));
   // Where A and B go on by the same step, LLVM would keep one register for both, and every address
@@ -292,10 +293,10 @@ TileCore::State TileCore::k_steps_ahead(State state, bool load_next) {
   return state;
 }
 
-TileCore::State TileCore::k_steps(State state) {
+TileCore::State TileCore::k_steps(State state, Value* turn) {
   Value* a = state.end()[-2];
   Value* b = state.back();
-  if (before_steps_) before_steps_(a, b);
+  if (before_steps_) before_steps_(a, b, turn);
   std::vector<Value*> rows;
   for (int i = 0; s_.a_by_lanes && i < s_.rows; ++i) rows.push_back(load_a(a, i));
   for (int k = 0; k < s_.unroll; ++k) {

@@ -61,9 +61,10 @@ class TileCore {
   using Value = llvm::Value;
   using State = FlowBuilder::State;
 
-  // `before_steps` is called with A's and B's pointers before each `unroll` steps of a loop.
+  // `before_steps` is called with A's and B's pointers, and the loop's turn, before each `unroll`
+  // steps of a chain's loop.
   TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
-           std::function<void(Value* a, Value* b)> before_steps = {});
+           std::function<void(Value* a, Value* b, Value* turn)> before_steps = {});
 
   // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0, or each row
   // from the vectors of `start` (kMmla: may not).
@@ -89,7 +90,7 @@ class TileCore {
   // The accumulators of a unit that takes rows and columns in twos, as rows.
   State chain_in_twos(Value* a, Value* b, const TileSteps& steps);
   // `unroll` steps of k.
-  State k_steps(State state);
+  State k_steps(State state, Value* turn);
   // The last steps of k, fewer than `unroll`; `begun`: there are others before them.
   State rest_steps(State state, int rest, bool begun);
   // One step of k; changes the accumulators.
@@ -98,14 +99,14 @@ class TileCore {
   // loaded in the one before. The last iteration stands by itself, so that nothing beyond the end
   // is read. Between accumulators and pointers the states have A's and B's vectors.
   State k_loop_ahead(const TileSteps& steps, State state);
-  State k_steps_ahead(State state, bool load_next);
+  State k_steps_ahead(State state, Value* turn);  // null: the last
 
   llvm::IRBuilder<>& b_;
   FlowBuilder flow_;
   const TileShape s_;
   const bool two_columns_;  // registers hold B's vectors of two steps of k
   const bool pipelined_;
-  std::function<void(Value* a, Value* b)> before_steps_;
+  std::function<void(Value* a, Value* b, Value* turn)> before_steps_;
 };
 
 }  // namespace pyc::cpu
