@@ -176,10 +176,13 @@ Child start_child(const std::vector<std::string>& folders, std::vector<size_t> c
                   const Request& command) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw std::runtime_error("no process");
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // none goes on when this process was ended
+    // None goes on when this process was ended, be it before the system was told.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(0);
     ::close(ends[0]);
     int code = 0;
     for (const size_t i : cases) {
