@@ -517,7 +517,7 @@ TEST(CpuMatmul, LongRowsGoBySegment) {
     const lower::Group many = GroupMaker({.m = m, .n = 4096, .k = 4096}).make();
     for (const int threads : {1, 2, 7, 16}) {
       const MatmulPlan wide = plan_matmul(many, {.b = true}, avx512, threads);
-      EXPECT_LE(wide.scratch_bytes, 144 << 10) << m << " " << threads;
+      EXPECT_LE(wide.scratch_bytes, 272 << 10) << m << " " << threads;
       EXPECT_EQ(wide.b_groups, (wide.panels * wide.tile_columns + 255) / 256) << m;
       EXPECT_EQ(wide.n_blocks % wide.b_groups, 0) << m << " " << threads;
     }

@@ -59,7 +59,7 @@ struct LongRows {
 // second-level cache; rows of 768 lost 4 % (decision 0092).
 LongRows long_rows(const CodegenTarget& target) {
   if (target.is_aarch64()) return {2048, 16, 32 << 10, 0.5, kNearPanel, true};
-  return {2048, 8, 128 << 10, 0.1, 0.5, false};
+  return {2048, 8, 256 << 10, 0.1, 0.5, false};
 }
 
 // What tiles take that read long rows where they lie, beside those that read packed ones.
