@@ -18,10 +18,11 @@
 // segment; between segments its totals lie on the stack. A task computes one block of tiles: some
 // rows × some panels of one batch entry. It walks the tiles of its rows and, for each, all its
 // panels, so that A's rows stay in the first-level cache and the block of B in the second. Cutting
-// k into blocks, copying A's rows and prefetching either were measured and cost more than they
-// gave where rows are short; what pays is to fetch the block to come of a B that is larger than the
-// cache (x86), and to pack all rows in a step of its own where k lies apart (a product with a
-// transposed A, as the gradients of weights are).
+// k into blocks and copying A's rows were measured and cost more than they gave where rows are
+// short. What pays is to fetch a panel's columns a few steps ahead into the first-level cache, and
+// into the second the block to come of a B that is larger (both x86), and to pack all rows in a
+// step of its own where k lies apart (a product with a transposed A, as the gradients of weights
+// are).
 //
 // Long rows of a constant B (on aarch64 with several threads): a task walks the segments of k, for
 // each the tiles of its rows, and for each of these its panels. The totals of all its tiles lie in
