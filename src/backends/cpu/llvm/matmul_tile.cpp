@@ -75,9 +75,7 @@ class TileWriter {
         b_(function->getContext()),
         flow_(b_, source.traits.numbers),
         core_(b_, shape_of(source, rows),
-              [this](Value* a, Value*, Value* turn) {
-                fetch_ahead(a, b_.CreateAdd(chain_begin_, turn));
-              }),
+              [this](Value* a, Value* turn) { fetch_ahead(a, b_.CreateAdd(chain_begin_, turn)); }),
         ex_(source.kernel(), source.traits, b_, function),
         f_(function) {}
 

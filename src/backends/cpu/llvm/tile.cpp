@@ -19,7 +19,7 @@ int registers_of(const TileShape& s, int times) {
 }  // namespace
 
 TileCore::TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
-                   std::function<void(Value* a, Value* b, Value* turn)> before_steps)
+                   std::function<void(Value* a, Value* turn)> before_steps)
     : b_(builder),
       flow_(builder),
       s_(shape),
@@ -253,7 +253,7 @@ TileCore::State TileCore::k_steps_ahead(State state, Value* turn) {
   const auto rows = sums + s_.rows * s_.vectors;
   const auto columns = rows + s_.rows;
   if (before_steps_ && load_next) {
-    before_steps_(b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy()), state.back(), turn);
+    before_steps_(b_.CreateIntToPtr(state.end()[-2], b_.getPtrTy()), turn);
   }
   Value* next_a = b_.CreateAdd(state.end()[-2], flow_.index(s_.a_step * 4));
   // Where A and B go on by the same step, LLVM would keep one register for both, and every address
@@ -296,7 +296,7 @@ TileCore::State TileCore::k_steps_ahead(State state, Value* turn) {
 TileCore::State TileCore::k_steps(State state, Value* turn) {
   Value* a = state.end()[-2];
   Value* b = state.back();
-  if (before_steps_) before_steps_(a, b, turn);
+  if (before_steps_) before_steps_(a, turn);
   std::vector<Value*> rows;
   for (int i = 0; s_.a_by_lanes && i < s_.rows; ++i) rows.push_back(load_a(a, i));
   for (int k = 0; k < s_.unroll; ++k) {

@@ -61,10 +61,10 @@ class TileCore {
   using Value = llvm::Value;
   using State = FlowBuilder::State;
 
-  // `before_steps` is called with A's and B's pointers, and the loop's turn, before each `unroll`
-  // steps of a chain's loop.
+  // `before_steps` is called with A's pointer and the loop's turn before each `unroll` steps of a
+  // chain's loop.
   TileCore(llvm::IRBuilder<>& builder, const TileShape& shape,
-           std::function<void(Value* a, Value* b, Value* turn)> before_steps = {});
+           std::function<void(Value* a, Value* turn)> before_steps = {});
 
   // The accumulators, row by row, after the steps from `a` and `b` on; starts from +0, or each row
   // from the vectors of `start` (kMmla: may not).
@@ -106,7 +106,7 @@ class TileCore {
   const TileShape s_;
   const bool two_columns_;  // registers hold B's vectors of two steps of k
   const bool pipelined_;
-  std::function<void(Value* a, Value* b, Value* turn)> before_steps_;
+  std::function<void(Value* a, Value* turn)> before_steps_;
 };
 
 }  // namespace pyc::cpu
